@@ -1,0 +1,90 @@
+import type { Deadline } from "../domain/deadline.ts";
+import { Refusal } from "../domain/refusal.ts";
+import type { Principal, Tenant } from "../domain/tenant.ts";
+import { findApiKeys, type StoredApiKey } from "../store/api-keys.ts";
+import type { Pool } from "../store/pool.ts";
+import { findTenants } from "../store/tenants.ts";
+import { type ApiKey, digestSecret, parseApiKey, sameDigest } from "./api-key.ts";
+import { createRefreshingCache } from "./refreshing-cache.ts";
+
+/** Tells who is calling, from the `authorization` header. */
+export interface Authenticator {
+  /**
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether the key is malformed, unknown, expired,
+   *   revoked or has another secret; TENANT_SUSPENDED.
+   */
+  authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
+}
+
+export interface AuthenticatorOptions {
+  /** Keys the digests of secrets; the same on every replica. */
+  readonly pepper: string;
+  /** An operator's key that isn't in the database. */
+  readonly operatorKey: ApiKey | undefined;
+  /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
+  readonly anonymousTenantId: number | undefined;
+}
+
+/**
+ * A revoked key, a suspended tenant and a changed policy are effective everywhere within 10 s: the contract's bound, less
+ * a second for a load that is under way.
+ */
+const MAX_AGE_MS = 9000;
+const REFRESH_AFTER_MS = 4000;
+const MAX_CACHED_KEYS = 20_000;
+const MAX_CACHED_TENANTS = 20_000;
+/** Compared with where there is no key, so that a wrong id takes as long as a wrong secret. */
+const NO_DIGEST = Buffer.alloc(32);
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** @see Authenticator */
+export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
+  const aging = { maxAgeMs: MAX_AGE_MS, refreshAfterMs: REFRESH_AFTER_MS };
+  const keys = createRefreshingCache<string, StoredApiKey>({
+    load: (ids) => findApiKeys(pool, ids),
+    maxEntries: MAX_CACHED_KEYS,
+    ...aging,
+  });
+  const tenants = createRefreshingCache<number, Tenant>({
+    load: (ids) => findTenants(pool, ids),
+    maxEntries: MAX_CACHED_TENANTS,
+    ...aging,
+  });
+
+  async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
+    const tenant = await tenants.get(id, deadline);
+    if (tenant === undefined) throw invalid();
+    if (tenant.suspended) throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
+    return tenant;
+  }
+
+  async function anonymous(deadline: Deadline): Promise<Principal> {
+    if (options.anonymousTenantId === undefined) {
+      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key>`.");
+    }
+    const tenant = await liveTenant(options.anonymousTenantId, deadline);
+    return { role: "CALLER", keyId: "anonymous", tenant, namespaces: undefined };
+  }
+
+  return {
+    async authenticate(authorization, deadline) {
+      if (authorization === undefined) return anonymous(deadline);
+      const presented = parseApiKey(BEARER.exec(authorization)?.[1] ?? "");
+      if (presented === undefined) throw invalid();
+      const digest = digestSecret(presented.secret, options.pepper);
+      if (presented.id === options.operatorKey?.id) {
+        if (!sameDigest(digest, digestSecret(options.operatorKey.secret, options.pepper))) throw invalid();
+        return { role: "OPERATOR", keyId: presented.id };
+      }
+      const key = await keys.get(presented.id, deadline);
+      if (!sameDigest(digest, key?.digest ?? NO_DIGEST) || key === undefined) throw invalid();
+      if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", keyId: key.id };
+      const tenant = await liveTenant(key.tenantId, deadline);
+      return { role: key.role, keyId: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
+    },
+  };
+}
+
+function invalid(): Refusal {
+  return new Refusal("CREDENTIAL_INVALID", "The API key is not valid.");
+}

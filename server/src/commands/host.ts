@@ -1,0 +1,22 @@
+import type { DestinationStream } from "pino";
+
+/** What a command sees of its process; `main.ts` is the only file that touches the real one. */
+export interface Host {
+  /** After the command's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly workingDir: string;
+  /** One line to standard output. */
+  print(line: string): void;
+  readonly logDestination: DestinationStream;
+  /**
+   * Resolves on the first SIGINT or SIGTERM after the first call; from then on a second one ends the process at once. A
+   * command that has something to clean up calls it first thing.
+   */
+  untilStopRequested(): Promise<void>;
+}
+
+/** A command ends the process with this message and exit code 1: no stack trace helps its user. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+}

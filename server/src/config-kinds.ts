@@ -1,0 +1,68 @@
+type Parsed<Value> = { readonly ok: true; readonly value: Value } | { readonly ok: false };
+
+/** How the text of an environment variable becomes a value. */
+export interface Kind<Value> {
+  readonly parse: (text: string) => Parsed<Value>;
+  /** What the text must be, to go after "must be". */
+  readonly format: string;
+  /** Never shown. */
+  readonly secret?: boolean;
+  /** May be missing without a default. */
+  readonly optional?: boolean;
+}
+
+const FAILED: Parsed<never> = { ok: false };
+
+export const anyText: Kind<string> = { parse: (value) => ({ ok: true, value }), format: "text" };
+
+/** Text that is never shown. */
+export const secret: Kind<string> = { ...anyText, secret: true };
+
+/** A kind whose variable may be missing. */
+export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {
+  return { ...kind, optional: true };
+}
+
+export const yesOrNo: Kind<boolean> = {
+  parse: (text) => (text === "true" || text === "false" ? { ok: true, value: text === "true" } : FAILED),
+  format: "true or false",
+};
+
+export function oneOf<const Choice extends string>(choices: readonly Choice[]): Kind<Choice> {
+  return {
+    parse: (text) => {
+      const value = choices.find((choice) => choice === text);
+      return value === undefined ? FAILED : { ok: true, value };
+    },
+    format: `one of ${choices.join(", ")}`,
+  };
+}
+
+export function wholeNumber(min: number, max: number): Kind<number> {
+  return {
+    parse: (text) => {
+      const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+      return value >= min && value <= max ? { ok: true, value } : FAILED;
+    },
+    format: `a whole number from ${min} to ${max}`,
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A duration such as `250ms`, `3s`, `10m`, `1h` or `7d`, in milliseconds. */
+export function milliseconds(min: string, max: string): Kind<number> {
+  return {
+    parse: (text) => {
+      const value = toMs(text);
+      return value >= toMs(min) && value <= toMs(max) ? { ok: true, value } : FAILED;
+    },
+    format: `a duration from ${min} to ${max}, such as 250ms, 3s, 10m or 1h`,
+  };
+}
+
+/** NaN if it isn't one. */
+function toMs(text: string): number {
+  const [, digits, unit = ""] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text) ?? [];
+  return digits === undefined ? Number.NaN : Number(digits) * (UNIT_MS[unit] ?? Number.NaN);
+}

@@ -1,0 +1,180 @@
+import { parseApiKey } from "./auth/api-key.ts";
+import {
+  anyText,
+  type Kind,
+  milliseconds,
+  oneOf,
+  optional,
+  secret,
+  wholeNumber,
+  yesOrNo,
+} from "./config-kinds.ts";
+import { LOG_LEVELS } from "./telemetry/log.ts";
+
+/** One environment variable: how it is read, what it is if unset, and what it does. */
+interface Variable<Value> {
+  readonly kind: Kind<Value>;
+  readonly fallback: Value | undefined;
+  readonly help: string;
+}
+
+function variable<Value>(kind: Kind<Value>, fallback: Value | undefined, help: string): Variable<Value> {
+  return { kind, fallback, help };
+}
+
+/** Everything that can be configured; the table in `server/README.md` is made of it. */
+export const VARIABLES = {
+  DATABASE_URL: variable(secret, undefined, "Postgres, as a connection URL. `dev` starts its own if unset."),
+  DATABASE_DIRECT_URL: variable(
+    optional(secret),
+    undefined,
+    "Postgres past any pooler, for migrations; `DATABASE_URL` if unset.",
+  ),
+  ONCEWARD_API_KEY_PEPPER: variable(
+    secret,
+    undefined,
+    "Keys the digests of API keys: 32 characters or more, the same on every replica. `dev` makes its own if unset.",
+  ),
+  ONCEWARD_OPERATOR_KEY: variable(
+    optional(secret),
+    undefined,
+    "An operator's API key that isn't in the database.",
+  ),
+  ONCEWARD_ANONYMOUS_TENANT: variable(
+    optional(anyText),
+    undefined,
+    "Calls without a credential act as this tenant's CALLER. Only on a loopback `ONCEWARD_HOST`.",
+  ),
+  ONCEWARD_HOST: variable(anyText, "127.0.0.1", "The address that all ports are bound to."),
+  ONCEWARD_GRPC_PORT: variable(wholeNumber(0, 65535), 50051, "Native gRPC; 0 takes a free port."),
+  ONCEWARD_HTTP_PORT: variable(
+    wholeNumber(0, 65535),
+    8080,
+    "Connect, gRPC-Web and JSON; 0 takes a free port.",
+  ),
+  ONCEWARD_MANAGEMENT_PORT: variable(
+    wholeNumber(0, 65535),
+    9090,
+    "`/livez`, `/readyz`, `/metrics`; 0 takes a free port.",
+  ),
+  ONCEWARD_LOG_LEVEL: variable(
+    oneOf(LOG_LEVELS),
+    "info",
+    `One of ${LOG_LEVELS.join(", ")}; one line a call at debug.`,
+  ),
+  ONCEWARD_POOL_SIZE: variable(
+    wholeNumber(2, 200),
+    12,
+    "Connections to Postgres. Calls travel in batches, so that more are rarely faster.",
+  ),
+  ONCEWARD_PGBOUNCER: variable(
+    yesOrNo,
+    false,
+    "`DATABASE_URL` is PgBouncer in transaction mode: no named statements, no start-up settings.",
+  ),
+  ONCEWARD_DEFAULT_TIMEOUT: variable(
+    milliseconds("1s", "10m"),
+    70_000,
+    "How long a call may take whose client doesn't say; longer than the longest wait.",
+  ),
+  ONCEWARD_CONNECTION_AGE: variable(
+    milliseconds("1s", "7d"),
+    30 * 60_000,
+    "After this, ±10 %, a gRPC connection is asked to leave, so that load spreads to new replicas.",
+  ),
+  ONCEWARD_DRAIN_DELAY: variable(
+    milliseconds("0s", "5m"),
+    3000,
+    "From SIGTERM, when health says NOT_SERVING, until connections are asked to leave.",
+  ),
+  ONCEWARD_DRAIN_TIMEOUT: variable(
+    milliseconds("0s", "5m"),
+    10_000,
+    "How long calls may then go on before what is left is closed.",
+  ),
+  ONCEWARD_SWEEP_INTERVAL: variable(
+    milliseconds("100ms", "1h"),
+    5000,
+    "Between two sweeps of a replica, ±20 %.",
+  ),
+  ONCEWARD_SWEEP_BATCH: variable(
+    wholeNumber(1, 10_000),
+    1000,
+    "Records that one statement of the sweep looks at.",
+  ),
+} as const satisfies Record<string, Variable<unknown>>;
+
+type Variables = typeof VARIABLES;
+
+/** The configuration: validated, complete and frozen. Durations are milliseconds. */
+export type Config = {
+  readonly [Name in keyof Variables]: Variables[Name] extends Variable<infer Value> ? Value : never;
+};
+
+/** Everything that is wrong with an environment, at once. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not usable:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
+  }
+}
+
+/**
+ * Reads the configuration.
+ *
+ * @throws ConfigError naming every variable that is missing, malformed, unknown (`ONCEWARD_*`) or unsafe.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, { kind, fallback }] of Object.entries<Variable<unknown>>(VARIABLES)) {
+    const text = env[name];
+    if (text === undefined || text === "") {
+      values[name] = fallback;
+      if (fallback === undefined && !kind.optional) problems.push(`${name} is required: ${kind.format}`);
+      continue;
+    }
+    const parsed = kind.parse(text);
+    if (parsed.ok) values[name] = parsed.value;
+    else problems.push(`${name} must be ${kind.format}`);
+  }
+  for (const name of Object.keys(env)) {
+    if (name.startsWith("ONCEWARD_") && !(name in VARIABLES)) problems.push(`${name} is not known`);
+  }
+  const config = Object.freeze(values) as Config;
+  if (problems.length === 0) problems.push(...unsafeCombinations(config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
+const MIN_PEPPER_LENGTH = 32;
+
+function unsafeCombinations(config: Config): readonly string[] {
+  const problems: string[] = [];
+  if (config.ONCEWARD_API_KEY_PEPPER.length < MIN_PEPPER_LENGTH) {
+    problems.push(`ONCEWARD_API_KEY_PEPPER must be at least ${MIN_PEPPER_LENGTH} characters`);
+  }
+  if (config.ONCEWARD_OPERATOR_KEY !== undefined && parseApiKey(config.ONCEWARD_OPERATOR_KEY) === undefined) {
+    problems.push("ONCEWARD_OPERATOR_KEY must be an API key, ow_<id>_<secret>");
+  }
+  if (config.ONCEWARD_ANONYMOUS_TENANT !== undefined && !isLoopback(config.ONCEWARD_HOST)) {
+    problems.push(
+      "ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it",
+    );
+  }
+  return problems;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** The configuration as it may be shown: every secret is replaced. */
+export function redactedConfig(config: Config): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries<Variable<unknown>>(VARIABLES).map(([name, { kind }]) => {
+      const value = config[name as keyof Config];
+      return [name, kind.secret && value !== undefined ? "(secret)" : value];
+    }),
+  );
+}

@@ -1,0 +1,121 @@
+import type { OnLeaseExpiry } from "./policy.ts";
+import type { Checkpoint, LiveRecord, RecordId, Result } from "./record.ts";
+import { Refusal } from "./refusal.ts";
+
+/** A Claim with everything that the policy and the request say, decided; what is stamped on the row. */
+export interface ClaimCommand {
+  readonly id: RecordId;
+  readonly fingerprint: Uint8Array | undefined;
+  /** Empty: none. */
+  readonly claimId: string;
+  readonly owner: string;
+  readonly acceptAmbiguous: boolean;
+  readonly leaseMs: number;
+  readonly onLeaseExpiry: OnLeaseExpiry;
+  readonly keyRetentionS: number;
+  readonly resultRetentionS: number;
+  readonly failureRetentionS: number;
+}
+
+/** What a Claim is answered with. */
+export type ClaimOutcome = { readonly expiresAtMs: number } & (
+  | {
+      readonly kind: "claimed";
+      readonly fencingToken: bigint;
+      readonly leaseExpiresAtMs: number;
+      readonly leaseRemainingMs: number;
+      readonly attempt: number;
+      readonly firstClaimedAtMs: number;
+      readonly checkpoint: Checkpoint | undefined;
+    }
+  | {
+      readonly kind: "inProgress";
+      readonly owner: string;
+      readonly attempt: number;
+      readonly leaseExpiresAtMs: number;
+      readonly leaseRemainingMs: number;
+    }
+  | { readonly kind: "completed"; readonly completedAtMs: number; readonly result: Result | undefined }
+  | {
+      readonly kind: "ambiguous";
+      readonly owner: string;
+      readonly attempt: number;
+      readonly leaseExpiredAtMs: number;
+      readonly checkpoint: Checkpoint | undefined;
+    }
+);
+
+/** The record as seen could have been had, so somebody else had it meanwhile: look again. */
+export interface Contended {
+  readonly kind: "contended";
+}
+
+/** The answer to the claim that a record was granted to. */
+export function claimed(record: LiveRecord): ClaimOutcome {
+  const {
+    fencingToken,
+    leaseExpiresAtMs,
+    leaseRemainingMs,
+    attempt,
+    firstClaimedAtMs,
+    checkpoint,
+    expiresAtMs,
+  } = record;
+  return {
+    kind: "claimed",
+    fencingToken,
+    leaseExpiresAtMs,
+    leaseRemainingMs,
+    attempt,
+    firstClaimedAtMs,
+    checkpoint,
+    expiresAtMs,
+  };
+}
+
+/**
+ * The answer to a claim that was not granted, from the record that stood in its way.
+ *
+ * @throws Refusal FINGERPRINT_MISMATCH, whatever the record's phase.
+ */
+export function answerClaim(record: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | Contended {
+  if (record === undefined) return { kind: "contended" };
+  if (mismatch(record.fingerprint, command.fingerprint)) {
+    throw new Refusal(
+      "FINGERPRINT_MISMATCH",
+      "The key is bound to another request: its fingerprint differs.",
+    );
+  }
+  const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint, expiresAtMs } = record;
+  switch (phase.kind) {
+    case "completed":
+      return {
+        kind: "completed",
+        completedAtMs: phase.completedAtMs,
+        result: phase.result,
+        expiresAtMs,
+      };
+    case "inProgress":
+      // The caller's own claim, whose reply was lost.
+      if (command.claimId !== "" && command.claimId === record.claimId) return claimed(record);
+      return { kind: "inProgress", owner, attempt, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
+    case "ambiguous":
+      if (command.acceptAmbiguous) return { kind: "contended" };
+      return {
+        kind: "ambiguous",
+        owner,
+        attempt,
+        leaseExpiredAtMs: leaseExpiresAtMs,
+        checkpoint,
+        expiresAtMs,
+      };
+    case "lapsed":
+    case "released":
+      return { kind: "contended" };
+  }
+}
+
+/** A mismatch needs two fingerprints: a claim without one neither binds nor breaks a key. */
+function mismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): boolean {
+  return bound !== undefined && brought !== undefined && Buffer.compare(bound, brought) !== 0;
+}

@@ -1,0 +1,72 @@
+/**
+ * The error catalogue: every reason for which a call is refused, with its google.rpc code.
+ *
+ * The same list stands in `errors.proto` (enum ErrorReason), where each reason is explained; a test holds the two
+ * together.
+ */
+export const CATALOGUE = {
+  INVALID_REQUEST: "INVALID_ARGUMENT",
+  FINGERPRINT_MISMATCH: "FAILED_PRECONDITION",
+  CLAIM_SUPERSEDED: "ABORTED",
+  ALREADY_COMPLETED: "FAILED_PRECONDITION",
+  ALREADY_RELEASED: "FAILED_PRECONDITION",
+  RECORD_NOT_FOUND: "NOT_FOUND",
+  RESULT_TOO_LARGE: "INVALID_ARGUMENT",
+  RESPONSE_TOO_LARGE: "RESOURCE_EXHAUSTED",
+  CREDENTIAL_MISSING: "UNAUTHENTICATED",
+  CREDENTIAL_INVALID: "UNAUTHENTICATED",
+  ROLE_DENIED: "PERMISSION_DENIED",
+  NAMESPACE_DENIED: "PERMISSION_DENIED",
+  TENANT_SUSPENDED: "PERMISSION_DENIED",
+  DATABASE_UNAVAILABLE: "UNAVAILABLE",
+  OVERLOADED: "UNAVAILABLE",
+  RECORD_CONTENDED: "UNAVAILABLE",
+  SHUTTING_DOWN: "UNAVAILABLE",
+  DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
+  CANCELLED: "CANCELLED",
+  INTERNAL: "INTERNAL",
+} as const;
+
+/** A reason of the catalogue, as it stands in `google.rpc.ErrorInfo.reason`. */
+export type Reason = keyof typeof CATALOGUE;
+
+/** The name of a google.rpc.Code that the catalogue uses. */
+export type CodeName = (typeof CATALOGUE)[Reason];
+
+/** One request field that is malformed or over a limit; `description` names the limit. */
+export interface Violation {
+  readonly field: string;
+  readonly description: string;
+}
+
+interface RefusalDetails {
+  /** Machine-readable facts, for `ErrorInfo.metadata`. Never a key, a result or a secret. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Every violation at once, for INVALID_REQUEST. */
+  readonly violations?: readonly Violation[];
+  /** When trying again is worth it. */
+  readonly retryAfterMs?: number;
+  /** What went wrong underneath; for the log only. */
+  readonly cause?: unknown;
+}
+
+/**
+ * Thrown wherever a call is refused, and turned into the transport's error in one place (`rpc/errors.ts`).
+ *
+ * `message` reaches the caller: it must be true for any tenant and may hold nothing secret.
+ */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly reason: Reason;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly violations: readonly Violation[];
+  readonly retryAfterMs: number | undefined;
+
+  constructor(reason: Reason, message: string, details: RefusalDetails = {}) {
+    super(message, { cause: details.cause });
+    this.reason = reason;
+    this.metadata = details.metadata ?? {};
+    this.violations = details.violations ?? [];
+    this.retryAfterMs = details.retryAfterMs;
+  }
+}

@@ -1,0 +1,145 @@
+import type { Contended } from "./claim.ts";
+import type { Checkpoint, LiveRecord, RecordId, Result } from "./record.ts";
+import { Refusal } from "./refusal.ts";
+
+/** Stores the outcome of the claim that `fencingToken` names. */
+export interface CompleteCommand {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+  readonly result: Result;
+  readonly resultDigest: Uint8Array;
+  /** Undefined: as stamped at the claim. */
+  readonly keyRetentionS: number | undefined;
+}
+
+/** Gives the claim that `fencingToken` names up. */
+export interface ReleaseCommand {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+  readonly reason: string;
+}
+
+/** Prolongs the lease of the claim that `fencingToken` names. */
+export interface ExtendLeaseCommand {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+  /** Undefined: as long as the claim's own lease was. */
+  readonly leaseMs: number | undefined;
+  /** Undefined: leaves the record's as it is. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+/** What a Complete is answered with. */
+export interface Completion {
+  readonly kind: "completed";
+  readonly completedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly alreadyCompleted: boolean;
+}
+
+/** What a Release is answered with. */
+export interface Release {
+  readonly kind: "released";
+  readonly expiresAtMs: number;
+}
+
+/** What an ExtendLease is answered with. */
+export interface LeaseExtension {
+  readonly kind: "extended";
+  readonly leaseExpiresAtMs: number;
+  readonly leaseRemainingMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** The answer to the Complete that made `record` what it is, or would have: a repeat. */
+export function completion(record: LiveRecord, alreadyCompleted: boolean): Completion {
+  if (record.phase.kind !== "completed") throw new Error(`completed a record that is ${record.phase.kind}`);
+  return {
+    kind: "completed",
+    completedAtMs: record.phase.completedAtMs,
+    expiresAtMs: record.expiresAtMs,
+    alreadyCompleted,
+  };
+}
+
+/**
+ * The answer to a Complete that changed nothing, from the record it met.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result), ALREADY_RELEASED.
+ */
+export function answerComplete(
+  record: LiveRecord | undefined,
+  command: CompleteCommand,
+): Completion | Contended {
+  const own = ownRecord(record, command.fencingToken);
+  switch (own.phase.kind) {
+    case "completed":
+      if (Buffer.compare(own.phase.resultDigest, command.resultDigest) === 0) return completion(own, true);
+      throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
+    case "released":
+      throw alreadyReleased();
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { kind: "contended" };
+  }
+}
+
+/**
+ * The answer to a Release that changed nothing, from the record it met.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED.
+ */
+export function answerRelease(record: LiveRecord | undefined, command: ReleaseCommand): Release | Contended {
+  const own = ownRecord(record, command.fencingToken);
+  switch (own.phase.kind) {
+    case "released":
+      return { kind: "released", expiresAtMs: own.expiresAtMs };
+    case "completed":
+      throw alreadyCompleted();
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { kind: "contended" };
+  }
+}
+
+/**
+ * The answer to an ExtendLease that changed nothing, from the record it met.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED, ALREADY_RELEASED.
+ */
+export function answerExtendLease(record: LiveRecord | undefined, command: ExtendLeaseCommand): Contended {
+  const own = ownRecord(record, command.fencingToken);
+  switch (own.phase.kind) {
+    case "completed":
+      throw alreadyCompleted();
+    case "released":
+      throw alreadyReleased();
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { kind: "contended" };
+  }
+}
+
+function ownRecord(record: LiveRecord | undefined, fencingToken: bigint): LiveRecord {
+  if (record === undefined) {
+    throw new Refusal(
+      "RECORD_NOT_FOUND",
+      "There is no such record: never claimed, or its retention has ended.",
+    );
+  }
+  if (record.fencingToken !== fencingToken) {
+    throw new Refusal("CLAIM_SUPERSEDED", "The fencing token does not name the key's newest claim.");
+  }
+  return record;
+}
+
+function alreadyCompleted(): Refusal {
+  return new Refusal("ALREADY_COMPLETED", "The claim was completed before.");
+}
+
+function alreadyReleased(): Refusal {
+  return new Refusal("ALREADY_RELEASED", "The claim was released before.");
+}

@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+
+/** A running server: its process, and the directory and port its socket is named after. */
+export type Postmaster = { readonly pid: number; readonly port: number; readonly socketDir: string };
+
+/** What `postmaster.pid` says; the status is `starting`, `ready` or `stopping`, and nobody updates it after a crash. */
+export type PidFile = Postmaster & { readonly status: string; readonly sharedMemoryId: number };
+
+/**
+ * Reads a data directory's `postmaster.pid`; undefined when there is none, as after an orderly shutdown.
+ *
+ * Line by line: process, data directory, start time, port, socket directory, TCP address, shared memory key and id, status. They
+ * appear one after the other while the server starts. Source: src/include/utils/pidfile.h in PostgreSQL.
+ */
+export async function readPidFile(dataDir: string): Promise<PidFile | undefined> {
+  let text: string;
+  try {
+    text = await readFile(join(dataDir, "postmaster.pid"), "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const [pid, , , port, socketDir = "", , sharedMemory = "", status = ""] = text.split("\n");
+  // A file of which nothing is written yet has no process; 0 would be our own process group.
+  return {
+    pid: Number(pid) || -1,
+    port: Number(port),
+    socketDir,
+    sharedMemoryId: Number(sharedMemory.trim().split(/\s+/)[1] ?? -1),
+    status: status.trim() || "starting",
+  };
+}
+
+/**
+ * Whether a process lives and, where /proc tells, is a postmaster: process numbers are used again, soon in a
+ * container, and a zombie that nobody reaps has an empty command line.
+ */
+export function isPostmaster(pid: number): boolean {
+  if (!isAlive(pid)) return false;
+  if (process.platform !== "linux") return true;
+  try {
+    // A postmaster's children call themselves "postgres: …", so they don't match.
+    const [program = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return basename(program) === "postgres";
+  } catch {
+    return false;
+  }
+}
+
+/** Whether there is a process of this number, anybody's. */
+export function isAlive(pid: number): boolean {
+  return pid > 0 && signalProcess(pid, 0);
+}
+
+/** Sends a signal; false when there is no such process. One that belongs to somebody else doesn't receive it. */
+export function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env node
+import { operatorKey, tenantKey } from "./commands/api-keys.ts";
+import { dev } from "./commands/dev.ts";
+import { CommandError, type Host } from "./commands/host.ts";
+import { migrateCommand } from "./commands/migrate.ts";
+import { serve } from "./commands/serve.ts";
+import { ConfigError } from "./config.ts";
+
+const COMMANDS: Readonly<Record<string, (host: Host) => Promise<void>>> = {
+  serve,
+  dev,
+  migrate: migrateCommand,
+  "operator-key": operatorKey,
+  "tenant-key": tenantKey,
+};
+
+const USAGE = `onceward-server COMMAND
+
+  serve                                     run a replica
+  dev                                       run a replica with a database and a demo tenant of its own
+  migrate [--check]                         bring the schema up to date, or say whether it is
+  operator-key                              make an operator's API key, and print it
+  tenant-key --tenant NAME [--role admin]   make a tenant's API key, and the tenant if need be, and print it
+
+Configured by environment variables: see server/README.md.`;
+
+let stopRequested: Promise<void> | undefined;
+
+const [, , name = "", ...args] = process.argv;
+const command = COMMANDS[name];
+if (command === undefined) {
+  process.stderr.write(`${USAGE}\n`);
+  process.exitCode = 2;
+} else {
+  await run(command);
+}
+
+async function run(command: (host: Host) => Promise<void>): Promise<void> {
+  try {
+    await command({
+      args,
+      env: process.env,
+      workingDir: process.cwd(),
+      print: (line) => process.stdout.write(`${line}\n`),
+      logDestination: process.stdout,
+      untilStopRequested,
+    });
+  } catch (error) {
+    const expected = error instanceof CommandError || error instanceof ConfigError;
+    process.stderr.write(`${expected ? error.message : describe(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** An error with its causes, but without their stacks unless it is a defect of ours. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const causes: string[] = [];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause.message);
+  return [error.stack ?? error.message, ...causes].join("\n  because: ");
+}
+
+function untilStopRequested(): Promise<void> {
+  stopRequested ??= new Promise((resolve) => {
+    let asked = false;
+    const onSignal = () => {
+      if (asked) process.exit(1);
+      asked = true;
+      resolve();
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+  return stopRequested;
+}

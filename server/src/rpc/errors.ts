@@ -1,0 +1,47 @@
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { anyPack, durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Code, ConnectError } from "@connectrpc/connect";
+import { CATALOGUE, type Refusal } from "../domain/refusal.ts";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
+import { CODES } from "../services/batch-errors.ts";
+
+const DOMAIN = "onceward";
+
+/** A refusal for Connect, gRPC-Web and JSON. */
+export function toConnectError(refusal: Refusal): ConnectError {
+  return new ConnectError(refusal.message, codeOf(refusal), undefined, details(refusal));
+}
+
+/** A refusal for native gRPC, where the details travel as a google.rpc.Status in `grpc-status-details-bin`. */
+export function toStatus(refusal: Refusal): Status {
+  return create(StatusSchema, {
+    code: codeOf(refusal),
+    message: refusal.message,
+    details: details(refusal).map(({ desc, value }) => anyPack(desc, create(desc, value))),
+  });
+}
+
+function codeOf({ reason }: Refusal): Code {
+  return CODES[CATALOGUE[reason]];
+}
+
+interface Detail {
+  readonly desc: DescMessage;
+  readonly value: MessageInitShape<DescMessage>;
+}
+
+function details({ reason, metadata, violations, retryAfterMs }: Refusal): Detail[] {
+  const found = [detail(ErrorInfoSchema, { reason, domain: DOMAIN, metadata: { ...metadata } })];
+  if (violations.length > 0) {
+    const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
+    found.push(detail(BadRequestSchema, { fieldViolations }));
+  }
+  if (retryAfterMs !== undefined)
+    found.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(retryAfterMs) }));
+  return found;
+}
+
+function detail<Desc extends DescMessage>(desc: Desc, value: MessageInitShape<Desc>): Detail {
+  return { desc, value };
+}

@@ -1,0 +1,163 @@
+import type { Logger } from "pino";
+import { parseApiKey } from "./auth/api-key.ts";
+import { createAuthenticator } from "./auth/authenticate.ts";
+import type { Config } from "./config.ts";
+import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import { createGrpcServer } from "./rpc/grpc-server.ts";
+import { createHttpServer } from "./rpc/http-server.ts";
+import { createManagementServer } from "./rpc/management-server.ts";
+import { createPipeline } from "./rpc/pipeline.ts";
+import { routesOf } from "./rpc/route.ts";
+import { createIdempotencyService } from "./services/idempotency.ts";
+import { createWaiters } from "./services/waiters.ts";
+import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
+import { findHeld } from "./store/read-records.ts";
+import { createRecordStore } from "./store/record-store.ts";
+import { ensureTenant } from "./store/tenants.ts";
+import { createSweeper } from "./sweep/sweeper.ts";
+import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { VERSION } from "./version.ts";
+
+/** A replica of the service: every part of it, put together. */
+export interface OncewardServer {
+  /** Listens on all three ports, and says that it serves. */
+  start(): Promise<Addresses>;
+  /**
+   * Drains: says NOT_SERVING, waits for balancers to notice, asks connections to leave, lets calls finish, wakes waiters
+   * with UNAVAILABLE, and closes. Every claim that was acknowledged is in Postgres already.
+   */
+  stop(): Promise<void>;
+}
+
+/** The ports that a server listens on. */
+export interface Addresses {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly managementPort: number;
+}
+
+/** Composes a server; it connects and listens on `start`. The schema must be in place. */
+export function createServer(config: Config, log: Logger): OncewardServer {
+  const metrics = createMetrics(VERSION);
+  const pool = openPool(
+    {
+      databaseUrl: config.DATABASE_URL,
+      size: config.ONCEWARD_POOL_SIZE,
+      throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+    },
+    observePool(metrics, log),
+  );
+  const waiters = createWaiters({
+    findHeld: (ids) => findHeld(pool, ids),
+    onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
+  });
+  metrics.watch({ pool: pool.load, waiters: waiters.count });
+  const sweeper = createSweeper({
+    pool,
+    metrics,
+    log,
+    intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
+    batchRows: config.ONCEWARD_SWEEP_BATCH,
+  });
+  let unready: readonly string[] = ["starting"];
+  const management = createManagementServer({ metrics, unreadyReasons: () => unready });
+
+  async function composeTransports() {
+    const authenticator = createAuthenticator(pool, {
+      pepper: config.ONCEWARD_API_KEY_PEPPER,
+      operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
+      anonymousTenantId: await anonymousTenantId(pool, config),
+    });
+    const idempotency = createIdempotencyService({
+      records: createRecordStore(pool),
+      waiters,
+      onClaim: metrics.claimed,
+    });
+    const routes = routesOf(IdempotencyService, "CALLER", idempotency);
+    const pipeline = createPipeline({
+      authenticator,
+      log,
+      metrics,
+      defaultTimeoutMs: config.ONCEWARD_DEFAULT_TIMEOUT,
+    });
+    return {
+      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
+      http: createHttpServer(routes, pipeline),
+    };
+  }
+
+  let transports: Awaited<ReturnType<typeof composeTransports>> | undefined;
+
+  return {
+    async start() {
+      transports = await composeTransports();
+      const host = config.ONCEWARD_HOST;
+      const addresses = {
+        grpcPort: await listen(transports.grpc, config, "ONCEWARD_GRPC_PORT"),
+        httpPort: await listen(transports.http, config, "ONCEWARD_HTTP_PORT"),
+        managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
+      };
+      sweeper.start();
+      transports.grpc.setServing(true);
+      unready = [];
+      log.info({ host, ...addresses, version: VERSION }, "serving");
+      return addresses;
+    },
+
+    async stop() {
+      unready = ["draining"];
+      transports?.grpc.setServing(false);
+      log.info({ delayMs: config.ONCEWARD_DRAIN_DELAY }, "draining");
+      await delay(transports === undefined ? 0 : config.ONCEWARD_DRAIN_DELAY);
+      waiters.drain();
+      const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
+      await Promise.all([transports?.grpc.close(graceMs), transports?.http.close(graceMs), sweeper.stop()]);
+      await pool.close();
+      await management.close();
+      log.info("stopped");
+    },
+  };
+}
+
+interface Listener {
+  listen(host: string, port: number): Promise<number>;
+}
+
+/** Listens, or says which variable to set. */
+async function listen(
+  listener: Listener,
+  config: Config,
+  variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
+): Promise<number> {
+  const { ONCEWARD_HOST: host, [variable]: port } = config;
+  try {
+    return await listener.listen(host, port);
+  } catch (cause) {
+    throw new Error(`cannot listen on ${host} port ${port}: is it taken? ${variable} sets another one`, {
+      cause,
+    });
+  }
+}
+
+async function anonymousTenantId(pool: Pool, config: Config): Promise<number | undefined> {
+  const name = config.ONCEWARD_ANONYMOUS_TENANT;
+  return name === undefined ? undefined : await ensureTenant(pool, name);
+}
+
+function observePool(metrics: Metrics, log: Logger): PoolObserver {
+  return {
+    ran({ statement, operations, durationMs, failed }) {
+      metrics.storeDuration.observe({ statement }, durationMs / 1000);
+      metrics.batchSize.observe({ statement }, operations);
+      if (failed) metrics.storeErrors.inc({ statement });
+    },
+    connectionLost(error) {
+      metrics.connectionsLost.inc();
+      log.warn({ err: error }, "a connection to Postgres broke");
+    },
+  };
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,39 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import { CATALOGUE, type CodeName, type Refusal } from "../domain/refusal.ts";
+import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+
+/** google.rpc.Code by the names that the catalogue uses. */
+export const CODES: Readonly<Record<CodeName, Code>> = {
+  INVALID_ARGUMENT: Code.InvalidArgument,
+  FAILED_PRECONDITION: Code.FailedPrecondition,
+  ABORTED: Code.Aborted,
+  NOT_FOUND: Code.NotFound,
+  RESOURCE_EXHAUSTED: Code.ResourceExhausted,
+  UNAUTHENTICATED: Code.Unauthenticated,
+  PERMISSION_DENIED: Code.PermissionDenied,
+  UNAVAILABLE: Code.Unavailable,
+  DEADLINE_EXCEEDED: Code.DeadlineExceeded,
+  CANCELLED: Code.Canceled,
+  INTERNAL: Code.Internal,
+};
+
+/** A refusal as the answer to a batch's item: what its call would have failed with, had it been made alone. */
+export function batchItemError({
+  reason,
+  message,
+  metadata,
+  violations,
+  retryAfterMs,
+}: Refusal): BatchItemError {
+  return create(BatchItemErrorSchema, {
+    code: CODES[CATALOGUE[reason]],
+    reason: ErrorReason[reason],
+    message,
+    metadata: { ...metadata },
+    fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+    ...(retryAfterMs !== undefined && { retryDelay: durationFromMs(retryAfterMs) }),
+  });
+}

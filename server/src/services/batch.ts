@@ -1,0 +1,107 @@
+import { create, type MessageShape } from "@bufbuild/protobuf";
+import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
+import {
+  type BatchRequest,
+  type BatchRequestItem,
+  type BatchResponse,
+  type BatchResponseItem,
+  BatchResponseItemSchema,
+  BatchResponseSchema,
+} from "../gen/onceward/v1/idempotency_pb.ts";
+import { batchItemError } from "./batch-errors.ts";
+import type { Call } from "./call.ts";
+import type { SingleCalls } from "./idempotency.ts";
+import { responseItemBytes } from "./response-bytes.ts";
+
+/**
+ * Batch: the same calls, with the ones on one key made one after another, in order, and all keys at once. The order of
+ * calls on different keys can't be told from outside, and so they travel to the database together.
+ */
+export function createBatch(
+  single: SingleCalls,
+): (request: BatchRequest, call: Call) => Promise<BatchResponse> {
+  return async ({ items }, call) => {
+    if (items.length === 0 || items.length > MAX_BATCH_ITEMS) {
+      const description = `must have 1-${MAX_BATCH_ITEMS} items, has ${items.length}`;
+      throw new Refusal("INVALID_REQUEST", `items ${description}`, {
+        violations: [{ field: "items", description }],
+      });
+    }
+    const replies = new Array<BatchResponseItem>(items.length);
+    const chains = Map.groupBy(items.keys(), (index) => chainOf(items[index] as BatchRequestItem));
+    await Promise.all(
+      [...chains.values()].map(async (indexes) => {
+        for (const index of indexes)
+          replies[index] = await runItem(single, items[index] as BatchRequestItem, call);
+      }),
+    );
+    return create(BatchResponseSchema, { items: fitting(replies) });
+  };
+}
+
+/** Length-prefixed, so that no two records share a chain by the characters of their names. */
+function chainOf({ request }: BatchRequestItem): string {
+  if (request.case === undefined) return "";
+  const { namespace, key } = request.value;
+  return `${namespace.length}:${namespace}${key}`;
+}
+
+/** Answers one item. Never rejects: an item that meets a bug fails alone, too. */
+async function runItem(
+  single: SingleCalls,
+  { request }: BatchRequestItem,
+  call: Call,
+): Promise<BatchResponseItem> {
+  try {
+    return create(BatchResponseItemSchema, { response: await runRequest(single, request, call) });
+  } catch (error) {
+    return errorItem(error instanceof Refusal ? error : call.reportBug(error));
+  }
+}
+
+type ItemRequest = BatchRequestItem["request"];
+type ItemResponse = MessageShape<typeof BatchResponseItemSchema>["response"];
+
+async function runRequest(single: SingleCalls, request: ItemRequest, call: Call): Promise<ItemResponse> {
+  switch (request.case) {
+    case "claim":
+      if (request.value.wait !== undefined) throw invalid("claim.wait", "is not allowed in a batch");
+      return { case: "claim", value: await single.claim(request.value, call) };
+    case "complete":
+      return { case: "complete", value: await single.complete(request.value, call) };
+    case "release":
+      return { case: "release", value: await single.release(request.value, call) };
+    case "extendLease":
+      return { case: "extendLease", value: await single.extendLease(request.value, call) };
+    case "lookup":
+      return { case: "lookup", value: await single.lookup(request.value, call) };
+    case undefined:
+      throw invalid("request", "must be set");
+  }
+}
+
+/** The items as they are, as far as they fit into one message, and RESPONSE_TOO_LARGE in place of the others. */
+function fitting(items: readonly BatchResponseItem[]): BatchResponseItem[] {
+  let bytesLeft = MAX_MESSAGE_BYTES;
+  const tooLarge = errorItem(
+    new Refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
+  );
+  // Room for every item's refusal is set aside first, so that a refusal always fits.
+  const refusalBytes = responseItemBytes(tooLarge);
+  bytesLeft -= items.length * refusalBytes;
+  return items.map((item) => {
+    const extraBytes = responseItemBytes(item) - refusalBytes;
+    if (extraBytes > bytesLeft) return tooLarge;
+    bytesLeft -= Math.max(0, extraBytes);
+    return item;
+  });
+}
+
+function errorItem(refusal: Refusal): BatchResponseItem {
+  return create(BatchResponseItemSchema, { response: { case: "error", value: batchItemError(refusal) } });
+}
+
+function invalid(field: string, description: string): Refusal {
+  return new Refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
+}

@@ -1,0 +1,24 @@
+import type { DescService, MessageShape } from "@bufbuild/protobuf";
+import type { Deadline } from "../domain/deadline.ts";
+import type { Refusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
+
+/** A call as a handler sees it, whatever transport it came by. */
+export interface Call extends Deadline {
+  readonly principal: Principal;
+  /** Aborts when the caller has gone away. */
+  readonly signal: AbortSignal;
+  /** What the caller is told of an error that should not have happened; the log has it under the request id. */
+  reportBug(error: unknown): Refusal;
+}
+
+/**
+ * The implementation of a service's RPCs: one function each, from its request to its response. Each throws Refusal, and
+ * nothing else unless it is a bug.
+ */
+export type Handlers<Service extends DescService> = {
+  readonly [Method in keyof Service["method"]]: (
+    request: MessageShape<Service["method"][Method]["input"]>,
+    call: Call,
+  ) => Promise<MessageShape<Service["method"][Method]["output"]>>;
+};

@@ -1,0 +1,93 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { Refusal, type Violation } from "../domain/refusal.ts";
+
+/** Collects everything that is wrong with a request, so that its caller hears of it at once. */
+export class Violations {
+  readonly #found: Violation[] = [];
+
+  add(field: string, description: string): void {
+    this.#found.push({ field, description });
+  }
+
+  /** Text that is stored and shown: within a length in bytes of UTF-8, and nothing in it that a terminal would obey. */
+  text(
+    field: string,
+    value: string,
+    limits: { readonly minBytes?: number; readonly maxBytes: number },
+  ): void {
+    this.#length(field, Buffer.byteLength(value), limits);
+    if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
+    this.#wellFormed(field, value);
+  }
+
+  /** Text that may run over several lines. */
+  prose(field: string, value: string, limits: { readonly maxBytes: number }): void {
+    this.#length(field, Buffer.byteLength(value), limits);
+    if (value.includes("\0")) this.add(field, "must not contain U+0000");
+    this.#wellFormed(field, value);
+  }
+
+  /** Bytes within a length. */
+  bytes(field: string, value: Uint8Array, limits: { readonly maxBytes: number }): void {
+    this.#length(field, value.byteLength, limits);
+  }
+
+  /**
+   * A duration in whole milliseconds, rounded up, if it is one and within bounds; undefined if it is unset or a violation
+   * was found.
+   */
+  durationMs(
+    field: string,
+    value: Duration | undefined,
+    { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
+  ): number | undefined {
+    if (value === undefined) return undefined;
+    const { seconds, nanos } = value;
+    if (
+      nanos <= -1_000_000_000 ||
+      nanos >= 1_000_000_000 ||
+      (seconds > 0n && nanos < 0) ||
+      (seconds < 0n && nanos > 0)
+    ) {
+      this.add(field, "must be a duration whose nanos are below one second and have the sign of its seconds");
+      return undefined;
+    }
+    // A bigint compares with a number exactly, and one beyond the bounds isn't converted.
+    const beyond = seconds < 0n || seconds > maxMs / 1000;
+    const durationMs = beyond ? Number.NaN : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
+    if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
+    this.add(field, `must be between ${describeMs(minMs)} and ${describeMs(maxMs)}`);
+    return undefined;
+  }
+
+  /** @throws Refusal INVALID_REQUEST with everything that was found. */
+  throwIfAny(): void {
+    if (this.#found.length === 0) return;
+    const summary = this.#found.map(({ field, description }) => `${field} ${description}`).join("; ");
+    throw new Refusal("INVALID_REQUEST", summary, { violations: this.#found });
+  }
+
+  #length(
+    field: string,
+    bytes: number,
+    limits: { readonly minBytes?: number; readonly maxBytes: number },
+  ): void {
+    const { minBytes = 0, maxBytes } = limits;
+    if (bytes >= minBytes && bytes <= maxBytes) return;
+    const range =
+      minBytes > 0 ? `must be ${minBytes}-${maxBytes} bytes` : `must be at most ${maxBytes} bytes`;
+    this.add(field, `${range}, is ${bytes}`);
+  }
+
+  /** Lone surrogates come in through JSON; they would all be stored as U+FFFD, and different keys would collide. */
+  #wellFormed(field: string, value: string): void {
+    if (!value.isWellFormed()) this.add(field, "must be well-formed Unicode, without lone surrogates");
+  }
+}
+
+/** Unicode category Cc. */
+const CONTROL_CHARACTER = /\p{Cc}/u;
+
+function describeMs(ms: number): string {
+  return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
+}

@@ -1,0 +1,136 @@
+import { type RecordId, recordName } from "../domain/record.ts";
+import { Refusal } from "../domain/refusal.ts";
+
+/** Calls that wait for a record to resolve. */
+export interface Waiters {
+  /**
+   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then asks again.
+   *
+   * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
+   */
+  wait(id: RecordId, timeoutMs: number, signal: AbortSignal): Promise<void>;
+  /** Wakes who waits for this record here: it was settled through this replica. */
+  wake(id: RecordId): void;
+  /** Wakes everybody with SHUTTING_DOWN, and whoever comes after. */
+  drain(): void;
+  /** How many calls are waiting. */
+  count(): number;
+}
+
+export interface WaitersOptions {
+  /** Which of these records are still in progress under a running lease, by `recordName`; one statement. */
+  readonly findHeld: (ids: readonly RecordId[]) => Promise<ReadonlySet<string>>;
+  /** Told why a look failed; the next tick looks again. */
+  readonly onLookFailed: (error: unknown) => void;
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: Refusal) => void;
+}
+
+/** One statement per tick and replica, however many wait. */
+const TICK_MS = 100;
+/** Keys per statement; with more being waited for, they take turns. */
+const MAX_KEYS_PER_LOOK = 1000;
+const RETRY_AFTER_MS = 100;
+
+/** @see Waiters */
+export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waiters {
+  /** In the order in which they are to be looked at: a name that was looked at goes to the end. */
+  const places = new Map<string, { readonly id: RecordId; readonly waiters: Set<Waiter> }>();
+  let waiting = 0;
+  let draining = false;
+  let ticking = false;
+
+  function wait(id: RecordId, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    if (draining) return Promise.reject(shuttingDown());
+    if (signal.aborted) return Promise.reject(cancelled());
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => waiter.resolve(), timeoutMs);
+      const abort = () => waiter.reject(cancelled());
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", abort);
+        remove(id, waiter);
+      };
+      const waiter: Waiter = {
+        resolve: () => {
+          leave();
+          resolve();
+        },
+        reject: (error) => {
+          leave();
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", abort);
+      add(id, waiter);
+    });
+  }
+
+  function add(id: RecordId, waiter: Waiter): void {
+    const name = recordName(id);
+    const place = places.get(name) ?? { id, waiters: new Set() };
+    place.waiters.add(waiter);
+    places.set(name, place);
+    waiting++;
+    if (!ticking) scheduleLook();
+  }
+
+  function remove(id: RecordId, waiter: Waiter): void {
+    const name = recordName(id);
+    const place = places.get(name);
+    if (!place?.waiters.delete(waiter)) return;
+    waiting--;
+    if (place.waiters.size === 0) places.delete(name);
+  }
+
+  function scheduleLook(): void {
+    ticking = true;
+    setTimeout(() => {
+      look()
+        .catch(onLookFailed)
+        .finally(() => {
+          ticking = false;
+          if (places.size > 0) scheduleLook();
+        });
+    }, TICK_MS);
+  }
+
+  async function look(): Promise<void> {
+    const turn = [...places].slice(0, MAX_KEYS_PER_LOOK);
+    if (turn.length === 0) return;
+    const held = await findHeld(turn.map(([, place]) => place.id));
+    for (const [name, place] of turn) {
+      if (!held.has(name)) wakeAll(name);
+      else if (places.delete(name)) places.set(name, place);
+    }
+  }
+
+  function wakeAll(name: string): void {
+    for (const waiter of places.get(name)?.waiters ?? []) waiter.resolve();
+  }
+
+  return {
+    wait,
+    wake: (id) => wakeAll(recordName(id)),
+    drain() {
+      draining = true;
+      for (const { waiters } of places.values()) {
+        for (const waiter of waiters) waiter.reject(shuttingDown());
+      }
+    },
+    count: () => waiting,
+  };
+}
+
+function shuttingDown(): Refusal {
+  return new Refusal("SHUTTING_DOWN", "This replica is going away; another will answer.", {
+    retryAfterMs: RETRY_AFTER_MS,
+  });
+}
+
+function cancelled(): Refusal {
+  return new Refusal("CANCELLED", "The caller went away.");
+}

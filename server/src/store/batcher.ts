@@ -1,0 +1,166 @@
+import { type Deadline, isOver } from "../domain/deadline.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { StatementFailed } from "./pool.ts";
+
+/** How a batcher gathers calls. */
+export interface BatcherOptions<Op, Row> {
+  /** Two operations of one name never share a statement: Postgres takes a row once per statement. */
+  readonly nameOf: (op: Op) => string;
+  /** How many bytes an operation adds to its statement; undefined: too few to count. */
+  readonly bytesOf?: (op: Op) => number;
+  /** Runs one statement for operations of distinct names, and answers each, in order. */
+  readonly execute: (ops: readonly Op[]) => Promise<readonly Row[]>;
+  /**
+   * What an operation can be told that came in with another of the same name, from that one's row: read as if it had
+   * run right after it. Undefined: it waits for a later statement.
+   */
+  readonly follow?: (row: Row) => Row;
+  /** Statements at once. Few: what comes in while they run travels together in the next. */
+  readonly maxInFlight: number;
+}
+
+/** Gathers concurrent calls, whoever makes them, into few statements. */
+export interface Batcher<Op, Row> {
+  /**
+   * Queues an operation for the next statement. A lone one waits for nobody: it leaves in this turn of the event loop.
+   *
+   * @throws Refusal OVERLOADED if the queue is full, or DEADLINE_EXCEEDED if nobody waits any more when its turn
+   *   comes; either way it had no effect.
+   */
+  submit(op: Op, deadline: Deadline): Promise<Row>;
+}
+
+interface Waiting<Op, Row> {
+  readonly op: Op;
+  readonly name: string;
+  readonly deadline: Deadline;
+  readonly resolve: (row: Row) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Rows per statement: beyond this Postgres gains nothing, and the calls in it wait longer for each other. */
+const MAX_BATCH = 512;
+/** A statement that carries this much is sent with what it has: memory is bounded by statements, not by callers. */
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** At 10,000 rows a second and replica, more than this would be past any sensible deadline. */
+const MAX_QUEUED = 20_000;
+const OVERLOADED_RETRY_AFTER_MS = 200;
+const CONTENDED_RETRY_AFTER_MS = 500;
+/** Statements at once while a batch that failed is retried one by one. */
+const ISOLATION_WIDTH = 2;
+
+/** @see Batcher */
+export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
+  let queue: Waiting<Op, Row>[] = [];
+  let inFlight = 0;
+  let flushScheduled = false;
+
+  function submit(op: Op, deadline: Deadline): Promise<Row> {
+    if (queue.length >= MAX_QUEUED) {
+      const details = { retryAfterMs: OVERLOADED_RETRY_AFTER_MS };
+      return Promise.reject(
+        new Refusal("OVERLOADED", "This replica has more calls queued than it takes on.", details),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      queue.push({ op, name: options.nameOf(op), deadline, resolve, reject });
+      scheduleFlush();
+    });
+  }
+
+  /** After the current turn of the event loop, so that calls that arrived in one read leave in one statement. */
+  function scheduleFlush(): void {
+    if (flushScheduled || inFlight >= options.maxInFlight) return;
+    flushScheduled = true;
+    setImmediate(() => {
+      flushScheduled = false;
+      if (queue.length > 0) void flush();
+    });
+  }
+
+  async function flush(): Promise<void> {
+    const groups = takeGroups();
+    if (groups.length === 0) return;
+    inFlight++;
+    scheduleMore();
+    try {
+      await settle(groups);
+    } finally {
+      inFlight--;
+      scheduleMore();
+    }
+  }
+
+  function scheduleMore(): void {
+    if (queue.length > 0) scheduleFlush();
+  }
+
+  /** Takes a statement's worth of distinct names off the queue, oldest first; the first of a group leads it. */
+  function takeGroups(): Waiting<Op, Row>[][] {
+    const groups = new Map<string, Waiting<Op, Row>[]>();
+    const left: Waiting<Op, Row>[] = [];
+    let bytes = 0;
+    for (const waiting of queue) {
+      if (isOver(waiting.deadline)) {
+        waiting.reject(
+          new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached."),
+        );
+        continue;
+      }
+      const group = groups.get(waiting.name);
+      if (group === undefined && groups.size < MAX_BATCH && bytes < MAX_BATCH_BYTES) {
+        groups.set(waiting.name, [waiting]);
+        bytes += options.bytesOf?.(waiting.op) ?? 0;
+      } else if (group !== undefined && options.follow !== undefined) group.push(waiting);
+      else left.push(waiting);
+    }
+    queue = left;
+    return [...groups.values()];
+  }
+
+  /** Answers every call of the groups; never rejects. */
+  async function settle(groups: readonly Waiting<Op, Row>[][]): Promise<void> {
+    try {
+      const rows = await options.execute(groups.map(leaderOp));
+      groups.forEach((group, i) => {
+        answer(group, rows[i] as Row);
+      });
+    } catch (error) {
+      if (groups.length > 1 && error instanceof StatementFailed) await isolate(groups);
+      else for (const waiting of groups.flat()) waiting.reject(asRefusal(error));
+    }
+  }
+
+  /** One operation that Postgres refuses, or that waits for a locked row, must fail alone: each gets its own statement. */
+  async function isolate(groups: readonly Waiting<Op, Row>[][]): Promise<void> {
+    const rest = groups[Symbol.iterator]();
+    const worker = async () => {
+      for (const group of rest) await settle([group]);
+    };
+    await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
+  }
+
+  function answer([leader, ...followers]: readonly Waiting<Op, Row>[], row: Row): void {
+    leader?.resolve(row);
+    if (followers.length === 0 || options.follow === undefined) return;
+    const seen = options.follow(row);
+    for (const follower of followers) follower.resolve(seen);
+  }
+
+  return { submit };
+}
+
+function leaderOp<Op, Row>(group: readonly Waiting<Op, Row>[]): Op {
+  const leader = group[0];
+  if (leader === undefined) throw new Error("a batch group without a leader");
+  return leader.op;
+}
+
+/** Somebody else keeps the row locked: no defect, and nothing was changed. */
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof StatementFailed && error.lostToAnother)) return error;
+  return new Refusal("RECORD_CONTENDED", "The record is held by another transaction.", {
+    retryAfterMs: CONTENDED_RETRY_AFTER_MS,
+    cause: error,
+  });
+}

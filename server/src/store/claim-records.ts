@@ -1,0 +1,115 @@
+import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
+import type { Deadline } from "../domain/deadline.ts";
+import { APPLIED_AND_MET, attempt, createAttempts } from "./attempts.ts";
+import type { Pool } from "./pool.ts";
+import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+
+/**
+ * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
+ * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too.
+ *
+ * What may be taken over: a row that is forgotten or whose retention ended (a new life: attempt 1), or, unless the
+ * fingerprints differ, one that was released or whose lease ran out (the same life: attempt + 1). The conditions compare
+ * with excluded.claimed_at rather than now(), because Citus allows only immutable functions there.
+ *
+ * Rows are taken in the order of their key, so that two batches never wait for each other.
+ */
+const claimRecords = {
+  name: "claim_records",
+  text: `
+with input as materialized (
+  select *
+    from unnest(
+           $1::int[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
+           $7::boolean[], $8::boolean[], $9::int[], $10::int[], $11::int[], $12::int[]
+         ) as i (tenant_id, namespace, key, fingerprint, claim_id, owner,
+                 accepts_ambiguous, holds_on_lease_expiry, lease_ms, key_retention_s, result_retention_s,
+                 failure_retention_s)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  insert into records as r (
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint
+  )
+  select i.tenant_id, i.namespace, i.key, nextval('fencing_tokens'), 1, 1, i.holds_on_lease_expiry,
+         i.accepts_ambiguous, i.lease_ms, i.key_retention_s, i.result_retention_s, i.failure_retention_s,
+         now(), now(), now() + i.lease_ms * interval '1 millisecond',
+         now() + greatest(i.key_retention_s * interval '1 second', i.lease_ms * interval '1 millisecond'),
+         now() + least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * interval '1 second'
+               + interval '2 minutes',
+         i.claim_id, i.owner, i.fingerprint
+    from input i
+  on conflict (tenant_id, namespace, key) do update set
+    fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
+    state = 1,
+    attempt = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.attempt + 1 else 1 end,
+    holds_on_lease_expiry = excluded.holds_on_lease_expiry,
+    accepts_ambiguous = excluded.accepts_ambiguous,
+    lease_ms = excluded.lease_ms,
+    key_retention_s = excluded.key_retention_s,
+    result_retention_s = excluded.result_retention_s,
+    failure_retention_s = excluded.failure_retention_s,
+    first_claimed_at = case when r.state <> 0 and r.expires_at > excluded.claimed_at
+                            then r.first_claimed_at else excluded.first_claimed_at end,
+    claimed_at = excluded.claimed_at,
+    lease_expires_at = excluded.lease_expires_at,
+    settled_at = null,
+    expires_at = excluded.expires_at,
+    result_expires_at = null,
+    claim_id = excluded.claim_id,
+    owner = excluded.owner,
+    fingerprint = case when r.state <> 0 and r.expires_at > excluded.claimed_at
+                       then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
+    checkpoint_name = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.checkpoint_name end,
+    checkpoint_state = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.checkpoint_state end,
+    release_reason = null,
+    result_kind = null,
+    result_digest = null,
+    result_payload = null,
+    result_content_type = null,
+    result_metadata = null
+  where r.state = 0
+     or r.expires_at <= excluded.claimed_at
+     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
+         and (r.state = 3
+              or (r.state = 1
+                  and r.lease_expires_at <= excluded.claimed_at
+                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+  returning r.*
+)
+${APPLIED_AND_MET}`,
+};
+
+/** Postgres commits statements of one group together; a third would only make batches smaller. */
+const MAX_IN_FLIGHT = 2;
+
+/** Asks for the right to perform the side effect of a key. */
+export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise<ClaimOutcome>;
+
+/** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
+export function createClaimRecord(pool: Pool): ClaimRecord {
+  const attempts = createAttempts<ClaimCommand>(pool, {
+    statement: claimRecords,
+    columns: (commands) => [
+      scalarArray(commands.map((command) => command.id.tenantId)),
+      textArray(commands.map((command) => command.id.namespace)),
+      textArray(commands.map((command) => command.id.key)),
+      byteaArray(commands.map((command) => command.fingerprint)),
+      textArray(commands.map((command) => command.claimId)),
+      textArray(commands.map((command) => command.owner)),
+      scalarArray(commands.map((command) => command.acceptAmbiguous)),
+      scalarArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+      scalarArray(commands.map((command) => command.leaseMs)),
+      scalarArray(commands.map((command) => command.keyRetentionS)),
+      scalarArray(commands.map((command) => command.resultRetentionS)),
+      scalarArray(commands.map((command) => command.failureRetentionS)),
+    ],
+    shareOutcome: true,
+    maxInFlight: MAX_IN_FLIGHT,
+  });
+  return (command, deadline) =>
+    attempt(attempts, command, deadline, ({ applied, record }) =>
+      applied && record !== undefined ? claimed(record) : answerClaim(record, command),
+    );
+}

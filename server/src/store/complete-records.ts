@@ -1,0 +1,78 @@
+import type { Deadline } from "../domain/deadline.ts";
+import { answerComplete, type CompleteCommand, type Completion, completion } from "../domain/settlement.ts";
+import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { Pool } from "./pool.ts";
+import { RESULT_KIND } from "./record-row.ts";
+import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+
+/**
+ * Completes many claims at once, each only if its token is the row's and it is still in progress, whether or not its
+ * lease runs. Retention counts from here, as stamped at the claim or tightened now. `sweep_at` stays, so that the update
+ * touches no index (heap-only tuple).
+ */
+const completeRecords = {
+  name: "complete_records",
+  text: `
+with input as materialized (
+  select *
+    from unnest(
+           $1::int[], $2::text[], $3::text[], $4::bigint[], $5::smallint[], $6::bytea[], $7::bytea[], $8::text[],
+           $9::text[], $10::int[]
+         ) as i (tenant_id, namespace, key, fencing_token, result_kind, result_digest, result_payload,
+                 result_content_type, result_metadata, key_retention_s)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  update records as r set
+    state = 2,
+    settled_at = now(),
+    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
+    result_expires_at = now() + interval '1 second' * least(
+      coalesce(i.key_retention_s, r.key_retention_s),
+      case i.result_kind when 1 then r.result_retention_s else r.failure_retention_s end),
+    result_kind = i.result_kind,
+    result_digest = i.result_digest,
+    result_payload = i.result_payload,
+    result_content_type = i.result_content_type,
+    result_metadata = i.result_metadata
+  from input i
+  where ${UNFINISHED_BY_TOKEN}
+  returning r.*
+)
+${APPLIED_AND_MET}`,
+};
+
+const MAX_IN_FLIGHT = 2;
+
+/** Stores the outcome of a claim. */
+export type CompleteRecord = (command: CompleteCommand, deadline: Deadline) => Promise<Completion>;
+
+/** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
+export function createCompleteRecord(pool: Pool): CompleteRecord {
+  const attempts = createAttempts<CompleteCommand>(pool, {
+    statement: completeRecords,
+    columns: (commands) => [
+      scalarArray(commands.map((command) => command.id.tenantId)),
+      textArray(commands.map((command) => command.id.namespace)),
+      textArray(commands.map((command) => command.id.key)),
+      scalarArray(commands.map((command) => command.fencingToken)),
+      scalarArray(commands.map((command) => RESULT_KIND[command.result.kind])),
+      byteaArray(commands.map((command) => command.resultDigest)),
+      byteaArray(commands.map((command) => command.result.payload)),
+      textArray(commands.map((command) => command.result.contentType || undefined)),
+      textArray(commands.map((command) => metadataJson(command.result.metadata))),
+      scalarArray(commands.map((command) => command.keyRetentionS)),
+    ],
+    bytesOf: (command) => command.result.payload.byteLength,
+    shareOutcome: false,
+    maxInFlight: MAX_IN_FLIGHT,
+  });
+  return (command, deadline) =>
+    attempt(attempts, command, deadline, ({ applied, record }) =>
+      applied && record !== undefined ? completion(record, false) : answerComplete(record, command),
+    );
+}
+
+function metadataJson(metadata: Readonly<Record<string, string>>): string | undefined {
+  for (const _ in metadata) return JSON.stringify(metadata);
+  return undefined;
+}

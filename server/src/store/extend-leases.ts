@@ -1,0 +1,61 @@
+import type { Deadline } from "../domain/deadline.ts";
+import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
+import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { Pool } from "./pool.ts";
+import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+
+/**
+ * Prolongs many leases at once, each only if its token is the row's and it is still in progress, whether or not the
+ * lease ran out. A lease is never shortened, and a key is never forgotten before its lease ends.
+ */
+const extendLeases = {
+  name: "extend_leases",
+  text: `
+with input as materialized (
+  select *
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::bytea[])
+           as i (tenant_id, namespace, key, fencing_token, lease_ms, checkpoint_name, checkpoint_state)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  update records as r set
+    lease_expires_at = greatest(r.lease_expires_at,
+                                now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    expires_at = greatest(r.expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
+    checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end
+  from input i
+  where ${UNFINISHED_BY_TOKEN}
+  returning r.*
+)
+${APPLIED_AND_MET}`,
+};
+
+const MAX_IN_FLIGHT = 1;
+
+/** Prolongs a claim's lease and saves its checkpoint. */
+export type ExtendLease = (command: ExtendLeaseCommand, deadline: Deadline) => Promise<LeaseExtension>;
+
+/** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
+export function createExtendLease(pool: Pool): ExtendLease {
+  const attempts = createAttempts<ExtendLeaseCommand>(pool, {
+    statement: extendLeases,
+    columns: (commands) => [
+      scalarArray(commands.map((command) => command.id.tenantId)),
+      textArray(commands.map((command) => command.id.namespace)),
+      textArray(commands.map((command) => command.id.key)),
+      scalarArray(commands.map((command) => command.fencingToken)),
+      scalarArray(commands.map((command) => command.leaseMs)),
+      textArray(commands.map((command) => command.checkpoint?.name)),
+      byteaArray(commands.map((command) => command.checkpoint?.state)),
+    ],
+    bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
+    shareOutcome: false,
+    maxInFlight: MAX_IN_FLIGHT,
+  });
+  return (command, deadline) =>
+    attempt(attempts, command, deadline, ({ applied, record }) => {
+      if (!applied || record === undefined) return answerExtendLease(record, command);
+      const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
+      return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
+    });
+}

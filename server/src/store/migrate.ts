@@ -1,0 +1,68 @@
+import { readdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { runner } from "node-pg-migrate";
+import pg from "pg";
+
+const MIGRATIONS_DIR = fileURLToPath(new URL("../../migrations", import.meta.url));
+const MIGRATIONS_TABLE = "schema_migrations";
+/** A migration waits no longer than this for a connection. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** How a database's schema stands to the one this server was built for. */
+export type SchemaState =
+  | { readonly kind: "current" }
+  /** These migrations have to be run first. */
+  | { readonly kind: "behind"; readonly missing: readonly string[] }
+  /** A newer server migrated it; the older one goes on beside it. */
+  | { readonly kind: "ahead"; readonly unknown: readonly string[] };
+
+/**
+ * Runs every migration that is missing, in one transaction, and answers their names. Several replicas may do it at
+ * once: an advisory lock lets one go first, and the others then find nothing to do.
+ */
+export async function migrate(databaseUrl: string, log: (line: string) => void): Promise<readonly string[]> {
+  const ran = await runner({
+    databaseUrl: { connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_TIMEOUT_MS },
+    dir: MIGRATIONS_DIR,
+    migrationsTable: MIGRATIONS_TABLE,
+    direction: "up",
+    checkOrder: true,
+    advisoryLockMode: "wait",
+    logger: { debug: () => {}, info: log, warn: log, error: log },
+  });
+  return ran.map((migration) => migration.name);
+}
+
+/** Compares the migrations that a database has seen with those that this server ships. Changes nothing. */
+export async function readSchemaState(databaseUrl: string): Promise<SchemaState> {
+  const shipped = await shippedMigrations();
+  const applied = await appliedMigrations(databaseUrl);
+  const missing = shipped.filter((name) => !applied.includes(name));
+  if (missing.length > 0) return { kind: "behind", missing };
+  const unknown = applied.filter((name) => !shipped.includes(name));
+  return unknown.length > 0 ? { kind: "ahead", unknown } : { kind: "current" };
+}
+
+async function shippedMigrations(): Promise<readonly string[]> {
+  const files = await readdir(MIGRATIONS_DIR);
+  return files.filter((file) => file.endsWith(".sql")).map((file) => file.replace(/\.sql$/, ""));
+}
+
+async function appliedMigrations(databaseUrl: string): Promise<readonly string[]> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  });
+  await client.connect();
+  try {
+    const found = await client.query<{ there: boolean }>(`select to_regclass($1) is not null as there`, [
+      MIGRATIONS_TABLE,
+    ]);
+    if (!found.rows[0]?.there) return [];
+    const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
+    return rows.map((row) => row.name);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,151 @@
+import pg from "pg";
+import { Refusal } from "../domain/refusal.ts";
+
+/** A statement with a name: prepared once per connection, then only bound and run. */
+export interface Statement {
+  /** Also the `statement` label of its metrics. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Runs statements on a bounded number of connections. */
+export interface Pool {
+  /**
+   * Runs one statement in a transaction of its own. `operations` is how many calls it answers, for the metrics.
+   *
+   * @throws Refusal DATABASE_UNAVAILABLE where Postgres cannot be reached, does not answer in time or cannot take
+   *   writes: the statement may have had an effect.
+   * @throws StatementFailed where Postgres refused this statement: it had no effect.
+   */
+  run<Row extends pg.QueryResultRow>(
+    statement: Statement,
+    parameters: readonly unknown[],
+    operations?: number,
+  ): Promise<Row[]>;
+  /** Connections in use and calls waiting for one. */
+  load(): { readonly total: number; readonly idle: number; readonly waiting: number };
+  /** Waits for what is running, then closes every connection. */
+  close(): Promise<void>;
+}
+
+/** Postgres refused a statement for a reason of its own; nothing was changed. */
+export class StatementFailed extends Error {
+  override readonly name = "StatementFailed";
+  readonly sqlState: string;
+  constructor(sqlState: string, cause: Error) {
+    super(`statement failed with SQLSTATE ${sqlState}`, { cause });
+    this.sqlState = sqlState;
+  }
+
+  /** Another transaction was in the way: lock_not_available, deadlock_detected, serialization_failure. */
+  get lostToAnother(): boolean {
+    return ["55P03", "40P01", "40001"].includes(this.sqlState);
+  }
+}
+
+/** What the pool reports; nothing of it holds a parameter. */
+export interface PoolObserver {
+  ran(run: {
+    readonly statement: string;
+    readonly operations: number;
+    readonly durationMs: number;
+    readonly failed: boolean;
+  }): void;
+  /** An idle connection broke. */
+  connectionLost(error: Error): void;
+}
+
+export interface PoolOptions {
+  readonly databaseUrl: string;
+  readonly size: number;
+  /**
+   * The pool talks to PgBouncer in transaction mode: no named statements and no start-up settings, which it would not
+   * carry from one transaction to the next.
+   */
+  readonly throughPgBouncer: boolean;
+}
+
+/** Postgres ends a statement after this; below the client's own limit, so that the usual error comes from Postgres. */
+const STATEMENT_TIMEOUT_MS = 5000;
+/** A row that somebody keeps locked costs a batch this much once; its items then go on one by one. */
+const LOCK_TIMEOUT_MS = 1000;
+/** The client gives a connection up for dead after this. */
+const QUERY_TIMEOUT_MS = 6000;
+/** How long to wait for a connection. */
+const ACQUIRE_TIMEOUT_MS = 3000;
+/** What callers are told to wait when Postgres is away. */
+const RETRY_AFTER_MS = 500;
+
+/**
+ * Every statement looks rows up by primary key. A plan that hashes or scans could only come from statistics of a table
+ * that was small once, and nested loops take row locks in the order of their input, which rules deadlocks out.
+ */
+const PLANNER_SETTINGS = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_bitmapscan: "off",
+};
+
+/** Opens a pool; connects on first use. */
+export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
+  const direct = !options.throughPgBouncer;
+  const pool = new pg.Pool({
+    connectionString: options.databaseUrl,
+    max: options.size,
+    application_name: "onceward",
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    keepAlive: true,
+    ...(direct && {
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      lock_timeout: LOCK_TIMEOUT_MS,
+      options: Object.entries(PLANNER_SETTINGS)
+        .map(([name, value]) => `-c ${name}=${value}`)
+        .join(" "),
+    }),
+  });
+  pool.on("error", (error) => observer.connectionLost(error));
+  // A connection that is checked out has no listener of the pool's, and an unheard error would end the process.
+  pool.on("connect", (client) => client.on("error", () => {}));
+
+  return {
+    async run<Row extends pg.QueryResultRow>(
+      { name, text }: Statement,
+      parameters: readonly unknown[],
+      operations = 1,
+    ) {
+      const startedAtMs = performance.now();
+      let failed = true;
+      try {
+        const { rows } = await pool.query<Row>({ text, values: [...parameters], ...(direct && { name }) });
+        failed = false;
+        return rows;
+      } catch (error) {
+        throw classify(error);
+      } finally {
+        observer.ran({ statement: name, operations, durationMs: performance.now() - startedAtMs, failed });
+      }
+    },
+    load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    close: () => pool.end(),
+  };
+}
+
+/**
+ * SQLSTATE classes that mean "not now" rather than "not this": connection (08), insufficient resources (53), operator
+ * intervention (57), system error (58), read-only transaction (25006). https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const UNAVAILABLE_STATE = /^(08|53|57|58|25006)/;
+
+function classify(error: unknown): Error {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  const sqlState = (cause as { code?: unknown }).code;
+  const refusedByPostgres = cause instanceof pg.DatabaseError && typeof sqlState === "string";
+  if (refusedByPostgres && !UNAVAILABLE_STATE.test(sqlState)) return new StatementFailed(sqlState, cause);
+  return new Refusal("DATABASE_UNAVAILABLE", "The database could not be reached or did not answer in time.", {
+    retryAfterMs: RETRY_AFTER_MS,
+    cause,
+  });
+}

@@ -1,0 +1,69 @@
+import type { Deadline } from "../domain/deadline.ts";
+import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { createBatcher } from "./batcher.ts";
+import { withLargePayload } from "./large-payloads.ts";
+import type { Pool } from "./pool.ts";
+import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { scalarArray, textArray } from "./sql-arrays.ts";
+
+const readRecords = {
+  name: "read_records",
+  text: `
+select ${RECORD_COLUMNS}
+  from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
+  join records r using (tenant_id, namespace, key)`,
+};
+
+const MAX_IN_FLIGHT = 1;
+
+/** Reads a record without touching it; undefined if the key is unknown or forgotten. */
+export type ReadRecord = (id: RecordId, deadline: Deadline) => Promise<LiveRecord | undefined>;
+
+/** @returns what reads records, batched over all its callers. */
+export function createReadRecord(pool: Pool): ReadRecord {
+  const reads = createBatcher<RecordId, LiveRecord | undefined>({
+    nameOf: recordName,
+    follow: (record) => record,
+    maxInFlight: MAX_IN_FLIGHT,
+    async execute(ids) {
+      const rows = await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length);
+      const byName = new Map<string, LiveRecord>();
+      for (const row of rows) {
+        const record = await withLargePayload(pool, row, parseRecord(row));
+        if (record !== undefined) byName.set(recordName(record.id), record);
+      }
+      return ids.map((id) => byName.get(recordName(id)));
+    },
+  });
+  return (id, deadline) => reads.submit(id, deadline);
+}
+
+const readHeldRecords = {
+  name: "read_held_records",
+  text: `
+select r.tenant_id, r.namespace, r.key
+  from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
+  join records r using (tenant_id, namespace, key)
+ where r.state = 1
+   and r.lease_expires_at > now()
+   and r.expires_at > now()`,
+};
+
+/** Which of many keys are in progress under a running lease, by `recordName`: one statement. */
+export async function findHeld(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<string>> {
+  const rows = await pool.run<{ tenant_id: number; namespace: string; key: string }>(
+    readHeldRecords,
+    idColumns(ids),
+  );
+  return new Set(
+    rows.map(({ tenant_id, namespace, key }) => recordName({ tenantId: tenant_id, namespace, key })),
+  );
+}
+
+function idColumns(ids: readonly RecordId[]): readonly string[] {
+  return [
+    scalarArray(ids.map((id) => id.tenantId)),
+    textArray(ids.map((id) => id.namespace)),
+    textArray(ids.map((id) => id.key)),
+  ];
+}

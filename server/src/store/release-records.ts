@@ -1,0 +1,50 @@
+import type { Deadline } from "../domain/deadline.ts";
+import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
+import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { Pool } from "./pool.ts";
+import { scalarArray, textArray } from "./sql-arrays.ts";
+
+/** Gives many claims up at once, each only if its token is the row's and it is still in progress. */
+const releaseRecords = {
+  name: "release_records",
+  text: `
+with input as materialized (
+  select *
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+           as i (tenant_id, namespace, key, fencing_token, release_reason)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  update records as r set
+    state = 3,
+    settled_at = now(),
+    release_reason = i.release_reason
+  from input i
+  where ${UNFINISHED_BY_TOKEN}
+  returning r.*
+)
+${APPLIED_AND_MET}`,
+};
+
+const MAX_IN_FLIGHT = 1;
+
+/** Gives a claim up unfinished. */
+export type ReleaseRecord = (command: ReleaseCommand, deadline: Deadline) => Promise<Release>;
+
+/** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
+export function createReleaseRecord(pool: Pool): ReleaseRecord {
+  const attempts = createAttempts<ReleaseCommand>(pool, {
+    statement: releaseRecords,
+    columns: (commands) => [
+      scalarArray(commands.map((command) => command.id.tenantId)),
+      textArray(commands.map((command) => command.id.namespace)),
+      textArray(commands.map((command) => command.id.key)),
+      scalarArray(commands.map((command) => command.fencingToken)),
+      textArray(commands.map((command) => command.reason || undefined)),
+    ],
+    shareOutcome: false,
+    maxInFlight: MAX_IN_FLIGHT,
+  });
+  // A release that was applied left the record as a repeat would find it.
+  return (command, deadline) =>
+    attempt(attempts, command, deadline, ({ record }) => answerRelease(record, command));
+}

@@ -1,0 +1,134 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** Everything that a replica counts. Units stand in the names, and every label is bounded. */
+export interface Metrics {
+  readonly rpcDuration: Histogram<"method" | "code">;
+  readonly storeDuration: Histogram<"statement">;
+  readonly storeErrors: Counter<"statement">;
+  readonly batchSize: Histogram<"statement">;
+  readonly sweepRecords: Counter<"action">;
+  readonly sweepErrors: Counter;
+  readonly sweepLag: Gauge;
+  readonly connectionsLost: Counter;
+  /** Counts a Claim's outcome. */
+  claimed(tenant: string, outcome: string): void;
+  /** Starts showing what is read when the metrics are. */
+  watch(sources: WatchedSources): void;
+  /** In the Prometheus text format. */
+  render(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** What is read when the metrics are. */
+export interface WatchedSources {
+  readonly pool: () => { readonly total: number; readonly idle: number; readonly waiting: number };
+  readonly waiters: () => number;
+}
+
+/** 0.25 ms, a lone claim, up to 16 s, past every timeout. */
+const DURATION_BUCKETS_S = [
+  0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.5, 2, 16,
+];
+const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+/** Tenants with a label of their own; those beyond share `other`, so that the label stays bounded. */
+const MAX_TENANT_LABELS = 100;
+
+/** One registry per server: tests start several in one process. */
+export function createMetrics(version: string): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const labelled = new Set<string>();
+
+  const claims = new Counter({
+    name: "onceward_claims_total",
+    help: "Claims answered, by outcome; tenants past the first 100 count as 'other'.",
+    labelNames: ["tenant", "outcome"],
+    registers,
+  });
+  new Gauge({
+    name: "onceward_build_info",
+    help: "Always 1; the version is in the label.",
+    labelNames: ["version"],
+    registers,
+  }).set({ version }, 1);
+  return {
+    rpcDuration: new Histogram({
+      name: "onceward_rpc_duration_seconds",
+      help: "From a call's arrival to its answer, by method and status code.",
+      labelNames: ["method", "code"],
+      buckets: DURATION_BUCKETS_S,
+      registers,
+    }),
+    storeDuration: new Histogram({
+      name: "onceward_store_duration_seconds",
+      help: "From sending a statement to its rows, waiting for a connection included.",
+      labelNames: ["statement"],
+      buckets: DURATION_BUCKETS_S,
+      registers,
+    }),
+    storeErrors: new Counter({
+      name: "onceward_store_errors_total",
+      help: "Statements that failed.",
+      labelNames: ["statement"],
+      registers,
+    }),
+    batchSize: new Histogram({
+      name: "onceward_batch_size",
+      help: "Operations per statement.",
+      labelNames: ["statement"],
+      buckets: SIZE_BUCKETS,
+      registers,
+    }),
+    sweepRecords: new Counter({
+      name: "onceward_sweep_records_total",
+      help: "Records that the sweep deleted, or kept and put off.",
+      labelNames: ["action"],
+      registers,
+    }),
+    sweepErrors: new Counter({
+      name: "onceward_sweep_errors_total",
+      help: "Sweeps that failed; the next one goes on.",
+      registers,
+    }),
+    sweepLag: new Gauge({
+      name: "onceward_sweep_lag_seconds",
+      help: "How long the most overdue record has waited for the sweep.",
+      registers,
+    }),
+    connectionsLost: new Counter({
+      name: "onceward_pool_connections_lost_total",
+      help: "Idle connections to Postgres that broke.",
+      registers,
+    }),
+    claimed(tenant, outcome) {
+      const known = labelled.has(tenant);
+      if (!known && labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
+      claims.inc({ tenant: known || labelled.has(tenant) ? tenant : "other", outcome });
+    },
+    watch({ pool, waiters }) {
+      new Gauge({
+        name: "onceward_waiters",
+        help: "Claims that wait for a record to resolve.",
+        registers,
+        collect() {
+          this.set(waiters());
+        },
+      });
+      new Gauge({
+        name: "onceward_pool_connections",
+        help: "Connections to Postgres, by state, and calls that wait for one.",
+        labelNames: ["state"],
+        registers,
+        collect() {
+          const { total, idle, waiting } = pool();
+          this.set({ state: "busy" }, total - idle);
+          this.set({ state: "idle" }, idle);
+          this.set({ state: "awaited" }, waiting);
+        },
+      });
+    },
+    render: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
