@@ -14,11 +14,12 @@ import { LOG_LEVELS } from "./telemetry/log.ts";
 /** One environment variable: how it is read, what it is if unset, and what it does. */
 interface Variable<Value> {
   readonly kind: Kind<Value>;
-  readonly fallback: Value | undefined;
+  /** As it would be set; undefined: there is none. */
+  readonly fallback: string | undefined;
   readonly help: string;
 }
 
-function variable<Value>(kind: Kind<Value>, fallback: Value | undefined, help: string): Variable<Value> {
+function variable<Value>(kind: Kind<Value>, fallback: string | undefined, help: string): Variable<Value> {
   return { kind, fallback, help };
 }
 
@@ -46,60 +47,56 @@ export const VARIABLES = {
     "Calls without a credential act as this tenant's CALLER. Only on a loopback `ONCEWARD_HOST`.",
   ),
   ONCEWARD_HOST: variable(anyText, "127.0.0.1", "The address that all ports are bound to."),
-  ONCEWARD_GRPC_PORT: variable(wholeNumber(0, 65535), 50051, "Native gRPC; 0 takes a free port."),
+  ONCEWARD_GRPC_PORT: variable(wholeNumber(0, 65535), "50051", "Native gRPC; 0 takes a free port."),
   ONCEWARD_HTTP_PORT: variable(
     wholeNumber(0, 65535),
-    8080,
+    "8080",
     "Connect, gRPC-Web and JSON; 0 takes a free port.",
   ),
   ONCEWARD_MANAGEMENT_PORT: variable(
     wholeNumber(0, 65535),
-    9090,
+    "9090",
     "`/livez`, `/readyz`, `/metrics`; 0 takes a free port.",
   ),
-  ONCEWARD_LOG_LEVEL: variable(
-    oneOf(LOG_LEVELS),
-    "info",
-    `One of ${LOG_LEVELS.join(", ")}; one line a call at debug.`,
-  ),
+  ONCEWARD_LOG_LEVEL: variable(oneOf(LOG_LEVELS), "info", "At `debug`, one line a call."),
   ONCEWARD_POOL_SIZE: variable(
     wholeNumber(2, 200),
-    12,
+    "12",
     "Connections to Postgres. Calls travel in batches, so that more are rarely faster.",
   ),
   ONCEWARD_PGBOUNCER: variable(
     yesOrNo,
-    false,
+    "false",
     "`DATABASE_URL` is PgBouncer in transaction mode: no named statements, no start-up settings.",
   ),
   ONCEWARD_DEFAULT_TIMEOUT: variable(
     milliseconds("1s", "10m"),
-    70_000,
+    "70s",
     "How long a call may take whose client doesn't say; longer than the longest wait.",
   ),
   ONCEWARD_CONNECTION_AGE: variable(
     milliseconds("1s", "7d"),
-    30 * 60_000,
+    "30m",
     "After this, ±10 %, a gRPC connection is asked to leave, so that load spreads to new replicas.",
   ),
   ONCEWARD_DRAIN_DELAY: variable(
     milliseconds("0s", "5m"),
-    3000,
+    "3s",
     "From SIGTERM, when health says NOT_SERVING, until connections are asked to leave.",
   ),
   ONCEWARD_DRAIN_TIMEOUT: variable(
     milliseconds("0s", "5m"),
-    10_000,
+    "10s",
     "How long calls may then go on before what is left is closed.",
   ),
   ONCEWARD_SWEEP_INTERVAL: variable(
     milliseconds("100ms", "1h"),
-    5000,
+    "5s",
     "Between two sweeps of a replica, ±20 %.",
   ),
   ONCEWARD_SWEEP_BATCH: variable(
     wholeNumber(1, 10_000),
-    1000,
+    "1000",
     "Records that one statement of the sweep looks at.",
   ),
 } as const satisfies Record<string, Variable<unknown>>;
@@ -128,10 +125,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, { kind, fallback }] of Object.entries<Variable<unknown>>(VARIABLES)) {
-    const text = env[name];
-    if (text === undefined || text === "") {
-      values[name] = fallback;
-      if (fallback === undefined && !kind.optional) problems.push(`${name} is required: ${kind.format}`);
+    const text = env[name] || fallback;
+    if (text === undefined) {
+      if (!kind.optional) problems.push(`${name} is required`);
       continue;
     }
     const parsed = kind.parse(text);

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { parseApiKey } from "./auth/api-key.ts";
 import { createAuthenticator } from "./auth/authenticate.ts";
-import type { Config } from "./config.ts";
+import { type Config, redactedConfig } from "./config.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
@@ -91,7 +91,6 @@ export function createServer(config: Config, log: Logger): OncewardServer {
   return {
     async start() {
       transports = await composeTransports();
-      const host = config.ONCEWARD_HOST;
       const addresses = {
         grpcPort: await listen(transports.grpc, config, "ONCEWARD_GRPC_PORT"),
         httpPort: await listen(transports.http, config, "ONCEWARD_HTTP_PORT"),
@@ -100,7 +99,7 @@ export function createServer(config: Config, log: Logger): OncewardServer {
       sweeper.start();
       transports.grpc.setServing(true);
       unready = [];
-      log.info({ host, ...addresses, version: VERSION }, "serving");
+      log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
       return addresses;
     },
 

@@ -1,0 +1,45 @@
+import { spawnSync } from "node:child_process";
+import { parseArgs } from "node:util";
+
+/**
+ * `npm run check`: everything that has to hold before a change lands, in the order in which it is cheapest to learn of a
+ * mistake. `--without-tests` is for a caller that has just run them.
+ */
+const { values } = parseArgs({ options: { "without-tests": { type: "boolean", default: false } } });
+
+step("generated code and tables are current", "npm", ["run", "generate"]);
+step("format and lint", "biome", ["ci", "--error-on-warnings", "."]);
+step("types", "tsc", []);
+step("types of what is published", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
+step("unused code and dependencies", "knip", []);
+step("proto lint", "buf", ["lint"]);
+step("proto compatibility", "buf", ["breaking", "proto", "--against", previousProto()]);
+step("nothing generated is left to commit", "git", ["diff", "--exit-code", "--stat"]);
+if (!values["without-tests"]) step("tests", "vitest", ["run"]);
+console.log("\nEverything holds.");
+
+function step(name: string, command: string, args: readonly string[]): void {
+  console.log(`\n== ${name}: ${command} ${args.join(" ")}`);
+  const { status, error } = spawnSync(command, [...args], { stdio: "inherit" });
+  if (error !== undefined) throw error;
+  if (status !== 0) {
+    console.error(`\n${name}: failed`);
+    process.exit(1);
+  }
+}
+
+/**
+ * What `proto/` must stay compatible with: main, or, on main itself, proto/ as it was before its last change, so that the
+ * change that has just been made is still compared with what was there.
+ */
+function previousProto(): string {
+  const onMain = git("rev-parse", "HEAD") === git("rev-parse", "--verify", "--quiet", "main");
+  const changed = git("status", "--porcelain", "--", "proto") !== "";
+  const [newest = "HEAD", beforeIt] = git("log", "--format=%H", "-2", "--", "proto").split("\n");
+  const commit = !onMain ? "main" : changed || beforeIt === undefined ? newest : beforeIt;
+  return `.git#ref=${commit},subdir=proto`;
+}
+
+function git(...args: string[]): string {
+  return spawnSync("git", args, { encoding: "utf8" }).stdout.trim();
+}
