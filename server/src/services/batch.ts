@@ -81,18 +81,18 @@ async function runRequest(single: SingleCalls, request: ItemRequest, call: Call)
   }
 }
 
+const TOO_LARGE = errorItem(
+  new Refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
+);
+
 /** The items as they are, as far as they fit into one message, and RESPONSE_TOO_LARGE in place of the others. */
 function fitting(items: readonly BatchResponseItem[]): BatchResponseItem[] {
-  let bytesLeft = MAX_MESSAGE_BYTES;
-  const tooLarge = errorItem(
-    new Refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
-  );
   // Room for every item's refusal is set aside first, so that a refusal always fits.
-  const refusalBytes = responseItemBytes(tooLarge);
-  bytesLeft -= items.length * refusalBytes;
+  const refusalBytes = responseItemBytes(TOO_LARGE);
+  let bytesLeft = MAX_MESSAGE_BYTES - items.length * refusalBytes;
   return items.map((item) => {
     const extraBytes = responseItemBytes(item) - refusalBytes;
-    if (extraBytes > bytesLeft) return tooLarge;
+    if (extraBytes > bytesLeft) return TOO_LARGE;
     bytesLeft -= Math.max(0, extraBytes);
     return item;
   });
