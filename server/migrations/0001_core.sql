@@ -1,10 +1,19 @@
 -- Up Migration
 
+-- One row: tells installations apart that share a Redis.
+create table installation (
+  id uuid not null default gen_random_uuid(),
+  is_only boolean primary key default true check (is_only)
+);
+insert into installation default values;
+
 create table tenants (
   id int generated always as identity primary key,
   name text collate "C" not null unique check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
   created_at timestamptz not null default now(),
   suspended_at timestamptz,
+  -- Part of the name of every cached copy of the tenant's records. Bumping it makes all of them unfindable.
+  cache_generation int not null default 0,
   -- The tenant's policy; null: the service's default.
   key_retention_s int check (key_retention_s > 0),
   result_retention_s int check (result_retention_s > 0),
@@ -56,15 +65,17 @@ create sequence fencing_tokens as bigint increment by 1024;
 
 -- The one table that matters. Its primary key is the only authority on who may perform a side effect.
 --
--- What a claim writes once, and what completes it, is laid out so that completing can be a heap-only tuple update: no
--- indexed column changes, and the fill factor leaves room on the page.
+-- Every record is written twice, by its claim and by what settles it, and is laid out for the second time: no indexed
+-- column changes then, and the fill factor leaves room on the page for both versions of every row (a heap-only update);
+-- what changes stands behind what doesn't, so that the log holds only the tail. Figures:
+-- server/decisions/0003-where-expiry-stands.md
 create table records (
   tenant_id int not null,
   namespace text collate "C" not null,
   key text collate "C" not null,
+
+  -- What the claim writes.
   fencing_token bigint not null,
-  -- 0 forgotten (absent to every reader; keeps the token until the sweep), 1 in progress, 2 completed, 3 released.
-  state smallint not null check (state between 0 and 3),
   attempt int not null,
   -- Stamped at the claim, so that a record's fate never depends on which replica looks.
   holds_on_lease_expiry boolean not null,
@@ -76,26 +87,32 @@ create table records (
   failure_retention_s int not null,
   first_claimed_at timestamptz not null,
   claimed_at timestamptz not null,
-  lease_expires_at timestamptz not null,
-  -- When it was completed or released.
-  settled_at timestamptz,
-  expires_at timestamptz not null,
-  result_expires_at timestamptz,
-  -- When the sweep looks at the row. At the claim, the earliest moment at which it could find something to do; only the
-  -- sweep moves it on, so that no other update touches an index.
+  -- When the sweep looks at the row. At the claim, when everything ends for a claim that is completed within its lease;
+  -- only the sweep moves it on, so that no other update touches an index.
   sweep_at timestamptz not null,
   claim_id text collate "C" not null,
   owner text not null,
   fingerprint bytea,
+
+  -- What a heartbeat changes.
+  lease_expires_at timestamptz not null,
   checkpoint_name text,
   checkpoint_state bytea,
+  expires_at timestamptz not null,
+
+  -- What settles it.
+  -- 0 forgotten (absent to every reader; keeps the token until the sweep), 1 in progress, 2 completed, 3 released.
+  state smallint not null check (state between 0 and 3),
+  -- When it was completed or released.
+  settled_at timestamptz,
   release_reason text,
+  result_expires_at timestamptz,
   result_kind smallint check (result_kind between 1 and 2),
   result_digest bytea,
-  result_payload bytea,
   result_content_type text,
   result_metadata text,
+  result_payload bytea,
   primary key (tenant_id, namespace, key)
-) with (fillfactor = 80);
+) with (fillfactor = 40);
 
 create index records_sweep_at on records (sweep_at);

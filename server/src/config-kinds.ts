@@ -15,8 +15,25 @@ const FAILED: Parsed<never> = { ok: false };
 
 export const anyText: Kind<string> = { parse: (value) => ({ ok: true, value }), format: "text" };
 
-/** Text that is never shown. */
-export const secret: Kind<string> = { ...anyText, secret: true };
+/** Text that is never shown, and is hard to guess. */
+export function secretText(minLength: number): Kind<string> {
+  return {
+    parse: (text) => (text.length >= minLength ? { ok: true, value: text } : FAILED),
+    format: `text of at least ${minLength} characters`,
+    secret: true,
+  };
+}
+
+/** How Postgres is reached; never shown, because a password may be part of it. `pg` would take any other text for a host. */
+export const postgresUrl: Kind<string> = {
+  // A user without a host is good for `?host=/run/postgresql`, but no URL to the URL standard.
+  parse: (text) =>
+    /^postgres(ql)?:\/\//.test(text) && URL.canParse(text.replace("@/", "@host/"))
+      ? { ok: true, value: text }
+      : FAILED,
+  format: "a URL such as postgresql://user:password@host:5432/database",
+  secret: true,
+};
 
 /** A kind whose variable may be missing. */
 export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {

@@ -1,11 +1,13 @@
 import { parseApiKey } from "./auth/api-key.ts";
+import { REDIS_URL_FORMAT } from "./cache/redis-connection.ts";
 import {
   anyText,
   type Kind,
   milliseconds,
   oneOf,
   optional,
-  secret,
+  postgresUrl,
+  secretText,
   wholeNumber,
   yesOrNo,
 } from "./config-kinds.ts";
@@ -23,21 +25,46 @@ function variable<Value>(kind: Kind<Value>, fallback: string | undefined, help: 
   return { kind, fallback, help };
 }
 
+/** As many random characters as a pepper needs that nobody can try out. */
+const MIN_PEPPER_LENGTH = 32;
+
+const apiKey: Kind<string> = {
+  parse: (text) => (parseApiKey(text) === undefined ? { ok: false } : { ok: true, value: text }),
+  format: "an API key, ow_<id>_<secret>",
+  secret: true,
+};
+
+const redisUrl: Kind<string> = {
+  parse: (text) => (REDIS_URL_FORMAT.test(text) ? { ok: true, value: text } : { ok: false }),
+  format: "a URL such as redis://host:6379",
+  secret: true,
+};
+
 /** Everything that can be configured; the table in `server/README.md` is made of it. */
 export const VARIABLES = {
-  DATABASE_URL: variable(secret, undefined, "Postgres, as a connection URL. `dev` starts its own if unset."),
+  DATABASE_URL: variable(postgresUrl, undefined, "Where Postgres is. `dev` starts its own if unset."),
   DATABASE_DIRECT_URL: variable(
-    optional(secret),
+    optional(postgresUrl),
     undefined,
     "Postgres past any pooler, for migrations; `DATABASE_URL` if unset.",
   ),
-  ONCEWARD_API_KEY_PEPPER: variable(
-    secret,
+  REDIS_URL: variable(
+    optional(redisUrl),
     undefined,
-    "Keys the digests of API keys: 32 characters or more, the same on every replica. `dev` makes its own if unset.",
+    "Redis or Valkey, to make repeats cheap: `redis://`, `redis+sentinel://` or `redis+cluster://`. Never needed.",
+  ),
+  ONCEWARD_CACHE_MIB: variable(
+    wholeNumber(0, 16_384),
+    "64",
+    "How much of completed records is kept in memory, at most; 0 keeps none.",
+  ),
+  ONCEWARD_API_KEY_PEPPER: variable(
+    secretText(MIN_PEPPER_LENGTH),
+    undefined,
+    "Keys the digests of API keys; the same on every replica. `dev` makes its own if unset.",
   ),
   ONCEWARD_OPERATOR_KEY: variable(
-    optional(secret),
+    optional(apiKey),
     undefined,
     "An operator's API key that isn't in the database.",
   ),
@@ -73,6 +100,11 @@ export const VARIABLES = {
     milliseconds("1s", "10m"),
     "70s",
     "How long a call may take whose client doesn't say; longer than the longest wait.",
+  ),
+  ONCEWARD_REQUEST_TIMEOUT: variable(
+    milliseconds("1s", "10m"),
+    "30s",
+    "How long a request may take to arrive whole, from its headers to its last byte.",
   ),
   ONCEWARD_CONNECTION_AGE: variable(
     milliseconds("1s", "7d"),
@@ -138,27 +170,19 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (name.startsWith("ONCEWARD_") && !(name in VARIABLES)) problems.push(`${name} is not known`);
   }
   const config = Object.freeze(values) as Config;
-  if (problems.length === 0) problems.push(...unsafeCombinations(config));
+  problems.push(...unsafeCombinations(config));
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 }
 
-const MIN_PEPPER_LENGTH = 32;
-
-function unsafeCombinations(config: Config): readonly string[] {
-  const problems: string[] = [];
-  if (config.ONCEWARD_API_KEY_PEPPER.length < MIN_PEPPER_LENGTH) {
-    problems.push(`ONCEWARD_API_KEY_PEPPER must be at least ${MIN_PEPPER_LENGTH} characters`);
-  }
-  if (config.ONCEWARD_OPERATOR_KEY !== undefined && parseApiKey(config.ONCEWARD_OPERATOR_KEY) === undefined) {
-    problems.push("ONCEWARD_OPERATOR_KEY must be an API key, ow_<id>_<secret>");
-  }
-  if (config.ONCEWARD_ANONYMOUS_TENANT !== undefined && !isLoopback(config.ONCEWARD_HOST)) {
-    problems.push(
-      "ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it",
-    );
-  }
-  return problems;
+/** What no single variable shows. Those that were malformed are missing here. */
+function unsafeCombinations({
+  ONCEWARD_ANONYMOUS_TENANT,
+  ONCEWARD_HOST,
+}: Partial<Config>): readonly string[] {
+  if (ONCEWARD_ANONYMOUS_TENANT === undefined || ONCEWARD_HOST === undefined) return [];
+  if (isLoopback(ONCEWARD_HOST)) return [];
+  return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
 }
 
 function isLoopback(host: string): boolean {

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
 import { dev } from "./commands/dev.ts";
-import { CommandError, type Host } from "./commands/host.ts";
+import { describeFailure } from "./commands/failure.ts";
+import type { Host } from "./commands/host.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { serve } from "./commands/serve.ts";
-import { ConfigError } from "./config.ts";
 
 const COMMANDS: Readonly<Record<string, (host: Host) => Promise<void>>> = {
   serve,
@@ -46,18 +46,9 @@ async function run(command: (host: Host) => Promise<void>): Promise<void> {
       untilStopRequested,
     });
   } catch (error) {
-    const expected = error instanceof CommandError || error instanceof ConfigError;
-    process.stderr.write(`${expected ? error.message : describe(error)}\n`);
+    process.stderr.write(`${describeFailure(error)}\n`);
     process.exitCode = 1;
   }
-}
-
-/** An error with its causes, but without their stacks unless it is a defect of ours. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const causes: string[] = [];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause.message);
-  return [error.stack ?? error.message, ...causes].join("\n  because: ");
 }
 
 function untilStopRequested(): Promise<void> {

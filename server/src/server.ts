@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { parseApiKey } from "./auth/api-key.ts";
 import { createAuthenticator } from "./auth/authenticate.ts";
+import { type FastPath, openFastPath } from "./cache/open.ts";
 import { type Config, redactedConfig } from "./config.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { createGrpcServer } from "./rpc/grpc-server.ts";
@@ -10,6 +11,7 @@ import { createPipeline } from "./rpc/pipeline.ts";
 import { routesOf } from "./rpc/route.ts";
 import { createIdempotencyService } from "./services/idempotency.ts";
 import { createWaiters } from "./services/waiters.ts";
+import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findHeld } from "./store/read-records.ts";
 import { createRecordStore } from "./store/record-store.ts";
@@ -51,7 +53,13 @@ export function createServer(config: Config, log: Logger): OncewardServer {
     findHeld: (ids) => findHeld(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
   });
-  metrics.watch({ pool: pool.load, waiters: waiters.count });
+  let fastPath: FastPath | undefined;
+  metrics.watch({
+    pool: pool.load,
+    waiters: waiters.count,
+    cacheBytes: () => fastPath?.bytes() ?? 0,
+    degraded: () => ({ redis_bypassed: fastPath?.redisBypassed() ?? false }),
+  });
   const sweeper = createSweeper({
     pool,
     metrics,
@@ -68,8 +76,16 @@ export function createServer(config: Config, log: Logger): OncewardServer {
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       anonymousTenantId: await anonymousTenantId(pool, config),
     });
+    fastPath = openFastPath({
+      maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
+      redisUrl: config.REDIS_URL,
+      installationId: await readInstallationId(pool),
+      metrics,
+      log,
+    });
     const idempotency = createIdempotencyService({
       records: createRecordStore(pool),
+      completions: fastPath.completions,
       waiters,
       onClaim: metrics.claimed,
     });
@@ -80,9 +96,11 @@ export function createServer(config: Config, log: Logger): OncewardServer {
       metrics,
       defaultTimeoutMs: config.ONCEWARD_DEFAULT_TIMEOUT,
     });
+    const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
+    const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
     return {
-      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-      http: createHttpServer(routes, pipeline),
+      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs, requestTimeoutMs }),
+      http: createHttpServer({ routes, pipeline, log, requestTimeoutMs }),
     };
   }
 
@@ -104,13 +122,15 @@ export function createServer(config: Config, log: Logger): OncewardServer {
     },
 
     async stop() {
+      const served = unready.length === 0;
       unready = ["draining"];
       transports?.grpc.setServing(false);
       log.info({ delayMs: config.ONCEWARD_DRAIN_DELAY }, "draining");
-      await delay(transports === undefined ? 0 : config.ONCEWARD_DRAIN_DELAY);
+      await delay(served ? config.ONCEWARD_DRAIN_DELAY : 0);
       waiters.drain();
       const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
       await Promise.all([transports?.grpc.close(graceMs), transports?.http.close(graceMs), sweeper.stop()]);
+      fastPath?.close();
       await pool.close();
       await management.close();
       log.info("stopped");

@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import { readConfig } from "../config.ts";
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
@@ -6,10 +5,13 @@ import type { Role } from "../domain/tenant.ts";
 import { ensureApiKey } from "../store/api-keys.ts";
 import { openPool, type Pool } from "../store/pool.ts";
 import { ensureTenant } from "../store/tenants.ts";
+import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
+import { requireSchema } from "./schema.ts";
 
 /** `operator-key`: makes an operator's API key straight in the database, and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {
+  readArguments(host.args, {});
   await printNewKey(host, "OPERATOR", async () => undefined);
 }
 
@@ -18,11 +20,10 @@ export async function operatorKey(host: Host): Promise<void> {
  * the database, and prints it, once.
  */
 export async function tenantKey(host: Host): Promise<void> {
-  const { values } = parseArgs({
-    args: [...host.args],
-    options: { tenant: { type: "string" }, role: { type: "string", default: "caller" } },
+  const { tenant = "", role } = readArguments(host.args, {
+    tenant: { type: "string" },
+    role: { type: "string", default: "caller" },
   });
-  const { tenant = "", role } = values;
   if (!NAMESPACE_PATTERN.test(tenant))
     throw new CommandError(`--tenant must match ${NAMESPACE_PATTERN.source}`);
   if (role !== "caller" && role !== "admin") throw new CommandError("--role must be caller or admin");
@@ -35,6 +36,7 @@ async function printNewKey(
   tenantIdIn: (pool: Pool) => Promise<number | undefined>,
 ): Promise<void> {
   const config = readConfig(host.env);
+  await requireSchema(config);
   const pool = openPool(
     { databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer: config.ONCEWARD_PGBOUNCER },
     { ran: () => {}, connectionLost: () => {} },

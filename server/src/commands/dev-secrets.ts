@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
 
@@ -12,7 +12,7 @@ export interface DevSecrets {
 
 const PEPPER_BYTES = 32;
 
-/** Reads the secrets, or makes them. Two that start at once agree: only one creates the file. */
+/** Reads the secrets, or makes them. Those that start at once agree: one file is linked in, whole, and everybody reads it. */
 export async function ensureDevSecrets(dataDir: string): Promise<DevSecrets> {
   const file = join(dataDir, "dev-secrets.json");
   await mkdir(dataDir, { recursive: true });
@@ -21,11 +21,16 @@ export async function ensureDevSecrets(dataDir: string): Promise<DevSecrets> {
     callerKey: formatApiKey(generateApiKey()),
     adminKey: formatApiKey(generateApiKey()),
   };
+  const draft = `${file}.${randomBytes(PEPPER_BYTES).toString("hex")}`;
   try {
-    await writeFile(file, `${JSON.stringify(made, undefined, 2)}\n`, { flag: "wx", mode: 0o600 });
-    return made;
-  } catch (error) {
-    if ((error as { readonly code?: unknown }).code !== "EEXIST") throw error;
-    return JSON.parse(await readFile(file, "utf8"));
+    await writeFile(draft, `${JSON.stringify(made, undefined, 2)}\n`, { flag: "wx", mode: 0o600 });
+    await link(draft, file).catch(unlessThere);
+  } finally {
+    await rm(draft, { force: true });
   }
+  return JSON.parse(await readFile(file, "utf8"));
+}
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EEXIST") throw error;
 }

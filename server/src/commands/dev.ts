@@ -6,11 +6,11 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../embedded/postgr
 import type { Addresses } from "../server.ts";
 import { ensureApiKey } from "../store/api-keys.ts";
 import { ensureDatabase } from "../store/databases.ts";
-import { migrate } from "../store/migrate.ts";
 import { openPool } from "../store/pool.ts";
 import { ensureTenant } from "../store/tenants.ts";
 import { type DevSecrets, ensureDevSecrets } from "./dev-secrets.ts";
 import type { Host } from "./host.ts";
+import { runMigrations } from "./schema.ts";
 import { serveUntilStopped } from "./serve.ts";
 
 const DATA_DIR = ".onceward";
@@ -23,35 +23,68 @@ const DEMO_TENANT = "demo";
  */
 export async function dev(host: Host): Promise<void> {
   // From here on Ctrl-C lets what is being started finish, so that it can be stopped.
-  void host.untilStopRequested();
+  let stopping = false;
+  void host.untilStopRequested().then(() => {
+    stopping = true;
+  });
   const dataDir = join(host.workingDir, DATA_DIR);
   const secrets = await ensureDevSecrets(dataDir);
-  const embedded = host.env.DATABASE_URL === undefined ? await startEmbedded(host, dataDir) : undefined;
+  const env = { ...defaults(secrets), ...withoutEmpty(host.env) };
+  const embedded =
+    env.DATABASE_URL === undefined ? await startEmbedded(host, dataDir, () => stopping) : undefined;
   try {
-    const config = readConfig({
-      ONCEWARD_API_KEY_PEPPER: secrets.pepper,
-      ONCEWARD_LOG_LEVEL: "warn",
-      ONCEWARD_DRAIN_DELAY: "0s",
-      ...(embedded && { DATABASE_URL: embedded.url(DATABASE) }),
-      ...host.env,
-    });
-    await migrate(config.DATABASE_DIRECT_URL ?? config.DATABASE_URL, () => {});
-    await ensureDemoTenant(config, secrets);
-    const postgres = embedded ? `PostgreSQL ${embedded.version} in ${DATA_DIR}/` : "DATABASE_URL";
-    await serveUntilStopped(host, config, (addresses) => {
-      for (const line of banner(config, addresses, secrets, postgres)) host.print(line);
-    });
+    if (!stopping) await serveDemo(host, env, secrets, embedded);
   } finally {
     await embedded?.stop();
   }
   host.print("Stopped; what was claimed is kept for the next start.");
 }
 
-async function startEmbedded(host: Host, dataDir: string): Promise<EmbeddedPostgres> {
+/** Undefined: Ctrl-C was pressed meanwhile, which a terminal also sends to what we have just started, such as initdb. */
+async function startEmbedded(
+  host: Host,
+  dataDir: string,
+  stopping: () => boolean,
+): Promise<EmbeddedPostgres | undefined> {
   host.print("Starting PostgreSQL ...");
-  const embedded = await startEmbeddedPostgres({ dataDir: join(dataDir, "postgres") });
+  try {
+    return await startEmbeddedPostgres({ dataDir: join(dataDir, "postgres") });
+  } catch (error) {
+    if (stopping()) return undefined;
+    throw error;
+  }
+}
+
+async function serveDemo(
+  host: Host,
+  env: Environment,
+  secrets: DevSecrets,
+  embedded: EmbeddedPostgres | undefined,
+): Promise<void> {
+  const config = readConfig(embedded === undefined ? env : await onEmbedded(embedded, env));
+  await runMigrations(config);
+  await ensureDemoTenant(config, secrets);
+  const postgres = embedded ? `PostgreSQL ${embedded.version} in ${DATA_DIR}/` : "DATABASE_URL";
+  await serveUntilStopped(host, config, (addresses) => {
+    for (const line of banner(config, addresses, secrets, postgres)) host.print(line);
+  });
+}
+
+type Environment = Host["env"];
+
+function defaults({ pepper }: DevSecrets): Environment {
+  return { ONCEWARD_API_KEY_PEPPER: pepper, ONCEWARD_LOG_LEVEL: "warn", ONCEWARD_DRAIN_DELAY: "0s" };
+}
+
+/** A variable that is set to nothing is not set: it must not hide a default. */
+function withoutEmpty(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([, text]) => text !== ""));
+}
+
+/** The database of our own, and no other one that somebody's shell may name for migrations. */
+async function onEmbedded(embedded: EmbeddedPostgres, env: Environment): Promise<Environment> {
   await ensureDatabase(embedded.url("postgres"), DATABASE);
-  return embedded;
+  return { ...env, DATABASE_URL: embedded.url(DATABASE), DATABASE_DIRECT_URL: undefined };
 }
 
 async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<void> {

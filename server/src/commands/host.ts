@@ -16,7 +16,7 @@ export interface Host {
   untilStopRequested(): Promise<void>;
 }
 
-/** A command ends the process with this message and exit code 1: no stack trace helps its user. */
+/** What its user can put right: a command ends with this message, what caused it, and exit code 1. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

@@ -1,27 +1,17 @@
 import { readConfig } from "../config.ts";
-import { migrate, readSchemaState } from "../store/migrate.ts";
-import { CommandError, type Host } from "./host.ts";
+import { readArguments } from "./arguments.ts";
+import type { Host } from "./host.ts";
+import { requireSchema, runMigrations } from "./schema.ts";
 
 /** `migrate [--check]`: brings the schema up to date, or only says whether it is (exit code 1 if not). */
 export async function migrateCommand(host: Host): Promise<void> {
+  const { check } = readArguments(host.args, { check: { type: "boolean", default: false } });
   const config = readConfig(host.env);
-  const databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
-  if (host.args.includes("--check")) return await check(host, databaseUrl);
-  const ran = await migrate(databaseUrl, () => {});
-  for (const name of ran) host.print(`ran ${name}`);
-  host.print("The schema is current.");
-}
-
-async function check(host: Host, databaseUrl: string): Promise<void> {
-  const schema = await readSchemaState(databaseUrl);
-  switch (schema.kind) {
-    case "current":
-      return host.print("The schema is current.");
-    case "ahead":
-      return host.print(
-        `The schema is ahead of this server, which goes on with it: ${schema.unknown.join(", ")}`,
-      );
-    case "behind":
-      throw new CommandError(`The schema lacks ${schema.missing.join(", ")}. Run: onceward-server migrate`);
-  }
+  if (!check) for (const name of await runMigrations(config)) host.print(`ran ${name}`);
+  const unknown = await requireSchema(config);
+  host.print(
+    unknown.length === 0
+      ? "The schema is current."
+      : `The schema is ahead of this server, which goes on with it: ${unknown.join(", ")}`,
+  );
 }

@@ -1,20 +1,14 @@
 import { type Config, readConfig } from "../config.ts";
 import { type Addresses, createServer } from "../server.ts";
-import { readSchemaState } from "../store/migrate.ts";
 import { createLog } from "../telemetry/log.ts";
-import { CommandError, type Host } from "./host.ts";
+import type { Host } from "./host.ts";
+import { requireSchema } from "./schema.ts";
 
 /** `serve`: runs a replica until it is asked to stop. Never changes the schema. */
 export async function serve(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await serveUntilStopped(host, config);
-}
-
-async function requireSchema(config: Config): Promise<void> {
-  const schema = await readSchemaState(config.DATABASE_DIRECT_URL ?? config.DATABASE_URL);
-  if (schema.kind !== "behind") return;
-  throw new CommandError(`The schema lacks ${schema.missing.join(", ")}. Run: onceward-server migrate`);
 }
 
 /** Starts a server, tells `onStarted`, and drains it once the host is asked to stop. */

@@ -35,7 +35,13 @@ export type ClaimOutcome = { readonly expiresAtMs: number } & (
       readonly leaseExpiresAtMs: number;
       readonly leaseRemainingMs: number;
     }
-  | { readonly kind: "completed"; readonly completedAtMs: number; readonly result: Result | undefined }
+  | {
+      readonly kind: "completed";
+      readonly completedAtMs: number;
+      readonly result: Result | undefined;
+      /** What it was answered from, for whoever keeps copies. */
+      readonly record: LiveRecord;
+    }
   | {
       readonly kind: "ambiguous";
       readonly owner: string;
@@ -93,6 +99,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         kind: "completed",
         completedAtMs: phase.completedAtMs,
         result: phase.result,
+        record,
         expiresAtMs,
       };
     case "inProgress":

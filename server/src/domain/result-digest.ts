@@ -14,5 +14,5 @@ export function digestResult(result: Result): Buffer {
     ...names.flatMap((name) => [name, result.metadata[name] ?? ""]),
   ];
   for (const text of texts) hash.update(`${Buffer.byteLength(text)}:${text}`);
-  return hash.update(result.payload).digest();
+  return hash.update(`${result.payload.byteLength}:`).update(result.payload).digest();
 }

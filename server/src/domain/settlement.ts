@@ -35,6 +35,8 @@ export interface Completion {
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
+  /** As it is now, for whoever keeps copies. */
+  readonly record: LiveRecord;
 }
 
 /** What a Release is answered with. */
@@ -59,6 +61,7 @@ export function completion(record: LiveRecord, alreadyCompleted: boolean): Compl
     completedAtMs: record.phase.completedAtMs,
     expiresAtMs: record.expiresAtMs,
     alreadyCompleted,
+    record,
   };
 }
 

@@ -9,6 +9,8 @@ export interface Tenant {
   readonly id: number;
   readonly name: string;
   readonly suspended: boolean;
+  /** Part of the name of every copy of its records: bumped where copies must not be found any more. */
+  readonly cacheGeneration: number;
   /** Of every namespace that has no policy of its own. */
   readonly policy: Policy;
   readonly namespacePolicies: ReadonlyMap<string, Policy>;
@@ -35,6 +37,7 @@ export function makeTenant(stored: {
   readonly id: number;
   readonly name: string;
   readonly suspended: boolean;
+  readonly cacheGeneration: number;
   readonly overrides: PolicyOverrides;
   readonly namespaceOverrides: Iterable<readonly [namespace: string, overrides: PolicyOverrides]>;
 }): Tenant {
@@ -42,6 +45,6 @@ export function makeTenant(stored: {
   for (const [namespace, overrides] of stored.namespaceOverrides) {
     namespacePolicies.set(namespace, resolvePolicy(stored.overrides, overrides));
   }
-  const { id, name, suspended } = stored;
-  return { id, name, suspended, policy: resolvePolicy(stored.overrides), namespacePolicies };
+  const { id, name, suspended, cacheGeneration } = stored;
+  return { id, name, suspended, cacheGeneration, policy: resolvePolicy(stored.overrides), namespacePolicies };
 }

@@ -1,5 +1,6 @@
 import diagnostics from "node:diagnostics_channel";
 import type { IncomingHttpHeaders } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
@@ -10,6 +11,7 @@ import { toStatus } from "./errors.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
 import type { Route } from "./route.ts";
+import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
@@ -27,6 +29,8 @@ export interface GrpcServerOptions {
   readonly pipeline: Pipeline;
   /** A connection is asked to leave after this, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
+  /** How long a request may take to arrive whole. */
+  readonly requestTimeoutMs: number;
 }
 
 /**
@@ -45,8 +49,12 @@ const MAX_CONCURRENT_STREAMS = 2000;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
+// grpc-js prints headers that it can't take, with their values, past the log: a credential may be among them.
+grpc.setLogVerbosity(grpc.logVerbosity.NONE);
+
 /** @see GrpcServer */
-export function createGrpcServer({ routes, pipeline, connectionAgeMs }: GrpcServerOptions): GrpcServer {
+export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
+  const { routes, pipeline, connectionAgeMs, requestTimeoutMs } = options;
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_READ_BYTES,
     "grpc.max_send_message_length": MAX_READ_BYTES,
@@ -69,6 +77,16 @@ export function createGrpcServer({ routes, pipeline, connectionAgeMs }: GrpcServ
     server,
     routes.map((route) => route.method.parent),
   );
+  let port: number | undefined;
+  const slowRequests = createSlowRequests({
+    timeoutMs: requestTimeoutMs,
+    isOurs: (stream) => stream.session?.socket.localPort === port,
+  });
+  const onStreamCreated = (message: unknown) => {
+    const { stream, headers } = message as StreamCreated;
+    takeTimeoutHeader(headers);
+    slowRequests.watch(stream);
+  };
   diagnostics.subscribe(STREAM_CREATED, onStreamCreated);
 
   return {
@@ -76,6 +94,7 @@ export function createGrpcServer({ routes, pipeline, connectionAgeMs }: GrpcServ
       new Promise((resolve, reject) => {
         const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
         server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (error, bound) => {
+          port = bound;
           if (error === null) resolve(bound);
           else reject(error);
         });
@@ -92,6 +111,7 @@ export function createGrpcServer({ routes, pipeline, connectionAgeMs }: GrpcServ
         server.tryShutdown(() => {
           clearTimeout(timer);
           diagnostics.unsubscribe(STREAM_CREATED, onStreamCreated);
+          slowRequests.stop();
           resolve();
         });
       }),
@@ -101,8 +121,9 @@ export function createGrpcServer({ routes, pipeline, connectionAgeMs }: GrpcServ
 /** Published by Node before grpc-js sees a stream. https://nodejs.org/api/diagnostics_channel.html */
 const STREAM_CREATED = "http2.server.stream.created";
 
-function onStreamCreated(message: unknown): void {
-  takeTimeoutHeader((message as { readonly headers: IncomingHttpHeaders }).headers);
+interface StreamCreated {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** Messages stay bytes in grpc-js: the pipeline parses them, so that a malformed one is the caller's error. */

@@ -1,12 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { Message } from "@bufbuild/protobuf";
-import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
-import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { Refusal } from "../domain/refusal.ts";
-import { toConnectError } from "./errors.ts";
-import { MAX_READ_BYTES } from "./grpc-server.ts";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { Logger } from "pino";
+import { createConnectHandlers } from "./connect-routes.ts";
 import { closeHttp, listenHttp } from "./http-lifecycle.ts";
-import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 
@@ -18,37 +15,61 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** A request has this long to send its headers, and its whole body. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
+export interface HttpServerOptions {
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  readonly log: Logger;
+  /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
+  readonly requestTimeoutMs: number;
+}
+
+const MAX_HEADERS_TIMEOUT_MS = 10_000;
+const CHECKING_INTERVAL_MS = 1000;
 const KEEP_ALIVE_MS = 65_000;
+/** A caller that doesn't read its answer: longer than any call takes, during which nothing is sent. */
+const SILENCE_MS = 11 * 60_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A reverse proxy may pipeline many; a connection that sent this many starts over, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
+/** Each costs memory and a file descriptor; a proxy in front needs far fewer. */
+const MAX_CONNECTIONS = 10_000;
 
 /** @see HttpServer */
-export function createHttpServer(routes: readonly Route[], pipeline: Pipeline): HttpServer {
-  const handle = connectNodeAdapter({
-    routes: (router) => addRoutes(router, routes, pipeline),
-    readMaxBytes: MAX_READ_BYTES,
-    writeMaxBytes: MAX_READ_BYTES,
-  });
+export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: HttpServerOptions): HttpServer {
+  const handlers = createConnectHandlers(routes, pipeline);
   const options = {
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
   };
   const server: Server = createServer(options, (request, response) => {
     if (!hasUsableHost(request)) return refuseHost(response);
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const handle = handlers.get(path);
+    if (handle === undefined) return refusePath(response);
     takeTimeoutHeader(request.headers);
-    handle(request, response);
+    handle(universalRequestFromNodeRequest(request, response, undefined, undefined))
+      .then((answer) => universalResponseToNodeResponse(answer, response))
+      .catch((error: unknown) => {
+        // The caller went away, or else the answer can't be written: either way it gets none.
+        if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
+        response.destroy();
+      });
   });
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = SILENCE_MS;
   return {
     listen: (host, port) => listenHttp(server, host, port),
     close: (graceMs) => closeHttp(server, graceMs),
   };
+}
+
+function refusePath(response: ServerResponse): void {
+  response.writeHead(404);
+  response.end();
 }
 
 /**
@@ -64,48 +85,4 @@ function refuseHost(response: ServerResponse): void {
   response.end(
     JSON.stringify({ code: "invalid_argument", message: "The Host header or the path is malformed." }),
   );
-}
-
-function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pipeline): void {
-  for (const route of routes) {
-    router.rpc(route.method, async (request: Message, context: HandlerContext) => {
-      try {
-        return await pipeline(route, new IncomingConnectCall(request, context));
-      } catch (error) {
-        throw error instanceof Refusal ? toConnectError(error) : error;
-      }
-    });
-  }
-}
-
-class IncomingConnectCall implements IncomingCall {
-  readonly #request: Message;
-  readonly #context: HandlerContext;
-
-  constructor(request: Message, context: HandlerContext) {
-    this.#request = request;
-    this.#context = context;
-  }
-
-  header(name: string): string | undefined {
-    return this.#context.requestHeader.get(name) ?? undefined;
-  }
-
-  /** As the client declared it; what it doesn't declare, connect-node bounds while it reads. */
-  get messageBytes(): number | undefined {
-    const declared = this.header("content-length");
-    return declared === undefined ? undefined : Number(declared);
-  }
-
-  read(): Message {
-    return this.#request;
-  }
-
-  get cancelled(): boolean {
-    return this.#context.signal.aborted;
-  }
-
-  get signal(): AbortSignal {
-    return this.#context.signal;
-  }
 }

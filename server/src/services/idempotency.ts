@@ -1,4 +1,5 @@
-import type { ClaimOutcome } from "../domain/claim.ts";
+import type { Completions } from "../cache/completions.ts";
+import { answerClaim, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import type { RecordId } from "../domain/record.ts";
 import type {
   ClaimRequest,
@@ -43,6 +44,7 @@ export interface SingleCalls {
 
 export interface IdempotencyOptions {
   readonly records: RecordStore;
+  readonly completions: Completions;
   readonly waiters: Waiters;
   /** Told of every Claim that was answered, for the metrics. */
   readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
@@ -57,7 +59,19 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
   return { ...single, batch: createBatch(single) };
 }
 
-function createSingleCalls({ records, waiters, onClaim }: IdempotencyOptions): SingleCalls {
+function createSingleCalls({ records, completions, waiters, onClaim }: IdempotencyOptions): SingleCalls {
+  /** Answers from a copy of the completed record if there is one; only Postgres grants. */
+  async function claimOnce(command: ClaimCommand, call: Call): Promise<ClaimOutcome> {
+    const generation = cacheGeneration(call);
+    const copy = await completions.find(command.id, generation);
+    const replay = copy && answerClaim(copy, command);
+    if (replay !== undefined && replay.kind !== "contended") return replay;
+    const outcome = await records.claim(command, call);
+    completions.countAnswer(command.id, outcome.kind === "completed");
+    if (outcome.kind === "completed") completions.keep(outcome.record, generation);
+    return outcome;
+  }
+
   /** Settles a record, and wakes who waits for it here. */
   async function waking<Outcome>(id: RecordId, settled: Promise<Outcome>): Promise<Outcome> {
     const outcome = await settled;
@@ -69,12 +83,12 @@ function createSingleCalls({ records, waiters, onClaim }: IdempotencyOptions): S
     async claim(request, call) {
       const { waitMs, ...command } = parseClaim(request, call.principal);
       const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
-      let outcome = await records.claim(command, call);
+      let outcome = await claimOnce(command, call);
       while (outcome.kind === "inProgress") {
         const leftMs = waitUntilMs - performance.now();
         if (leftMs <= 0) break;
         await waiters.wait(command.id, leftMs, call.signal);
-        outcome = await records.claim(command, call);
+        outcome = await claimOnce(command, call);
       }
       onClaim(tenantName(call), outcome.kind);
       return claimResponse(outcome);
@@ -82,7 +96,10 @@ function createSingleCalls({ records, waiters, onClaim }: IdempotencyOptions): S
 
     async complete(request, call) {
       const command = parseComplete(request, call.principal);
-      return completeResponse(await waking(command.id, records.complete(command, call)));
+      const generation = cacheGeneration(call);
+      const completion = await waking(command.id, records.complete(command, call));
+      completions.keep(completion.record, generation);
+      return completeResponse(completion);
     },
 
     async release(request, call) {
@@ -99,6 +116,11 @@ function createSingleCalls({ records, waiters, onClaim }: IdempotencyOptions): S
       return lookupResponse(await records.read(parseLookup(request, call.principal), call));
     },
   };
+}
+
+/** Taken before a statement runs: a copy of what it showed must not be found under a later generation. */
+function cacheGeneration({ principal }: Call): number {
+  return principal.role === "OPERATOR" ? 0 : principal.tenant.cacheGeneration;
 }
 
 function tenantName({ principal }: Call): string {

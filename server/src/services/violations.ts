@@ -53,7 +53,7 @@ export class Violations {
       return undefined;
     }
     // A bigint compares with a number exactly, and one beyond the bounds isn't converted.
-    const beyond = seconds < 0n || seconds > maxMs / 1000;
+    const beyond = seconds < 0n || nanos < 0 || seconds > maxMs / 1000;
     const durationMs = beyond ? Number.NaN : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
     if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
     this.add(field, `must be between ${describeMs(minMs)} and ${describeMs(maxMs)}`);

@@ -37,7 +37,7 @@ with input as materialized (
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
          now() + greatest(i.key_retention_s * interval '1 second', i.lease_ms * interval '1 millisecond'),
          now() + least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * interval '1 second'
-               + interval '2 minutes',
+               + i.lease_ms * interval '1 millisecond' + interval '2 minutes',
          i.claim_id, i.owner, i.fingerprint
     from input i
   on conflict (tenant_id, namespace, key) do update set

@@ -18,13 +18,18 @@ interface PolicyRow {
   readonly require_fingerprint: boolean | null;
 }
 
-type TenantRow = PolicyRow & { readonly id: number; readonly name: string; readonly suspended: boolean };
+type TenantRow = PolicyRow & {
+  readonly id: number;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly cache_generation: number;
+};
 type NamespaceRow = PolicyRow & { readonly tenant_id: number; readonly name: string };
 
 const readTenants = {
   name: "read_tenants",
   text: `
-select id, name, suspended_at is not null as suspended, ${POLICY_COLUMNS}
+select id, name, suspended_at is not null as suspended, cache_generation, ${POLICY_COLUMNS}
   from tenants
  where id = any ($1::int[])`,
 };
@@ -49,7 +54,14 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
       const own = namespacesByTenant.get(row.id) ?? [];
       return [
         row.id,
-        makeTenant({ ...row, overrides: parsePolicy(row), namespaceOverrides: own.map(namespaceEntry) }),
+        makeTenant({
+          id: row.id,
+          name: row.name,
+          suspended: row.suspended,
+          cacheGeneration: row.cache_generation,
+          overrides: parsePolicy(row),
+          namespaceOverrides: own.map(namespaceEntry),
+        }),
       ];
     }),
   );

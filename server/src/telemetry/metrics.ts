@@ -10,6 +10,8 @@ export interface Metrics {
   readonly sweepErrors: Counter;
   readonly sweepLag: Gauge;
   readonly connectionsLost: Counter;
+  readonly cacheRequests: Counter<"layer" | "result">;
+  readonly redisErrors: Counter;
   /** Counts a Claim's outcome. */
   claimed(tenant: string, outcome: string): void;
   /** Starts showing what is read when the metrics are. */
@@ -23,6 +25,10 @@ export interface Metrics {
 export interface WatchedSources {
   readonly pool: () => { readonly total: number; readonly idle: number; readonly waiting: number };
   readonly waiters: () => number;
+  /** What the memory cache holds, in bytes. */
+  readonly cacheBytes: () => number;
+  /** Which parts are being done without, by reason. */
+  readonly degraded: () => Readonly<Record<string, boolean>>;
 }
 
 /** 0.25 ms, a lone claim, up to 16 s, past every timeout. */
@@ -106,7 +112,35 @@ export function createMetrics(version: string): Metrics {
       if (!known && labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
       claims.inc({ tenant: known || labelled.has(tenant) ? tenant : "other", outcome });
     },
-    watch({ pool, waiters }) {
+    cacheRequests: new Counter({
+      name: "onceward_cache_requests_total",
+      help: "Looks for a completed record, by layer and result.",
+      labelNames: ["layer", "result"],
+      registers,
+    }),
+    redisErrors: new Counter({
+      name: "onceward_redis_errors_total",
+      help: "Errors of the connection to Redis; the service goes on without.",
+      registers,
+    }),
+    watch({ pool, waiters, cacheBytes, degraded }) {
+      new Gauge({
+        name: "onceward_cache_bytes",
+        help: "What the completed records in memory take.",
+        registers,
+        collect() {
+          this.set(cacheBytes());
+        },
+      });
+      new Gauge({
+        name: "onceward_degraded",
+        help: "1 while the service does without something, by reason; its answers stay right.",
+        labelNames: ["reason"],
+        registers,
+        collect() {
+          for (const [reason, is] of Object.entries(degraded())) this.set({ reason }, is ? 1 : 0);
+        },
+      });
       new Gauge({
         name: "onceward_waiters",
         help: "Claims that wait for a record to resolve.",

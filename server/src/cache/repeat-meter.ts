@@ -1,0 +1,35 @@
+/**
+ * How often the claims of a namespace turn out to be repeats: whether asking Redis before Postgres is worth it there, so
+ * that a fresh claim doesn't pay for the repeats of others.
+ */
+export interface RepeatMeter {
+  /** A claim was answered: with a result, or with anything else. */
+  count(namespace: string, repeat: boolean): void;
+  /** Whether at least one in ten claims was a repeat lately. */
+  repeatsOften(namespace: string): boolean;
+}
+
+/** The weight of the newest claim: about the last two hundred count. */
+const WEIGHT = 1 / 100;
+/** A round trip to Redis costs about a tenth of a statement's, so that it pays from one repeat in ten. */
+const OFTEN = 0.1;
+/** Beyond, the one that was first seen longest ago is forgotten. */
+const MAX_NAMESPACES = 10_000;
+
+/** A meter that has seen nothing: nothing repeats often. Names are whatever tells namespaces of all tenants apart. */
+export function createRepeatMeter(): RepeatMeter {
+  const shares = new Map<string, number>();
+  return {
+    count(namespace, repeat) {
+      const share = shares.get(namespace);
+      if (share === undefined && shares.size >= MAX_NAMESPACES) {
+        for (const oldest of shares.keys()) {
+          shares.delete(oldest);
+          break;
+        }
+      }
+      shares.set(namespace, (share ?? 0) + WEIGHT * ((repeat ? 1 : 0) - (share ?? 0)));
+    },
+    repeatsOften: (namespace) => (shares.get(namespace) ?? 0) >= OFTEN,
+  };
+}
