@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { Calls, ClaimInit } from "./calls.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+import { dateOf } from "./date-of.ts";
+import { AmbiguousError, InProgressError, OncewardError } from "./errors.ts";
+import type {
+  Ambiguous,
+  Claimed,
+  ClaimResponse,
+  Completed,
+  InProgress,
+} from "./gen/onceward/v1/idempotency_pb.ts";
+import { MAX_WAIT_MS } from "./limits.ts";
+import { retrying } from "./retry.ts";
+
+/** What a run begins with: the claim, or what somebody else made of it. */
+export type Acquired =
+  | {
+      readonly kind: "claimed";
+      readonly claimed: Claimed;
+      /** When the call that was granted the claim was sent, on the clock of `performance.now()`. */
+      readonly sentAtMs: number;
+    }
+  | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date };
+
+/** How long a run may take to begin. */
+export interface Patience {
+  /** For another holder of the claim to finish. 0: not at all. */
+  readonly waitMs: number;
+  /** For the service to answer, over all attempts. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Claims, and waits for another holder, all under one claim id: a lost reply costs nothing, and never looks like a rival.
+ *
+ * @throws InProgressError, AmbiguousError, OncewardError.
+ */
+export async function acquire(calls: Calls, request: ClaimInit, patience: Patience): Promise<Acquired> {
+  const startedAtMs = performance.now();
+  const waitUntilMs = startedAtMs + patience.waitMs;
+  let sentAtMs = startedAtMs;
+  const ask = () =>
+    retrying(() => {
+      sentAtMs = performance.now();
+      return calls.claim(request);
+    }, performance.now() + patience.timeoutMs);
+
+  let response = await ask();
+  for (;;) {
+    const { outcome } = response;
+    switch (outcome.case) {
+      case "claimed":
+        return { kind: "claimed", claimed: outcome.value, sentAtMs };
+      case "completed":
+        return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
+      case "ambiguous":
+        throw ambiguous(outcome.value);
+      case "inProgress": {
+        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value);
+        const waited = await wait(calls, request, waitUntilMs, patience.timeoutMs);
+        // A lease counts from sending, and the waiting call was sent long ago: the same claim again, freshly counted.
+        response = waited.outcome.case === "claimed" ? await ask() : waited;
+        break;
+      }
+      case undefined:
+        throw new OncewardError("INTERNAL", "The claim was answered with an outcome that is unknown here.");
+    }
+  }
+}
+
+async function wait(
+  calls: Calls,
+  request: ClaimInit,
+  waitUntilMs: number,
+  timeoutMs: number,
+): Promise<ClaimResponse> {
+  const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
+  const response = await retrying(() => calls.claimWaiting(request, leftMs()), waitUntilMs + timeoutMs);
+  const { outcome } = response;
+  if (outcome.case === "inProgress" && leftMs() > 0)
+    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)));
+  return response;
+}
+
+function retryAfterMs({ retryAfter }: InProgress): number {
+  return retryAfter === undefined ? 0 : durationMs(retryAfter);
+}
+
+function inProgress(holder: InProgress): InProgressError {
+  return new InProgressError({
+    owner: holder.owner,
+    attempt: holder.attempt,
+    leaseExpiresAt: dateOf(holder.leaseExpiresAt),
+    retryDelayMs: retryAfterMs(holder),
+  });
+}
+
+function ambiguous(last: Ambiguous): AmbiguousError {
+  return new AmbiguousError({
+    owner: last.owner,
+    attempt: last.attempt,
+    leaseExpiredAt: dateOf(last.leaseExpiredAt),
+    checkpoint: readCheckpoint(last.checkpoint),
+  });
+}

@@ -1,0 +1,75 @@
+import type { Client } from "@connectrpc/connect";
+import type { Pending } from "./coalescer.ts";
+import { errorFromCall, errorFromItem, isAboutContent } from "./error-mapping.ts";
+import { OncewardError } from "./errors.ts";
+import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
+import type { BatchResponseItem, IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import type { BatchedRequest } from "./request-size.ts";
+
+/** Of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is better. */
+export const ATTEMPT_TIMEOUT_MS = 5000;
+
+/** The service as connect sees it: one RPC a call, connect's errors. */
+export type Api = Client<typeof IdempotencyService>;
+
+/** A call's response, or its error, under the name of the call. */
+export type Reply = BatchResponseItem["response"];
+
+/**
+ * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with alone.
+ * What a batch can't carry (a reply too large for what is left, an item that spoils it for the others) is asked alone.
+ */
+export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
+  try {
+    const items = batch.map(({ request }) => ({ request }));
+    const { items: replies } = await api.batch({ items }, { timeoutMs: ATTEMPT_TIMEOUT_MS });
+    batch.forEach((pending, index) => {
+      settle(api, pending, replies[index]?.response);
+    });
+  } catch (cause) {
+    const error = errorFromCall(cause);
+    const guiltyUnknown = batch.length > 1 && isAboutContent(error);
+    for (const pending of batch) {
+      if (guiltyUnknown) void sendAlone(api, pending);
+      else pending.reject(error);
+    }
+  }
+}
+
+function settle(api: Api, pending: Pending<Reply>, reply: Reply | undefined): void {
+  if (reply === undefined) {
+    pending.reject(new OncewardError("INTERNAL", "The batch was answered with too few items."));
+  } else if (reply.case !== "error") {
+    pending.resolve(reply);
+  } else if (reply.value.reason === ErrorReason.RESPONSE_TOO_LARGE) {
+    void sendAlone(api, pending);
+  } else {
+    pending.reject(errorFromItem(reply.value));
+  }
+}
+
+async function sendAlone(api: Api, { request, resolve, reject }: Pending<Reply>): Promise<void> {
+  try {
+    resolve(await askAlone(api, request));
+  } catch (cause) {
+    reject(errorFromCall(cause));
+  }
+}
+
+async function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
+  const options = { timeoutMs: ATTEMPT_TIMEOUT_MS };
+  switch (request.case) {
+    case "claim":
+      return { case: "claim", value: await api.claim(request.value, options) };
+    case "complete":
+      return { case: "complete", value: await api.complete(request.value, options) };
+    case "release":
+      return { case: "release", value: await api.release(request.value, options) };
+    case "extendLease":
+      return { case: "extendLease", value: await api.extendLease(request.value, options) };
+    case "lookup":
+      return { case: "lookup", value: await api.lookup(request.value, options) };
+    case undefined:
+      throw new OncewardError("INVALID_REQUEST", "The item holds no request.");
+  }
+}

@@ -1,0 +1,99 @@
+import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
+import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, sendBatch } from "./batch-sender.ts";
+import { Coalescer } from "./coalescer.ts";
+import { errorFromCall } from "./error-mapping.ts";
+import { OncewardError } from "./errors.ts";
+import type {
+  ClaimRequestSchema,
+  ClaimResponse,
+  CompleteRequestSchema,
+  CompleteResponse,
+  ExtendLeaseRequestSchema,
+  ExtendLeaseResponse,
+  LookupRequestSchema,
+  LookupResponse,
+  ReleaseRequestSchema,
+  ReleaseResponse,
+} from "./gen/onceward/v1/idempotency_pb.ts";
+
+/** A message by the fields that are set, as it is written down. */
+type Init<Schema extends DescMessage> = Exclude<MessageInitShape<Schema>, Message>;
+
+/** A claim's request without its wait, which no batch takes. */
+export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
+
+/**
+ * The service's calls, one function each; what is called concurrently travels together, in Batch RPCs, by itself.
+ *
+ * Each is one attempt of at most 5 s: after an error that is worth retrying, repeat it with the same claim id or fencing
+ * token. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
+ */
+export class Calls {
+  readonly #api: Api;
+  readonly #coalescer: Coalescer<Reply>;
+
+  constructor(api: Api) {
+    this.#api = api;
+    this.#coalescer = new Coalescer((batch) => sendBatch(api, batch));
+  }
+
+  /** Asks for the right to perform the side effect of a key. */
+  async claim(value: ClaimInit): Promise<ClaimResponse> {
+    return responseOf(await this.#coalescer.ask({ case: "claim", value }), "claim");
+  }
+
+  /** The same, held until the record resolves, at most `waitMs` (60 s): an RPC of its own, which holds up nobody else. */
+  async claimWaiting(value: ClaimInit, waitMs: number): Promise<ClaimResponse> {
+    try {
+      const wait = {
+        seconds: BigInt(Math.floor(waitMs / 1000)),
+        nanos: Math.floor(waitMs % 1000) * 1_000_000,
+      };
+      return await this.#api.claim({ ...value, wait }, { timeoutMs: waitMs + ATTEMPT_TIMEOUT_MS });
+    } catch (cause) {
+      throw errorFromCall(cause);
+    }
+  }
+
+  /** Stores the outcome of a claim. */
+  async complete(value: Init<typeof CompleteRequestSchema>): Promise<CompleteResponse> {
+    return responseOf(await this.#coalescer.ask({ case: "complete", value }), "complete");
+  }
+
+  /** Gives a claim up unfinished. */
+  async release(value: Init<typeof ReleaseRequestSchema>): Promise<ReleaseResponse> {
+    return responseOf(await this.#coalescer.ask({ case: "release", value }), "release");
+  }
+
+  /** Prolongs a claim's lease, and saves a checkpoint if one is given. */
+  async extendLease(value: Init<typeof ExtendLeaseRequestSchema>): Promise<ExtendLeaseResponse> {
+    return responseOf(await this.#coalescer.ask({ case: "extendLease", value }), "extendLease");
+  }
+
+  /** Reads a key's record without touching it. */
+  async lookup(value: Init<typeof LookupRequestSchema>): Promise<LookupResponse> {
+    return responseOf(await this.#coalescer.ask({ case: "lookup", value }), "lookup");
+  }
+
+  /** From now on every call is refused with CLOSED; those made before are still answered. */
+  close(): void {
+    this.#coalescer.close();
+  }
+}
+
+/** What each call is answered with. */
+interface Responses {
+  readonly claim: ClaimResponse;
+  readonly complete: CompleteResponse;
+  readonly release: ReleaseResponse;
+  readonly extendLease: ExtendLeaseResponse;
+  readonly lookup: LookupResponse;
+}
+
+function responseOf<Kind extends keyof Responses>(reply: Reply, kind: Kind): Responses[Kind] {
+  if (reply.case === kind) return reply.value as Responses[Kind];
+  throw new OncewardError(
+    "INTERNAL",
+    `A ${kind} was answered as if it were ${reply.case ?? "a call unknown here"}.`,
+  );
+}

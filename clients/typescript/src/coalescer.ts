@@ -1,0 +1,89 @@
+import { OncewardError } from "./errors.ts";
+import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "./limits.ts";
+import { type BatchedRequest, maxRequestBytes } from "./request-size.ts";
+
+/**
+ * While one batch is at the server, the next is being gathered, and both sides are busy. More in flight only make
+ * batches smaller: the calls that a reply sets off are what the next batch is made of.
+ */
+const MAX_BATCHES_IN_FLIGHT = 2;
+
+/** The batch's own framing. */
+const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
+
+/** A call that waits for its batch. */
+export interface Pending<Reply> {
+  readonly request: BatchedRequest;
+  readonly sizeBytes: number;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: OncewardError) => void;
+}
+
+/**
+ * Gathers the calls that are made in one turn of the event loop, or while others are in flight, into few batches. A
+ * lone call waits for nobody. Order is kept within a batch, not between batches.
+ */
+export class Coalescer<Reply> {
+  readonly #send: (batch: readonly Pending<Reply>[]) => Promise<void>;
+  #queue: Pending<Reply>[] = [];
+  #inFlight = 0;
+  #flushing = false;
+  #closed = false;
+
+  /** @param send settles each call of the batch; never rejects. */
+  constructor(send: (batch: readonly Pending<Reply>[]) => Promise<void>) {
+    this.#send = send;
+  }
+
+  /** @throws OncewardError as the call's own would be, or CLOSED. */
+  ask(request: BatchedRequest): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) {
+        reject(new OncewardError("CLOSED", "The client is closed."));
+        return;
+      }
+      this.#queue.push({ request, sizeBytes: maxRequestBytes(request), resolve, reject });
+      this.#flushSoon();
+    });
+  }
+
+  /** From now on every call is refused; those made before are still answered. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  // After the microtasks of this turn: whatever the caller's own loop starts beside this call comes along.
+  #flushSoon(): void {
+    if (this.#flushing || this.#queue.length === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
+    this.#flushing = true;
+    setImmediate(() => {
+      this.#flushing = false;
+      while (this.#queue.length > 0 && this.#inFlight < MAX_BATCHES_IN_FLIGHT)
+        void this.#flush(this.#takeBatch());
+    });
+  }
+
+  async #flush(batch: readonly Pending<Reply>[]): Promise<void> {
+    this.#inFlight++;
+    await this.#send(batch);
+    this.#inFlight--;
+    this.#flushSoon();
+  }
+
+  #takeBatch(): readonly Pending<Reply>[] {
+    let items = 0;
+    let bytes = 0;
+    for (const { sizeBytes } of this.#queue) {
+      // The first one goes whatever its size: alone, it is the server's to refuse.
+      if (items > 0 && (items === MAX_BATCH_ITEMS || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
+      items++;
+      bytes += sizeBytes;
+    }
+    if (items === this.#queue.length) {
+      const batch = this.#queue;
+      this.#queue = [];
+      return batch;
+    }
+    return this.#queue.splice(0, items);
+  }
+}

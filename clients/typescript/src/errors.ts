@@ -1,0 +1,172 @@
+import type { Code } from "@connectrpc/connect";
+import type { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
+
+/** A reason of the service's catalogue; each is explained in `errors.proto`. */
+type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
+
+/**
+ * Why something was refused: a reason of the service's catalogue, or one of this client's own:
+ *
+ * - `NO_ANSWER`: the error did not come from Onceward but from what lies between (network, proxy); see `code`, `cause`.
+ * - `CLOSED`: the client was closed before.
+ * - `LEASE_LOST`: no heartbeat was answered before the lease ran out; the reason of an aborted `claim.signal`.
+ * - `IN_PROGRESS`, `AMBIGUOUS`: see {@link InProgressError}, {@link AmbiguousError}.
+ * - `RESULT_EXPIRED`, `RESULT_LOST`: see {@link ResultUnavailableError}.
+ * - `RESULT_NOT_JSON`: the function returned what JSON can't say, or the stored result is no JSON.
+ *
+ * A newer server may have reasons that this client does not know; they come through as they are.
+ */
+export type Reason =
+  | CatalogueReason
+  | "NO_ANSWER"
+  | "CLOSED"
+  | "LEASE_LOST"
+  | "IN_PROGRESS"
+  | "AMBIGUOUS"
+  | "RESULT_EXPIRED"
+  | "RESULT_LOST"
+  | "RESULT_NOT_JSON"
+  | (string & Record<never, never>);
+
+/** One request field that is malformed or over a limit; `description` names the limit. */
+export interface Violation {
+  readonly field: string;
+  readonly description: string;
+}
+
+interface ErrorFacts {
+  readonly code?: Code | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  readonly violations?: readonly Violation[] | undefined;
+  readonly retryDelayMs?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * Whatever goes wrong between the caller and the service. What the guarded function throws is never wrapped in one.
+ *
+ * Branch on `reason`; the text of `message` is for people.
+ */
+export class OncewardError extends Error {
+  override readonly name: string = "OncewardError";
+  readonly reason: Reason;
+  /** The gRPC status, if the error came over the wire. */
+  readonly code: Code | undefined;
+  /** Machine-readable facts, as `errors.proto` lists them for the reason. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Every violation at once, for INVALID_REQUEST. */
+  readonly violations: readonly Violation[];
+  /** How long to wait before trying again, where the service said so. */
+  readonly retryDelayMs: number | undefined;
+
+  constructor(reason: Reason, message: string, facts: ErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.reason = reason;
+    this.code = facts.code;
+    this.metadata = facts.metadata ?? {};
+    this.violations = facts.violations ?? [];
+    this.retryDelayMs = facts.retryDelayMs;
+  }
+}
+
+/** Somebody else holds the claim, and still did when `waitMs` was over. Nothing ran; trying again later is safe. */
+export class InProgressError extends OncewardError {
+  override readonly name = "InProgressError";
+  /** The holder, as it calls itself. */
+  readonly owner: string;
+  readonly attempt: number;
+  readonly leaseExpiresAt: Date;
+
+  constructor(holder: { owner: string; attempt: number; leaseExpiresAt: Date; retryDelayMs: number }) {
+    super(
+      "IN_PROGRESS",
+      `Attempt ${holder.attempt} is in progress at ${holder.owner || "an unnamed owner"}.`,
+      {
+        retryDelayMs: holder.retryDelayMs,
+      },
+    );
+    this.owner = holder.owner;
+    this.attempt = holder.attempt;
+    this.leaseExpiresAt = holder.leaseExpiresAt;
+  }
+}
+
+/** How far an earlier holder of the claim came. */
+export interface SavedCheckpoint {
+  readonly name: string;
+  /** The value that `saveCheckpoint` was given; its bytes if somebody saved what is no JSON. */
+  readonly state: unknown;
+}
+
+/**
+ * The last holder's lease ran out, nobody knows whether the effect happened, and the namespace's policy is HOLD. Nothing
+ * ran. Find out, and then run with `acceptAmbiguous`, or let an administrator resolve the record.
+ */
+export class AmbiguousError extends OncewardError {
+  override readonly name = "AmbiguousError";
+  /** The last holder, as it called itself. */
+  readonly owner: string;
+  readonly attempt: number;
+  readonly leaseExpiredAt: Date;
+  readonly checkpoint: SavedCheckpoint | undefined;
+
+  constructor(last: {
+    owner: string;
+    attempt: number;
+    leaseExpiredAt: Date;
+    checkpoint: SavedCheckpoint | undefined;
+  }) {
+    const who = last.owner || "an unnamed owner";
+    super("AMBIGUOUS", `Nobody knows whether attempt ${last.attempt} at ${who} had its effect.`);
+    this.owner = last.owner;
+    this.attempt = last.attempt;
+    this.leaseExpiredAt = last.leaseExpiredAt;
+    this.checkpoint = last.checkpoint;
+  }
+}
+
+/**
+ * The effect happened, once, but its value can't be had any more: its retention has ended (`RESULT_EXPIRED`), or it
+ * could never be stored (`RESULT_LOST`, see {@link CompletionError}). Nothing ran now.
+ */
+export class ResultUnavailableError extends OncewardError {
+  override readonly name = "ResultUnavailableError";
+}
+
+/**
+ * The function ran to its end here, and its outcome could not be stored as it was. `effect` is that outcome.
+ *
+ * - `RESULT_NOT_JSON`, `RESULT_TOO_LARGE`: the operation is stored as done without its value, so it is not run again;
+ *   repeats get a {@link ResultUnavailableError}.
+ * - `CLAIM_SUPERSEDED`: the lease ran out and somebody took over, so the effect may happen twice.
+ * - Anything else: the service could not be told in time. Once the lease has run out, the next delivery runs the
+ *   function again (policy RECLAIM) or finds the record ambiguous (HOLD).
+ */
+export class CompletionError extends OncewardError {
+  override readonly name = "CompletionError";
+  readonly effect: PromiseSettledResult<unknown>;
+
+  constructor(effect: PromiseSettledResult<unknown>, why: OncewardError) {
+    super(why.reason, `The effect ran, but its outcome could not be stored: ${why.message}`, {
+      code: why.code,
+      metadata: why.metadata,
+      violations: why.violations,
+      cause: why,
+    });
+    this.effect = effect;
+  }
+}
+
+/**
+ * The operation failed for good. Thrown by the guarded function, it is stored, and every repeat throws the same:
+ * `message` and `details` (a JSON value, at most the policy's max_result_bytes) survive, the class and the stack do not.
+ */
+export class TerminalError extends Error {
+  override readonly name = "TerminalError";
+  readonly details: unknown;
+
+  constructor(message: string, details?: unknown, options?: ErrorOptions) {
+    super(message, options);
+    this.details = details;
+  }
+}

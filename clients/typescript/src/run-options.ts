@@ -1,0 +1,66 @@
+import type { Violation } from "./errors.ts";
+import { MAX_KEY_BYTES, MAX_LEASE_MS, MAX_OWNER_BYTES, MIN_LEASE_MS, NAMESPACE_PATTERN } from "./limits.ts";
+import { checkText, throwIfAny } from "./violations.ts";
+
+/** Names an operation, and says how to run it. */
+export interface RunOptions {
+  /** The group of operations whose policy holds, such as "charges": `[a-z0-9]([a-z0-9._-]{0,62})`. */
+  readonly namespace: string;
+  /**
+   * The operation's own key, 1-255 bytes of UTF-8 without control characters. Made where the operation is born and the
+   * same on every delivery: never a job's id, an attempt's or a timestamp.
+   */
+  readonly key: string;
+  /**
+   * The request that the key stands for, any JSON value, or the 32 bytes of a SHA-256. The same key with another one is
+   * refused (FINGERPRINT_MISMATCH). Leave out what differs between deliveries of one operation.
+   */
+  readonly fingerprint?: unknown;
+  /**
+   * How long the claim outlives a process that dies; while the function runs, heartbeats prolong it. At least 1,000.
+   * Default: the namespace's policy.
+   */
+  readonly leaseMs?: number | undefined;
+  /** How long to wait for somebody else who is doing it. 0: not at all. Default: 30,000, or the client's. */
+  readonly waitMs?: number | undefined;
+  /** How long the service may fail to answer, over all attempts, before the run does. Default: 15,000, or the client's. */
+  readonly timeoutMs?: number | undefined;
+  /** Who runs it, shown to others, at most 128 bytes. Default: host and process, or the client's. */
+  readonly owner?: string | undefined;
+  /** Run it although nobody knows whether an earlier attempt had its effect: the caller found out, or does not mind. */
+  readonly acceptAmbiguous?: boolean | undefined;
+}
+
+/** @throws OncewardError INVALID_REQUEST with every violation, before anything is sent. */
+export function checkRunOptions(options: RunOptions): void {
+  const violations: Violation[] = [];
+  if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
+    violations.push({ field: "namespace", description: `must match ${NAMESPACE_PATTERN.source}` });
+  }
+  checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
+  checkPatience(violations, options);
+  throwIfAny(violations);
+}
+
+/** Adds what is wrong with what a run and a client both may set. */
+export function checkPatience(
+  violations: Violation[],
+  { owner, waitMs, timeoutMs }: Pick<RunOptions, "owner" | "waitMs" | "timeoutMs">,
+): void {
+  if (owner !== undefined) checkText(violations, "owner", owner, { minBytes: 0, maxBytes: MAX_OWNER_BYTES });
+  checkDuration(violations, "waitMs", waitMs, 0, Number.MAX_SAFE_INTEGER);
+  checkDuration(violations, "timeoutMs", timeoutMs, 1, Number.MAX_SAFE_INTEGER);
+}
+
+function checkDuration(
+  violations: Violation[],
+  field: string,
+  valueMs: number | undefined,
+  minMs: number,
+  maxMs: number,
+): void {
+  if (valueMs === undefined) return;
+  if (Number.isSafeInteger(valueMs) && valueMs >= minMs && valueMs <= maxMs) return;
+  violations.push({ field, description: `must be a whole number of milliseconds, ${minMs}-${maxMs}` });
+}

@@ -1,0 +1,47 @@
+import { Buffer } from "node:buffer";
+import { OncewardError, type Violation } from "./errors.ts";
+
+/** Unicode category Cc. */
+const CONTROL_CHARACTER = /\p{Cc}/u;
+
+/** Adds what is wrong with a text that is stored and shown: its length in bytes of UTF-8, and what it may not hold. */
+export function checkText(
+  violations: Violation[],
+  field: string,
+  value: unknown,
+  limits: { readonly minBytes: number; readonly maxBytes: number },
+): void {
+  if (typeof value !== "string") {
+    violations.push({ field, description: `must be a string, is ${value === null ? "null" : typeof value}` });
+    return;
+  }
+  const { minBytes, maxBytes } = limits;
+  const bytes = Buffer.byteLength(value);
+  if (bytes < minBytes || bytes > maxBytes) {
+    violations.push({ field, description: `must be ${minBytes}-${maxBytes} bytes of UTF-8, is ${bytes}` });
+  }
+  if (CONTROL_CHARACTER.test(value)) {
+    violations.push({ field, description: "must not contain control characters" });
+  }
+  // On the wire each would become U+FFFD, and different keys would become the same.
+  if (!value.isWellFormed()) {
+    violations.push({ field, description: "must be well-formed Unicode, without lone surrogates" });
+  }
+}
+
+/** @throws OncewardError INVALID_REQUEST with all of them. */
+export function throwIfAny(violations: readonly Violation[]): void {
+  if (violations.length === 0) return;
+  const summary = violations.map(({ field, description }) => `${field} ${description}`).join("; ");
+  throw new OncewardError("INVALID_REQUEST", summary, { violations });
+}
+
+/** The longest prefix of whole characters that fits, well-formed. */
+export function truncateUtf8(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.byteLength <= maxBytes) return text.toWellFormed();
+  let endByte = maxBytes;
+  // 0b10xxxxxx continues a character: cutting there would leave half of one.
+  while (endByte > 0 && ((bytes[endByte] ?? 0) & 0b1100_0000) === 0b1000_0000) endByte--;
+  return bytes.toString("utf8", 0, endByte);
+}

@@ -1,0 +1,77 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createOnceward } from "@onceward/client";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+/** A client that notes which RPCs it makes. */
+async function newObservedOnceward() {
+  const { apiKey } = await createTenant(database);
+  const rpcs: string[] = [];
+  const observe: Interceptor = (next) => (request) => {
+    rpcs.push(request.method.name);
+    request.header.set("authorization", `Bearer ${apiKey}`);
+    return next(request);
+  };
+  const baseUrl = `http://127.0.0.1:${server.grpcPort}`;
+  return {
+    rpcs,
+    onceward: createOnceward({ transport: createGrpcTransport({ baseUrl, interceptors: [observe] }) }),
+  };
+}
+
+test("a thousand concurrent runs travel in a handful of batches, and each gets its own value", async () => {
+  const { onceward, rpcs } = await newObservedOnceward();
+  const runs = Array.from({ length: 1000 }, (_, order) =>
+    onceward.run(
+      { namespace: "charges", key: `order-${order}`, fingerprint: order },
+      () => `charge-${order}`,
+    ),
+  );
+  expect(await Promise.all(runs)).toEqual(Array.from({ length: 1000 }, (_, order) => `charge-${order}`));
+  expect(new Set(rpcs)).toEqual(new Set(["Batch"]));
+  expect(rpcs.length).toBeLessThan(20);
+});
+
+test("one refused call fails alone, with the error it would have had alone", async () => {
+  const { onceward } = await newObservedOnceward();
+  const name = { namespace: "charges", key: "order-1" };
+  await onceward.run({ ...name, fingerprint: 1 }, () => "charged");
+  const fn = vi.fn();
+  const [replayed, mismatched] = await Promise.allSettled([
+    onceward.run({ ...name, fingerprint: 1 }, fn),
+    onceward.run({ ...name, fingerprint: 2 }, fn),
+  ]);
+  expect(replayed).toEqual({ status: "fulfilled", value: "charged" });
+  expect(mismatched).toMatchObject({ status: "rejected", reason: { reason: "FINGERPRINT_MISMATCH" } });
+});
+
+test("replays that do not fit into one reply are all answered", async () => {
+  const { onceward, rpcs } = await newObservedOnceward();
+  const values = Array.from({ length: 100 }, (_, order) => `${order}-${"x".repeat(60_000)}`);
+  const runAll = (fn: (value: string) => string) =>
+    Promise.all(
+      values.map((value, order) =>
+        onceward.run({ namespace: "charges", key: `order-${order}` }, () => fn(value)),
+      ),
+    );
+  await runAll((value) => value);
+  rpcs.length = 0;
+  expect(await runAll(() => "again")).toEqual(values);
+  expect(rpcs).toContain("Claim");
+});

@@ -1,0 +1,134 @@
+import { createOnceward } from "@onceward/client";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { startTcpProxy } from "../helpers/tcp-proxy.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+const operation = { namespace: "charges", key: "order-1" };
+
+/** Where the tenant's only record stands, as the database has it: 1 in progress, 2 completed. */
+async function untilState({ id }: TestTenant, state: number): Promise<void> {
+  await vi.waitFor(async () => {
+    const rows = await database.query("select state::int from records where tenant_id = $1", [id]);
+    expect(rows).toEqual([{ state }]);
+  });
+}
+
+/** The same replica, back on the same port. */
+async function restartServer(): Promise<void> {
+  await server.stop();
+  server = await startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(server.grpcPort) });
+}
+
+test("a completion that meets an outage is made after it", async () => {
+  const { apiKey } = await createTenant(database);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  const restarted = Promise.withResolvers<void>();
+  const fn = vi.fn(async () => {
+    const port = server.grpcPort;
+    await server.stop();
+    restarted.resolve(
+      startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(port) }).then((started) => {
+        server = started;
+      }),
+    );
+    return "charged";
+  });
+  expect(await onceward.run(operation, fn)).toBe("charged");
+  await restarted.promise;
+  expect(await onceward.run(operation, fn)).toBe("charged");
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a client outlives a restart of the service", async () => {
+  const { apiKey } = await createTenant(database);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  await onceward.run(operation, () => "before");
+  await restartServer();
+  expect(await onceward.run(operation, () => "after")).toBe("before");
+});
+
+test("a waiter outlives a restart of the service", async () => {
+  const { apiKey } = await createTenant(database);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  const held = Promise.withResolvers<string>();
+  const holder = onceward.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  const waiter = onceward.run(operation, () => "again");
+  await restartServer();
+  held.resolve("once");
+  expect(await holder).toBe("once");
+  expect(await waiter).toBe("once");
+});
+
+test("a claim whose reply is lost is asked for again, and is no rival", async () => {
+  const tenant = await createTenant(database);
+  const proxy = await startTcpProxy(server.grpcPort);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey: tenant.apiKey });
+  await onceward.api.lookup(operation);
+  proxy.setMode("lose-replies");
+  const run = onceward.runDetailed({ ...operation, waitMs: 0 }, () => "charged");
+  await untilState(tenant, 1);
+  proxy.setMode("forward");
+  expect(await run).toMatchObject({ value: "charged", replayed: false, attempt: 1 });
+  await onceward.close();
+  await proxy.close();
+});
+
+test("a completion whose reply is lost is made once", async () => {
+  const tenant = await createTenant(database);
+  const proxy = await startTcpProxy(server.grpcPort);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey: tenant.apiKey });
+  const run = onceward.runDetailed(operation, () => {
+    proxy.setMode("lose-replies");
+    return "charged";
+  });
+  await untilState(tenant, 2);
+  proxy.setMode("forward");
+  expect(await run).toMatchObject({ value: "charged", replayed: false });
+  await onceward.close();
+  await proxy.close();
+});
+
+test("a completion that nobody takes says that the effect ran", async () => {
+  const { apiKey } = await createTenant(database);
+  const doomed = await startTestServer(database.url);
+  await using onceward = createOnceward({
+    address: `http://127.0.0.1:${doomed.grpcPort}`,
+    apiKey,
+    timeoutMs: 100,
+  });
+  const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
+    await doomed.stop();
+    return "charged";
+  });
+  await expect(run).rejects.toMatchObject({
+    name: "CompletionError",
+    reason: "NO_ANSWER",
+    effect: { status: "fulfilled", value: "charged" },
+  });
+});
+
+test("nobody there: nothing runs, and the caller hears of it within the time it gave", async () => {
+  const gone = await startTestServer(database.url);
+  await gone.stop();
+  const address = `http://127.0.0.1:${gone.grpcPort}`;
+  await using onceward = createOnceward({ address, apiKey: "ow_x_y", timeoutMs: 200 });
+  const fn = vi.fn();
+  await expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "NO_ANSWER" });
+  expect(fn).not.toHaveBeenCalled();
+});

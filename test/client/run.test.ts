@@ -1,0 +1,263 @@
+import { createOnceward, type Onceward, OncewardError, TerminalError } from "@onceward/client";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+/** A client of a tenant of its own; `await using` closes it. */
+async function newOnceward(): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {
+  const tenant = await createTenant(database);
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  return { onceward, tenant, [Symbol.asyncDispose]: () => onceward.close() };
+}
+
+/** Lets the lease of a tenant's every claim be over. */
+async function endLeases(tenant: TestTenant): Promise<void> {
+  await database.query("update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1", [
+    tenant.id,
+  ]);
+}
+
+const operation = { namespace: "charges", key: "order-1" };
+
+async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it did not reject");
+}
+
+test("the first run runs, and a repeat gets the stored value without running", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn(() => ({ charge: "ch_1" }));
+  const first = await client.onceward.runDetailed({ ...operation, fingerprint: { amount: 100 } }, fn);
+  const repeat = await client.onceward.runDetailed({ ...operation, fingerprint: { amount: 100 } }, fn);
+  expect(first).toMatchObject({ value: { charge: "ch_1" }, replayed: false, attempt: 1 });
+  expect(repeat).toEqual({
+    value: { charge: "ch_1" },
+    replayed: true,
+    completedAt: first.completedAt,
+    expiresAt: first.expiresAt,
+  });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("the first value is what a repeat gets, also where JSON changes it", async () => {
+  await using client = await newOnceward();
+  const run = () => client.onceward.run<unknown>(operation, () => ({ at: new Date(0), gone: undefined }));
+  expect(await run()).toEqual({ at: "1970-01-01T00:00:00.000Z" });
+  expect(await run()).toEqual({ at: "1970-01-01T00:00:00.000Z" });
+});
+
+test("a function without a value runs once too", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn();
+  expect(await client.onceward.run(operation, fn)).toBeUndefined();
+  expect(await client.onceward.run(operation, fn)).toBeUndefined();
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("of fifty concurrent runs one runs, and all get its value", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn(async () => "charged");
+  const values = await Promise.all(Array.from({ length: 50 }, () => client.onceward.run(operation, fn)));
+  expect(new Set(values)).toEqual(new Set(["charged"]));
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a waiter takes over when the holder gives up", async () => {
+  await using client = await newOnceward();
+  const held = Promise.withResolvers<void>();
+  const holder = client.onceward.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
+  const waiter = client.onceward.runDetailed(operation, () => "by the waiter");
+  held.reject(new Error("out of order"));
+  await expect(holder).rejects.toThrow("out of order");
+  expect(await waiter).toMatchObject({ value: "by the waiter", replayed: false, attempt: 2 });
+});
+
+test("who does not wait is told who is doing it", async () => {
+  await using client = await newOnceward();
+  const held = Promise.withResolvers<string>();
+  const holder = client.onceward.run({ ...operation, owner: "worker-1" }, () => held.promise);
+  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
+  const error = await rejectionOf(client.onceward.run({ ...operation, waitMs: 0 }, () => "again"));
+  expect(error).toMatchObject({ name: "InProgressError", owner: "worker-1", attempt: 1 });
+  held.resolve("done");
+  expect(await holder).toBe("done");
+});
+
+test("a wait is bounded", async () => {
+  await using client = await newOnceward();
+  const held = Promise.withResolvers<string>();
+  const holder = client.onceward.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
+  await expect(client.onceward.run({ ...operation, waitMs: 50 }, () => "again")).rejects.toMatchObject({
+    reason: "IN_PROGRESS",
+  });
+  held.resolve("done");
+  await holder;
+});
+
+test("what the function throws comes back unchanged, and the next run runs again", async () => {
+  await using client = await newOnceward();
+  const thrown = new Error("the provider is down");
+  const error = await rejectionOf(
+    client.onceward.run(operation, () => {
+      throw thrown;
+    }),
+  );
+  expect(error).toBe(thrown);
+  expect((await client.onceward.calls.lookup(operation)).record).toMatchObject({
+    releaseReason: "Error: the provider is down",
+  });
+  expect(await client.onceward.runDetailed(operation, () => "now")).toMatchObject({
+    value: "now",
+    attempt: 2,
+  });
+});
+
+test("a terminal error is stored, and every repeat throws it", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn(() => {
+    throw new TerminalError("card declined", { code: 51 });
+  });
+  const first = await rejectionOf(client.onceward.run(operation, fn));
+  const repeat = await rejectionOf(client.onceward.run(operation, fn));
+  for (const error of [first, repeat]) {
+    expect(error).toBeInstanceOf(TerminalError);
+    expect(error).toMatchObject({ message: "card declined", details: { code: 51 } });
+  }
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("the same key for another request is refused", async () => {
+  await using client = await newOnceward();
+  await client.onceward.run({ ...operation, fingerprint: { amount: 100 } }, () => "charged");
+  const fn = vi.fn();
+  const error = await rejectionOf(client.onceward.run({ ...operation, fingerprint: { amount: 200 } }, fn));
+  expect(error).toBeInstanceOf(OncewardError);
+  expect(error).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("a lone surrogate is refused before the wire", async () => {
+  await using client = await newOnceward();
+  const run = client.onceward.run({ ...operation, key: "\ud800" }, vi.fn());
+  await expect(run).rejects.toMatchObject({ reason: "INVALID_REQUEST", code: undefined });
+});
+
+test("a wrong credential is refused by name, at once", async () => {
+  const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CREDENTIAL_INVALID" });
+});
+
+test("a checkpoint and the derived key reach the attempt that takes over", async () => {
+  await using client = await newOnceward();
+  const keys: string[] = [];
+  const failing = client.onceward.run(operation, async (claim) => {
+    keys.push(claim.deriveKey("provider"));
+    await claim.saveCheckpoint("charged", { charge: "ch_1" });
+    throw new Error("crashed");
+  });
+  await expect(failing).rejects.toThrow("crashed");
+  const seen = await client.onceward.run(operation, (claim) => {
+    keys.push(claim.deriveKey("provider"));
+    return { attempt: claim.attempt, checkpoint: claim.checkpoint };
+  });
+  expect(seen).toEqual({ attempt: 2, checkpoint: { name: "charged", state: { charge: "ch_1" } } });
+  expect(keys[0]).toBe(keys[1]);
+});
+
+test("a lease that ran out is ambiguous where the policy holds, until somebody accepts it", async () => {
+  await using client = await newOnceward();
+  await setNamespacePolicy(database, client.tenant, "held", { on_lease_expiry: "HOLD" });
+  const ambiguous = { namespace: "held", key: "order-1" };
+  await client.onceward.calls.claim({ ...ambiguous, owner: "worker-1" });
+  await endLeases(client.tenant);
+  const fn = vi.fn(() => "reconciled");
+  expect(await rejectionOf(client.onceward.run(ambiguous, fn))).toMatchObject({
+    name: "AmbiguousError",
+    owner: "worker-1",
+    attempt: 1,
+  });
+  expect(fn).not.toHaveBeenCalled();
+  expect(await client.onceward.run({ ...ambiguous, acceptAmbiguous: true }, fn)).toBe("reconciled");
+});
+
+test("heartbeats prolong the lease while the function runs", async () => {
+  await using client = await newOnceward();
+  const ends = new Set<string>();
+  await client.onceward.run({ ...operation, leaseMs: 1000 }, async () => {
+    await vi.waitFor(async () => {
+      const [row] = await database.query<{ ends: Date }>(
+        "select lease_expires_at as ends from records where tenant_id = $1",
+        [client.tenant.id],
+      );
+      ends.add(String(row?.ends.getTime()));
+      expect(ends.size).toBe(3);
+    }, 10_000);
+  });
+});
+
+test("the signal aborts when somebody takes over, and the completion says that the effect ran", async () => {
+  await using client = await newOnceward();
+  const reasons: unknown[] = [];
+  const run = client.onceward.run({ ...operation, leaseMs: 1000 }, async (claim) => {
+    const aborted = new Promise((resolve) => claim.signal.addEventListener("abort", resolve));
+    await endLeases(client.tenant);
+    await client.onceward.calls.claim({ ...operation, owner: "worker-2" });
+    await aborted;
+    reasons.push(claim.signal.reason);
+    return "charged";
+  });
+  expect(await rejectionOf(run)).toMatchObject({
+    name: "CompletionError",
+    reason: "CLAIM_SUPERSEDED",
+    effect: { status: "fulfilled", value: "charged" },
+  });
+  expect(reasons).toMatchObject([{ reason: "CLAIM_SUPERSEDED" }]);
+});
+
+test.each([
+  ["no JSON", "RESULT_NOT_JSON", () => 1n],
+  ["larger than the policy takes", "RESULT_TOO_LARGE", () => "x".repeat(70_000)],
+  ["larger than any policy takes", "RESULT_TOO_LARGE", () => "x".repeat(2 ** 20)],
+])("an effect whose value is %s is stored as done, and not repeated", async (_, reason, effect) => {
+  await using client = await newOnceward();
+  const fn = vi.fn(effect);
+  const first = await rejectionOf(client.onceward.run<unknown>(operation, fn));
+  const repeat = await rejectionOf(client.onceward.run<unknown>(operation, fn));
+  expect(first).toMatchObject({ name: "CompletionError", reason, effect: { value: effect() } });
+  expect(repeat).toMatchObject({ name: "ResultUnavailableError", reason: "RESULT_LOST" });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a closing client lets its runs finish, and then refuses", async () => {
+  const { onceward } = await newOnceward();
+  const held = Promise.withResolvers<string>();
+  const running = onceward.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  const closed = onceward.close();
+  await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CLOSED" });
+  held.resolve("done");
+  expect(await running).toBe("done");
+  await closed;
+  await expect(onceward.calls.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
+});

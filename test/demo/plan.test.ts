@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { makePlan } from "./operations.ts";
+import { createRandom } from "./random.ts";
+import { faults, summary } from "./report.ts";
+import type { Outcome } from "./run.ts";
+
+test("a seed determines the operations, their order and the crashes", () => {
+  expect(makePlan(createRandom(7), 24)).toEqual(makePlan(createRandom(7), 24));
+  expect(makePlan(createRandom(7), 24)).not.toEqual(makePlan(createRandom(8), 24));
+});
+
+test("every example payload is an operation with a key of its own, delivered three times", () => {
+  const { operations, deliveries, crashes } = makePlan(createRandom(7), 24);
+  expect(operations.length).toBeGreaterThan(300);
+  expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
+  const counts = Map.groupBy(deliveries, ({ operation }) => operation.id);
+  expect([...counts.values()].every((group) => group.length === 3)).toBe(true);
+  expect(counts.size).toBe(operations.length);
+  expect(new Set([...crashes.values()].map(({ point }) => point)).size).toBe(3);
+});
+
+const good: Outcome = {
+  unique: 10,
+  deliveries: 30,
+  effects: 10,
+  missing: 0,
+  suppressed: 20,
+  disagreeing: 0,
+  providerCalls: 12,
+  absorbed: 2,
+  crashes: 3,
+  inProgress: 4,
+  ambiguous: 0,
+  failures: [],
+  durationMs: 1000,
+};
+
+test("a run that holds has no faults, and its last line says so", () => {
+  expect(faults(good)).toEqual([]);
+  expect(summary(good)).toBe("unique=10 deliveries=30 effects=10 suppressed=20");
+});
+
+test.each([
+  ["an effect too many", { effects: 11 }],
+  ["one twice and one not at all", { effects: 10, missing: 1 }],
+  ["a delivery that is neither first nor suppressed", { suppressed: 19 }],
+  ["two answers for one operation", { disagreeing: 1 }],
+  ["no crash", { crashes: 0 }],
+])("%s is a fault", (_, changed) => {
+  expect(faults({ ...good, ...changed })).toHaveLength(1);
+});

@@ -1,0 +1,71 @@
+import type { Outcome } from "./run.ts";
+
+type Column = "unguarded" | "guarded";
+
+const ROWS: readonly (readonly [label: string, value: (outcome: Outcome) => number | string])[] = [
+  ["unique operations", ({ unique }) => unique],
+  ["deliveries", ({ deliveries }) => deliveries],
+  ["effects", ({ effects }) => effects],
+  ["duplicate effects", ({ effects, unique, missing }) => effects - (unique - missing)],
+  ["duplicates suppressed", ({ suppressed }) => suppressed],
+  ["crashes (workers killed mid-effect)", ({ crashes }) => crashes],
+  ["in-progress answers", ({ inProgress }) => inProgress],
+  ["ambiguous", ({ ambiguous }) => ambiguous],
+  ["calls to the provider", ({ providerCalls }) => providerCalls],
+  ["  of these absorbed by its idempotency key", ({ absorbed }) => absorbed],
+  ["operations whose deliveries got different answers", ({ disagreeing }) => disagreeing],
+  ["failures, tried again", ({ failures }) => failures.length],
+  ["seconds", ({ durationMs }) => (durationMs / 1000).toFixed(1)],
+];
+
+/** Both runs side by side. */
+export function comparison(outcomes: Readonly<Record<Column, Outcome>>): readonly string[] {
+  const labelWidth = Math.max(...ROWS.map(([label]) => label.length));
+  const line = (label: string, unguarded: unknown, guarded: unknown) =>
+    `  ${label.padEnd(labelWidth)}  ${String(unguarded).padStart(9)}  ${String(guarded).padStart(9)}`;
+  return [
+    line("", "unguarded", "guarded"),
+    ...ROWS.map(([label, value]) => line(label, value(outcomes.unguarded), value(outcomes.guarded))),
+  ];
+}
+
+/** How it can hold that `effects` = `unique` across crashes, and what would not. */
+export function explanation({ absorbed }: Outcome): readonly string[] {
+  return [
+    "What the figures mean, and what they rest on:",
+    "",
+    "- An operation is one example payload. Its key is the delivery GUID that GitHub sends with every delivery of an event,",
+    "  its fingerprint the payload. (The payload's hash would be no key: some of these payloads are equal.)",
+    "- A delivery is a message that the sender put into the queue, three for each operation. Each is acknowledged once. A",
+    "  message that comes again because its worker died or met a claim in progress is still the same delivery. So",
+    "  deliveries = unique + suppressed.",
+    "- The namespace's policy is RECLAIM with a lease of 1 s: a dead worker's claim goes to the next delivery. By itself",
+    "  that means at least once, because nobody can know how far the dead one came. Onceward can't undo an effect.",
+    `- So the effect is idempotent too: each call carries claim.deriveKey("provider") as its Idempotency-Key, the same on`,
+    `  every attempt, and the provider answers a key that it knows without a second effect. ${absorbed} calls after crashes were`,
+    "  absorbed that way. For a provider without such keys, choose HOLD: at most once, and a crash leaves the record",
+    "  ambiguous until somebody has looked.",
+    "- The unguarded workers handle whatever they are given, and send no key: they have none that is stable.",
+  ];
+}
+
+/** What does not hold of the guarded run; nothing, if all is well. */
+export function faults(outcome: Outcome): readonly string[] {
+  const { unique, deliveries, effects, missing, suppressed, disagreeing, crashes } = outcome;
+  const facts: readonly (readonly [holds: boolean, fault: string])[] = [
+    [effects === unique, `${effects} effects for ${unique} operations`],
+    [missing === 0, `${missing} operations without an effect`],
+    [
+      unique + suppressed === deliveries,
+      `${unique} unique + ${suppressed} suppressed are not ${deliveries} deliveries`,
+    ],
+    [disagreeing === 0, `${disagreeing} operations whose deliveries got different answers`],
+    [crashes > 0, "no worker crashed, so that nothing was shown"],
+  ];
+  return facts.flatMap(([holds, fault]) => (holds ? [] : [fault]));
+}
+
+/** The last line of the demo. */
+export function summary({ unique, deliveries, effects, suppressed }: Outcome): string {
+  return `unique=${unique} deliveries=${deliveries} effects=${effects} suppressed=${suppressed}`;
+}
