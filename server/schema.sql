@@ -17,14 +17,14 @@ create table api_keys (
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_role_check CHECK ((role = ANY (ARRAY['CALLER'::text, 'TENANT_ADMIN'::text, 'OPERATOR'::text]))),
   constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
-) with ();
+);
 
 create table installation (
   id uuid not null default gen_random_uuid(),
   is_only boolean not null default true,
   constraint installation_is_only_check CHECK (is_only),
   constraint installation_pkey PRIMARY KEY (is_only)
-) with ();
+);
 
 create table namespaces (
   tenant_id integer not null,
@@ -48,7 +48,7 @@ create table namespaces (
   constraint namespaces_pkey PRIMARY KEY (tenant_id, name),
   constraint namespaces_result_retention_s_check CHECK ((result_retention_s > 0)),
   constraint namespaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
-) with ();
+);
 
 create table records (
   tenant_id integer not null,
@@ -84,7 +84,7 @@ create table records (
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))
-) with (fillfactor=40);
+) with (fillfactor=30);
 
 create table tenants (
   id integer not null generated always as identity,
@@ -110,6 +110,6 @@ create table tenants (
   constraint tenants_on_lease_expiry_check CHECK ((on_lease_expiry = ANY (ARRAY['RECLAIM'::text, 'HOLD'::text]))),
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_result_retention_s_check CHECK ((result_retention_s > 0))
-) with ();
+);
 
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);

@@ -113,6 +113,6 @@ create table records (
   result_metadata text,
   result_payload bytea,
   primary key (tenant_id, namespace, key)
-) with (fillfactor = 40);
+) with (fillfactor = 30);
 
 create index records_sweep_at on records (sweep_at);

@@ -1,5 +1,5 @@
 import { parseApiKey } from "./auth/api-key.ts";
-import { REDIS_URL_FORMAT } from "./cache/redis-connection.ts";
+import { parseRedisUrl } from "./cache/redis-url.ts";
 import {
   anyText,
   type Kind,
@@ -35,7 +35,7 @@ const apiKey: Kind<string> = {
 };
 
 const redisUrl: Kind<string> = {
-  parse: (text) => (REDIS_URL_FORMAT.test(text) ? { ok: true, value: text } : { ok: false }),
+  parse: (text) => (parseRedisUrl(text) === undefined ? { ok: false } : { ok: true, value: text }),
   format: "a URL such as redis://host:6379",
   secret: true,
 };

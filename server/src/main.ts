@@ -6,13 +6,13 @@ import type { Host } from "./commands/host.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { serve } from "./commands/serve.ts";
 
-const COMMANDS: Readonly<Record<string, (host: Host) => Promise<void>>> = {
-  serve,
-  dev,
-  migrate: migrateCommand,
-  "operator-key": operatorKey,
-  "tenant-key": tenantKey,
-};
+const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
+  ["serve", serve],
+  ["dev", dev],
+  ["migrate", migrateCommand],
+  ["operator-key", operatorKey],
+  ["tenant-key", tenantKey],
+]);
 
 const USAGE = `onceward-server COMMAND
 
@@ -27,7 +27,7 @@ Configured by environment variables: see server/README.md.`;
 let stopRequested: Promise<void> | undefined;
 
 const [, , name = "", ...args] = process.argv;
-const command = COMMANDS[name];
+const command = COMMANDS.get(name);
 if (command === undefined) {
   process.stderr.write(`${USAGE}\n`);
   process.exitCode = 2;

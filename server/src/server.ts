@@ -38,8 +38,18 @@ export interface Addresses {
   readonly managementPort: number;
 }
 
+/** What nobody needs to configure. */
+export interface ServerTuning {
+  /** How often the records that calls wait for are looked at. */
+  readonly waiterTickMs?: number;
+}
+
 /** Composes a server; it connects and listens on `start`. The schema must be in place. */
-export function createServer(config: Config, log: Logger): OncewardServer {
+export function createServer(
+  config: Config,
+  log: Logger,
+  { waiterTickMs }: ServerTuning = {},
+): OncewardServer {
   const metrics = createMetrics(VERSION);
   const pool = openPool(
     {
@@ -49,11 +59,14 @@ export function createServer(config: Config, log: Logger): OncewardServer {
     },
     observePool(metrics, log),
   );
+  let fastPath: FastPath | undefined;
   const waiters = createWaiters({
     findHeld: (ids) => findHeld(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
+    onAwaited: (name) => fastPath?.wakeChannel?.listen(name),
+    onAbandoned: (name) => fastPath?.wakeChannel?.ignore(name),
+    ...(waiterTickMs !== undefined && { tickMs: waiterTickMs }),
   });
-  let fastPath: FastPath | undefined;
   metrics.watch({
     pool: pool.load,
     waiters: waiters.count,
@@ -80,6 +93,7 @@ export function createServer(config: Config, log: Logger): OncewardServer {
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: config.REDIS_URL,
       installationId: await readInstallationId(pool),
+      onSettled: waiters.wake,
       metrics,
       log,
     });
@@ -87,6 +101,7 @@ export function createServer(config: Config, log: Logger): OncewardServer {
       records: createRecordStore(pool),
       completions: fastPath.completions,
       waiters,
+      wakeChannel: fastPath.wakeChannel,
       onClaim: metrics.claimed,
     });
     const routes = routesOf(IdempotencyService, "CALLER", idempotency);

@@ -5,10 +5,15 @@ import { inject } from "vitest";
 /** A migrated database that every test database is a copy of. */
 export const TEMPLATE_DATABASE = "onceward_template";
 
-/** A database of a test file's own, and a connection to it for moving time and looking behind the service's back. */
-export interface TestDatabase {
+/** A connection to a database, for moving time and looking behind the service's back. */
+export interface OpenDatabase {
   readonly url: string;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** A database of a test file's own. */
+export interface TestDatabase extends OpenDatabase {
   /** Closes the connection, ends all others, and drops the database. */
   drop(): Promise<void>;
 }
@@ -17,7 +22,18 @@ export interface TestDatabase {
 export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   await onServer(`create database ${name} template ${template}`);
-  const url = databaseUrl(name);
+  const opened = openDatabase(databaseUrl(name));
+  return {
+    ...opened,
+    async drop() {
+      await opened.close();
+      await onServer(`drop database if exists ${name} with (force)`);
+    },
+  };
+}
+
+/** Opens a database that is there already; connects on first use. */
+export function openDatabase(url: string): OpenDatabase {
   const pool = new pg.Pool({ connectionString: url, max: 4 });
   // What a test kills on purpose must not end the test's process.
   pool.on("error", () => {});
@@ -25,10 +41,7 @@ export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<
     url,
     query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
       (await pool.query<Row>(text, [...values])).rows,
-    async drop() {
-      await pool.end();
-      await onServer(`drop database if exists ${name} with (force)`);
-    },
+    close: () => pool.end(),
   };
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { digestSecret, formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
 import type { Role } from "../../server/src/domain/tenant.ts";
-import type { TestDatabase } from "./database.ts";
+import type { OpenDatabase } from "./database.ts";
 import { TEST_PEPPER } from "./server.ts";
 
 /** A tenant of a test's own, so that no test sees another's records. */
@@ -16,7 +16,7 @@ export interface TestTenant {
 export type PolicyColumns = Readonly<Record<string, string | number | boolean>>;
 
 /** Makes a tenant with a policy and a caller's key. */
-export async function createTenant(database: TestDatabase, policy: PolicyColumns = {}): Promise<TestTenant> {
+export async function createTenant(database: OpenDatabase, policy: PolicyColumns = {}): Promise<TestTenant> {
   const name = `t-${randomBytes(6).toString("hex")}`;
   const columns = Object.keys(policy);
   const placeholders = columns.map((_, index) => `$${index + 2}`);
@@ -30,7 +30,7 @@ export async function createTenant(database: TestDatabase, policy: PolicyColumns
 
 /** Gives a namespace of a tenant a policy of its own. */
 export async function setNamespacePolicy(
-  database: TestDatabase,
+  database: OpenDatabase,
   tenant: TestTenant,
   namespace: string,
   policy: PolicyColumns,
@@ -46,7 +46,7 @@ export async function setNamespacePolicy(
 
 /** Makes an API key. */
 export async function createApiKey(
-  database: TestDatabase,
+  database: OpenDatabase,
   key: { readonly tenantId?: number; readonly role: Role; readonly namespaces?: readonly string[] },
 ): Promise<string> {
   const made = generateApiKey();

@@ -1,59 +1,72 @@
 /**
- * Keeps calls away from something that fails, and lets one through from time to time to see whether it is back.
+ * Keeps calls away from something that fails, and tries it from time to time to see whether it is back. No call ever
+ * pays for a try.
  *
  * - closed: calls go through; failures in a row are counted.
- * - open: calls are refused until the pause is over.
- * - probing: one call is out to see; the others are refused until it answers.
+ * - open: calls are refused until a try succeeds.
  */
-type State =
-  | { readonly kind: "closed"; readonly failures: number }
-  | { readonly kind: "open"; readonly untilMs: number }
-  | { readonly kind: "probing" };
+type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 
 /** @see State */
 export interface Breaker {
-  /** Whether a call may be made now; whoever is told so must report how it went. */
+  /** Whether a call may be made now; whoever makes it reports how it went. */
   allows(): boolean;
   succeeded(): void;
   failed(): void;
-  /** Whether calls are being refused. */
-  isOpen(): boolean;
+  /** Ends the tries. */
+  stop(): void;
 }
 
 export interface BreakerOptions {
   /** Failures in a row that open it. */
   readonly maxFailures: number;
-  /** From opening, or from a probe that failed, to the next probe. */
+  /** From opening, or from a try that failed, to the next try. */
   readonly pauseMs: number;
+  /** Sees whether it is back; never rejects. */
+  readonly tryOut: () => Promise<boolean>;
+  /** Told each time it opens or closes. */
+  readonly onChange: (open: boolean) => void;
 }
 
 /** A closed breaker. */
-export function createBreaker({ maxFailures, pauseMs }: BreakerOptions): Breaker {
+export function createBreaker({ maxFailures, pauseMs, tryOut, onChange }: BreakerOptions): Breaker {
   let state: State = { kind: "closed", failures: 0 };
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  function open(): void {
+    state = { kind: "open" };
+    onChange(true);
+    scheduleTry();
+  }
+
+  function scheduleTry(): void {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      void tryOut().then((works) => {
+        if (!works) return scheduleTry();
+        state = { kind: "closed", failures: 0 };
+        onChange(false);
+      });
+    }, pauseMs);
+    timer.unref();
+  }
+
   return {
-    allows() {
-      switch (state.kind) {
-        case "closed":
-          return true;
-        case "probing":
-          return false;
-        case "open":
-          if (performance.now() < state.untilMs) return false;
-          state = { kind: "probing" };
-          return true;
-      }
-    },
+    allows: () => state.kind === "closed",
     succeeded() {
-      // An answer that was under way when it opened says nothing about now: only the probe's does.
-      if (state.kind !== "open") state = { kind: "closed", failures: 0 };
+      // An answer that was under way when it opened says nothing about now: only the try's does.
+      if (state.kind === "closed" && state.failures > 0) state = { kind: "closed", failures: 0 };
     },
     failed() {
-      const failures = state.kind === "closed" ? state.failures + 1 : maxFailures;
-      state =
-        failures >= maxFailures
-          ? { kind: "open", untilMs: performance.now() + pauseMs }
-          : { kind: "closed", failures };
+      if (state.kind === "open") return;
+      const failures = state.failures + 1;
+      if (failures >= maxFailures) open();
+      else state = { kind: "closed", failures };
     },
-    isOpen: () => state.kind !== "closed",
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
   };
 }

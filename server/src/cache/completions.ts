@@ -1,5 +1,6 @@
 import type { LiveRecord, RecordId } from "../domain/record.ts";
 import { recordName } from "../domain/record.ts";
+import type { CopyTerms } from "../domain/tenant.ts";
 import { decodeEntry, encodeEntry } from "./entry.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
@@ -9,15 +10,16 @@ import { createRepeatMeter } from "./repeat-meter.ts";
  * Completed records, close at hand. They never change but by being forgotten, and so a copy is as good as the original
  * for as long as its tenant's generation is.
  *
- * What it promises: it only ever answers *completed*; a miss grants nothing, because only Postgres grants; nothing is
- * held longer than the record's result is; and what was filled in under an earlier generation of its tenant (before a
- * record was forgotten or retention shortened) is never found, however late the filling comes.
+ * What it promises: it only ever answers *completed*; a miss grants nothing, because only Postgres grants; no copy is
+ * answered from once its record's or its result's retention has ended on the database's clock; and what was filled in
+ * under an earlier generation of its tenant (before a record was forgotten or retention shortened) is never found,
+ * however late the filling comes.
  */
 export interface Completions {
   /** Never rejects, and takes Redis' command timeout at most. */
-  find(id: RecordId, generation: number): Promise<LiveRecord | undefined>;
-  /** Keeps a record that a statement showed; call it after the commit, with the generation known before the statement. */
-  keep(record: LiveRecord, generation: number): void;
+  find(id: RecordId, terms: CopyTerms): Promise<LiveRecord | undefined>;
+  /** Keeps a record that a statement showed; call it after the commit, with the terms known before the statement. */
+  keep(record: LiveRecord, terms: CopyTerms): void;
   /** A claim that Postgres answered: with a result, or with anything else. */
   countAnswer(id: RecordId, repeat: boolean): void;
 }
@@ -34,13 +36,8 @@ export interface CompletionsOptions {
   readonly onLook: OnLook;
 }
 
-/**
- * What is left of a result's retention is counted from the statement's start on the database's clock. This much less,
- * so that neither the statement's duration nor the copy of a copy (Redis' entry in memory) outlives the retention.
- */
-const MARGIN_MS = 15_000;
-/** Memory's copy of Redis' copy. */
-const REDIS_COPY_LIFETIME_MS = 5000;
+/** Forgetting is effective everywhere within this: a call that knows only an older generation finds nothing. */
+const MAX_TERMS_AGE_MS = 10_000;
 /** Nothing is kept longer than this: what is asked for that rarely may be asked of Postgres. */
 const MAX_LIFETIME_MS = 3_600_000;
 /** A larger payload would push hundreds of others out. */
@@ -54,49 +51,73 @@ export function createCompletions({
   onLook,
 }: CompletionsOptions): Completions {
   const meter = createRepeatMeter();
-  const nameOf = (id: RecordId, generation: number) => `${installationId}:${generation}:${recordName(id)}`;
+  const nameOf = (id: RecordId, { generation }: CopyTerms) =>
+    `${installationId}:${generation}:${recordName(id)}`;
 
-  async function findInRedis(cache: RedisCache, id: RecordId, name: string): Promise<LiveRecord | undefined> {
+  function findInMemory(name: string, terms: CopyTerms): LiveRecord | undefined {
+    const record = memory.get(name);
+    const found = record !== undefined && leftMs(record, latestNowMs(terms)) > 0 ? record : undefined;
+    onLook("memory", found === undefined ? "miss" : "hit");
+    return found;
+  }
+
+  async function findInRedis(
+    cache: RedisCache,
+    id: RecordId,
+    terms: CopyTerms,
+  ): Promise<LiveRecord | undefined> {
+    const name = nameOf(id, terms);
     const { bytes, answered } = await cache.get(name);
-    if (!answered) onLook("redis", "unanswered");
-    else if (bytes === undefined) onLook("redis", "miss");
-    else {
-      const record = decodeEntry(name, id, bytes);
-      onLook("redis", record === undefined ? "invalid" : "hit");
-      if (record !== undefined) memory.set(name, record, REDIS_COPY_LIFETIME_MS);
-      return record;
+    if (bytes === undefined) {
+      onLook("redis", answered ? "miss" : "unanswered");
+      return undefined;
     }
-    return undefined;
+    const record = decodeEntry(name, id, bytes);
+    // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
+    const lifetimeMs = record === undefined ? 0 : leftMs(record, latestNowMs(terms));
+    if (record === undefined || lifetimeMs <= 0) {
+      onLook("redis", "invalid");
+      return undefined;
+    }
+    onLook("redis", "hit");
+    meter.count(namespaceOf(id), true);
+    memory.set(name, record, Math.min(lifetimeMs, MAX_LIFETIME_MS));
+    return record;
   }
 
   return {
-    async find(id, generation) {
-      const name = nameOf(id, generation);
-      const record = memory.get(name);
-      onLook("memory", record === undefined ? "miss" : "hit");
+    async find(id, terms) {
+      if (performance.now() - terms.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
+      const record = findInMemory(nameOf(id, terms), terms);
       if (record !== undefined || redis === undefined) return record;
-      if (!meter.repeatsOften(namespaceOf(id))) return undefined;
-      const found = await findInRedis(redis, id, name);
-      if (found !== undefined) meter.count(namespaceOf(id), true);
-      return found;
+      return meter.repeatsOften(namespaceOf(id)) ? findInRedis(redis, id, terms) : undefined;
     },
 
-    keep(record, generation) {
+    keep(record, terms) {
       const { phase } = record;
       if (phase.kind !== "completed" || phase.result === undefined) return;
       if (phase.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
-      const leftMs = Math.min(phase.resultExpiresAtMs, record.expiresAtMs) - record.seenAtMs - MARGIN_MS;
-      if (leftMs <= 0) return;
-      const lifetimeMs = Math.min(leftMs, MAX_LIFETIME_MS);
-      const name = nameOf(record.id, generation);
+      const lifetimeMs = Math.min(leftMs(record, record.seenAtMs), MAX_LIFETIME_MS);
+      if (lifetimeMs <= 0) return;
+      const name = nameOf(record.id, terms);
       memory.set(name, record, lifetimeMs);
-      if (redis === undefined) return;
-      const bytes = encodeEntry(name, record);
-      if (bytes !== undefined) redis.set(name, bytes, lifetimeMs);
+      const bytes = redis && encodeEntry(name, record);
+      if (bytes !== undefined) redis?.set(name, bytes, lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
   };
+}
+
+/** No earlier than what the database's clock says now, and later by the time that reading it took, at most. */
+function latestNowMs({ askedAtMs, databaseTimeMs }: CopyTerms): number {
+  return databaseTimeMs + performance.now() - askedAtMs;
+}
+
+/** How long a record, and its result, are still retained; both on the database's clock. */
+function leftMs({ phase, expiresAtMs }: LiveRecord, nowMs: number): number {
+  const resultExpiresAtMs = phase.kind === "completed" ? phase.resultExpiresAtMs : expiresAtMs;
+  return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
 }
 
 function namespaceOf({ tenantId, namespace }: RecordId): string {

@@ -66,6 +66,15 @@ export function decodeEntry(name: string, id: LiveRecord["id"], bytes: Buffer): 
   const body = bytes.subarray(DIGEST_BYTES);
   if (body.byteLength < LENGTH_BYTES || !bytes.subarray(0, DIGEST_BYTES).equals(digest(name, body)))
     return undefined;
+  try {
+    return parseBody(id, body);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws if the header is none. */
+function parseBody(id: LiveRecord["id"], body: Buffer): LiveRecord {
   const payloadAt = LENGTH_BYTES + body.readUInt32BE();
   const header: Header = JSON.parse(body.toString("utf8", LENGTH_BYTES, payloadAt));
   const { fencingToken, fingerprint, completedAtMs, resultExpiresAtMs, resultDigest, ...rest } = header;

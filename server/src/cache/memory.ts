@@ -16,7 +16,7 @@ interface Entry {
   readonly goneAtMs: number;
 }
 
-/** More than an entry's objects, its map slot, its name and its texts take on 64-bit V8. */
+/** More than an entry's objects, its map slot and the frames of its texts and bytes take on 64-bit V8. */
 const ENTRY_OVERHEAD_BYTES = 1536;
 
 /** @see MemoryCache */
@@ -46,9 +46,13 @@ export function createMemoryCache(maxBytes: number): MemoryCache {
     },
     set(name, record, lifetimeMs) {
       remove(name);
-      const entryBytes = ENTRY_OVERHEAD_BYTES + payloadBytes(record);
+      const entryBytes = ENTRY_OVERHEAD_BYTES + contentBytes(name, record);
       if (entryBytes > maxBytes) return;
-      entries.set(name, { record, bytes: entryBytes, goneAtMs: performance.now() + lifetimeMs });
+      entries.set(name, {
+        record: withOwnBytes(record),
+        bytes: entryBytes,
+        goneAtMs: performance.now() + lifetimeMs,
+      });
       bytes += entryBytes;
       for (const oldest of entries.keys()) {
         if (bytes <= maxBytes) break;
@@ -59,10 +63,29 @@ export function createMemoryCache(maxBytes: number): MemoryCache {
   };
 }
 
-function payloadBytes({ phase }: LiveRecord): number {
-  if (phase.kind !== "completed" || phase.result === undefined) return 0;
-  let bytes = phase.result.payload.byteLength;
-  for (const name in phase.result.metadata)
-    bytes += 2 * (name.length + (phase.result.metadata[name]?.length ?? 0));
-  return bytes;
+/** A character may take two bytes. */
+function contentBytes(name: string, record: LiveRecord): number {
+  const { id, claimId, owner, phase } = record;
+  let characters = name.length + id.namespace.length + id.key.length + claimId.length + owner.length;
+  if (phase.kind !== "completed" || phase.result === undefined) return 2 * characters;
+  const { payload, contentType, metadata } = phase.result;
+  characters += contentType.length;
+  for (const key in metadata) characters += key.length + (metadata[key]?.length ?? 0);
+  return payload.byteLength + 2 * characters;
+}
+
+/**
+ * What comes from a socket is a view of all that was read with it, and small buffers share a page: bytes that are kept
+ * must not keep those alive.
+ */
+function withOwnBytes(record: LiveRecord): LiveRecord {
+  const { phase } = record;
+  const fingerprint = record.fingerprint && new Uint8Array(record.fingerprint);
+  if (phase.kind !== "completed" || phase.result === undefined) return { ...record, fingerprint };
+  const result = { ...phase.result, payload: new Uint8Array(phase.result.payload) };
+  return {
+    ...record,
+    fingerprint,
+    phase: { ...phase, resultDigest: new Uint8Array(phase.resultDigest), result },
+  };
 }

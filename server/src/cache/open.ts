@@ -1,14 +1,17 @@
 import type { Logger } from "pino";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { createBreaker } from "./breaker.ts";
 import { type Completions, createCompletions } from "./completions.ts";
 import { createMemoryCache } from "./memory.ts";
-import { createRedisCache } from "./redis.ts";
+import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
+import { parseRedisUrl } from "./redis-url.ts";
+import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
 /** The fast path of one replica. */
 export interface FastPath {
   readonly completions: Completions;
+  /** Undefined where there is no Redis. */
+  readonly wakeChannel: WakeChannel | undefined;
   /** What memory holds, in bytes. */
   readonly bytes: () => number;
   /** Whether Redis is configured but being passed over. */
@@ -21,47 +24,72 @@ export interface FastPathOptions {
   /** Undefined: memory alone. */
   readonly redisUrl: string | undefined;
   readonly installationId: string;
+  /** A record, named by `recordName`, may have been settled on another replica. */
+  readonly onSettled: (name: string) => void;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
 
-/** Three time-outs in a row cost 150 ms once; from then on Redis is asked once a second whether it is back. */
-const BREAKER = { maxFailures: 3, pauseMs: 1000 };
-
 /** @see FastPath */
-export function openFastPath({
-  maxBytes,
-  redisUrl,
-  installationId,
-  metrics,
-  log,
-}: FastPathOptions): FastPath {
+export function openFastPath(options: FastPathOptions): FastPath {
+  const { maxBytes, redisUrl, installationId, metrics } = options;
   const memory = createMemoryCache(maxBytes);
-  const breaker = createBreaker(BREAKER);
-  let trouble = false;
-  const connection =
-    redisUrl === undefined
-      ? undefined
-      : connectRedis(redisUrl, (error) => {
-          metrics.redisErrors.inc();
-          // A Redis that is away says so at every attempt to reconnect: the log has the first, the metric all.
-          if (!trouble) log.warn({ err: error }, "Redis is in trouble; repeats are answered by Postgres");
-          trouble = true;
-        });
-  connection?.on("ready", () => {
-    if (trouble) log.info("Redis is back");
-    trouble = false;
-  });
-  const completions = createCompletions({
-    memory,
-    redis: connection && createRedisCache(connection, breaker),
-    installationId,
-    onLook: (layer, result) => metrics.cacheRequests.inc({ layer, result }),
-  });
+  const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
-    completions,
+    completions: createCompletions({
+      memory,
+      redis: redis?.cache,
+      installationId,
+      onLook: (layer, result) => metrics.cacheRequests.inc({ layer, result }),
+    }),
+    wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,
-    redisBypassed: () => connection !== undefined && (breaker.isOpen() || connection.status !== "ready"),
-    close: () => connection?.disconnect(),
+    redisBypassed: () => redis?.cache.isBypassed() ?? false,
+    close: () => redis?.close(),
+  };
+}
+
+interface OpenRedis {
+  readonly cache: RedisCache;
+  readonly wakeChannel: WakeChannel;
+  close(): void;
+}
+
+function openRedis(url: string, { installationId, onSettled, metrics, log }: FastPathOptions): OpenRedis {
+  const target = parseRedisUrl(url);
+  if (target === undefined) throw new Error("REDIS_URL is malformed");
+  let inTrouble = false;
+  // A Redis that is away says so again and again: the log has the first time, the metric all.
+  const failed = (error: unknown) => {
+    metrics.redisErrors.inc();
+    if (!inTrouble) log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
+    inTrouble = true;
+  };
+  const isBack = () => {
+    if (inTrouble) log.info("Redis is back");
+    inTrouble = false;
+  };
+  const connection = connectRedis(target, "commands", failed);
+  const cache = createRedisCache(connection, {
+    failed,
+    bypassed: (is) => {
+      if (!is) isBack();
+    },
+  });
+  connection.on("ready", isBack);
+  const subscriber =
+    target.kind === "cluster"
+      ? connection
+      : connectRedis(target, "subscriptions", () => metrics.redisErrors.inc());
+  const wakeChannel = createWakeChannel({ publisher: cache, subscriber, installationId, onSettled });
+  return {
+    cache,
+    wakeChannel,
+    close() {
+      wakeChannel.close();
+      cache.stop();
+      connection.disconnect();
+      subscriber.disconnect();
+    },
   };
 }

@@ -1,78 +1,93 @@
-import { Cluster, Redis } from "ioredis";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import type { RedisTarget } from "./redis-url.ts";
 
 /** A connection to Redis, however it is run. */
 export type RedisConnection = Redis | Cluster;
 
-/** Redis must be worth it: one that takes longer is passed over. */
-const COMMAND_TIMEOUT_MS = 50;
 const CONNECT_TIMEOUT_MS = 1000;
+/** A connection that owes an answer for so long is given up, and made anew. */
+const SILENCE_TIMEOUT_MS = 1000;
 const MAX_RECONNECT_DELAY_MS = 1000;
+/** A cluster is asked this often who serves what: a master that hangs doesn't say that it was replaced. */
+const SLOTS_REFRESH_INTERVAL_MS = 2000;
+/** A server that turned into a replica is left for the one that its name leads to now, at most this often. */
+const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
 /**
- * - `redis://` or `rediss://[user:password@]host[:port][/db]`: one server;
- * - `redis+sentinel://[user:password@]host:port,host:port/master-name`: whichever server the sentinels say is the master;
- * - `redis+unix:///path/to.sock`: one server, by its socket;
- * - `redis+cluster://[user:password@]host:port,host:port`: a cluster.
+ * Connects in the background, and again whenever the connection is lost; until it has, commands fail at once.
  *
- * `rediss+…` for TLS.
+ * @param purpose whether commands run on it, or subscriptions, which whoever makes them renews after each "ready".
  */
-export const REDIS_URL_FORMAT =
-  /^(?<tls>rediss?)(?:\+(?<kind>sentinel|cluster|unix))?:\/\/(?:(?<user>[^:@/]*):(?<password>[^@/]*)@)?(?<hosts>[^/?]*)(?:\/(?<path>[^?]*))?$/;
-
-/**
- * Connects in the background; until it has, commands fail at once.
- *
- * @throws if the URL is none of the forms.
- */
-export function connectRedis(url: string, onError: (error: Error) => void): RedisConnection {
-  const parts = REDIS_URL_FORMAT.exec(url)?.groups;
-  if (parts === undefined)
-    throw new Error("REDIS_URL is not redis://, redis+sentinel:// or redis+cluster://");
-  const connection = open(parts);
+export function connectRedis(
+  target: RedisTarget,
+  purpose: "commands" | "subscriptions",
+  onError: (error: Error) => void,
+): RedisConnection {
+  const connection = open(target, purpose);
   connection.on("error", onError);
+  connection.on("node error", onError);
   return connection;
 }
 
-function open(parts: Readonly<Record<string, string | undefined>>): RedisConnection {
-  const { tls, kind, user, password, hosts = "", path = "" } = parts;
-  const common = {
-    ...(user && { username: decodeURIComponent(user) }),
-    ...(password && { password: decodeURIComponent(password) }),
-    ...(tls === "rediss" && { tls: {} }),
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
+function open(target: RedisTarget, purpose: "commands" | "subscriptions"): RedisConnection {
+  const options = commonOptions(target);
+  const single = {
+    ...options,
+    retryStrategy: reconnectDelayMs,
+    reconnectOnError: createReadOnlyDetector(),
+    // The library's own renewal leaves its errors unhandled, which would end the process.
+    autoResubscribe: false,
+    // Commands of one turn of the event loop leave in one write. Not with a cluster: a MOVED would lose some.
+    enableAutoPipelining: purpose === "commands",
   };
-  // Commands of one turn of the event loop leave in one write. Not with a cluster: a MOVED would lose some.
-  const single = { ...common, retryStrategy: reconnectDelayMs, enableAutoPipelining: true };
-  if (kind === "unix") return new Redis({ ...single, path: `/${path}` });
-  const nodes = hosts.split(",").map(parseNode);
-  switch (kind) {
-    case "cluster":
-      return new Cluster(nodes, {
-        redisOptions: common,
-        enableOfflineQueue: false,
-        clusterRetryStrategy: reconnectDelayMs,
-        // A MOVED is followed once or twice; more would take longer than Postgres.
-        maxRedirections: 2,
-      });
+  switch (target.kind) {
+    case "server":
+      return new Redis({ ...single, ...target.node, db: target.database });
+    case "socket":
+      return new Redis({ ...single, path: target.path });
     case "sentinel":
-      return new Redis({ ...common, sentinels: nodes, name: path, retryStrategy: reconnectDelayMs });
-    default:
       return new Redis({
         ...single,
-        ...(nodes[0] ?? {}),
-        db: Number(path || 0),
+        sentinels: [...target.sentinels],
+        name: target.master,
+        sentinelRetryStrategy: reconnectDelayMs,
+        sentinelCommandTimeout: SILENCE_TIMEOUT_MS,
+        ...(target.tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+      });
+    case "cluster":
+      return new Cluster([...target.nodes], {
+        redisOptions: options,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: reconnectDelayMs,
+        slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
+        // A MOVED is followed once or twice; more would take longer than Postgres.
+        maxRedirections: 2,
+        // Certificates are of names: a name must not become an address before they are compared.
+        ...(target.tls && { dnsLookup: (host, found) => found(null, host) }),
       });
   }
 }
 
-const DEFAULT_PORT = 6379;
+function commonOptions({ username, password, tls }: RedisTarget) {
+  return {
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: {} }),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SILENCE_TIMEOUT_MS,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+  } satisfies RedisOptions;
+}
 
-function parseNode(text: string): { readonly host: string; readonly port: number } {
-  const { hostname, port } = new URL(`tcp://${text}`);
-  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? DEFAULT_PORT : Number(port) };
+function createReadOnlyDetector(): (error: Error) => boolean {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return ({ message }) => {
+    if (!message.startsWith("READONLY")) return false;
+    if (performance.now() - lastMs < READ_ONLY_RECONNECT_INTERVAL_MS) return false;
+    lastMs = performance.now();
+    return true;
+  };
 }
 
 function reconnectDelayMs(attempts: number): number {

@@ -13,7 +13,7 @@ export interface RepeatMeter {
 const WEIGHT = 1 / 100;
 /** A round trip to Redis costs about a tenth of a statement's, so that it pays from one repeat in ten. */
 const OFTEN = 0.1;
-/** Beyond, the one that was first seen longest ago is forgotten. */
+/** Beyond, the one that was counted longest ago is forgotten. */
 const MAX_NAMESPACES = 10_000;
 
 /** A meter that has seen nothing: nothing repeats often. Names are whatever tells namespaces of all tenants apart. */
@@ -21,14 +21,15 @@ export function createRepeatMeter(): RepeatMeter {
   const shares = new Map<string, number>();
   return {
     count(namespace, repeat) {
-      const share = shares.get(namespace);
-      if (share === undefined && shares.size >= MAX_NAMESPACES) {
-        for (const oldest of shares.keys()) {
-          shares.delete(oldest);
-          break;
-        }
+      const share = shares.get(namespace) ?? 0;
+      // A Map keeps the order of insertion: what is counted moves to the end.
+      shares.delete(namespace);
+      shares.set(namespace, share + WEIGHT * ((repeat ? 1 : 0) - share));
+      if (shares.size <= MAX_NAMESPACES) return;
+      for (const oldest of shares.keys()) {
+        shares.delete(oldest);
+        break;
       }
-      shares.set(namespace, (share ?? 0) + WEIGHT * ((repeat ? 1 : 0) - (share ?? 0)));
     },
     repeatsOften: (namespace) => (shares.get(namespace) ?? 0) >= OFTEN,
   };

@@ -9,11 +9,20 @@ export interface Tenant {
   readonly id: number;
   readonly name: string;
   readonly suspended: boolean;
-  /** Part of the name of every copy of its records: bumped where copies must not be found any more. */
-  readonly cacheGeneration: number;
+  readonly copies: CopyTerms;
   /** Of every namespace that has no policy of its own. */
   readonly policy: Policy;
   readonly namespacePolicies: ReadonlyMap<string, Policy>;
+}
+
+/** Which copies of a tenant's records may be answered from, as the database said at one moment. */
+export interface CopyTerms {
+  /** Part of the name of every copy: bumped where those that there are must not be found any more. */
+  readonly generation: number;
+  /** Just before the database was asked, in `performance.now()` milliseconds. */
+  readonly askedAtMs: number;
+  /** What the database's clock said then or after, in milliseconds since the Unix epoch. */
+  readonly databaseTimeMs: number;
 }
 
 /** Who is calling, as its credential says. An operator belongs to no tenant. */
@@ -37,7 +46,7 @@ export function makeTenant(stored: {
   readonly id: number;
   readonly name: string;
   readonly suspended: boolean;
-  readonly cacheGeneration: number;
+  readonly copies: CopyTerms;
   readonly overrides: PolicyOverrides;
   readonly namespaceOverrides: Iterable<readonly [namespace: string, overrides: PolicyOverrides]>;
 }): Tenant {
@@ -45,6 +54,6 @@ export function makeTenant(stored: {
   for (const [namespace, overrides] of stored.namespaceOverrides) {
     namespacePolicies.set(namespace, resolvePolicy(stored.overrides, overrides));
   }
-  const { id, name, suspended, cacheGeneration } = stored;
-  return { id, name, suspended, cacheGeneration, policy: resolvePolicy(stored.overrides), namespacePolicies };
+  const { id, name, suspended, copies } = stored;
+  return { id, name, suspended, copies, policy: resolvePolicy(stored.overrides), namespacePolicies };
 }

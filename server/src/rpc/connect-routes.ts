@@ -10,8 +10,8 @@ import type {
   UniversalServerRequest as ServerRequest,
   UniversalServerResponse as ServerResponse,
 } from "@connectrpc/connect/protocol";
-import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { Refusal } from "../domain/refusal.ts";
+import { createBoundedCompressions } from "./bounded-compression.ts";
 import { toConnectError } from "./errors.ts";
 import { MAX_READ_BYTES } from "./grpc-server.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
@@ -51,7 +51,7 @@ export function createConnectHandlers(
   const router = createConnectRouter({
     // Native gRPC has a port of its own.
     grpc: false,
-    acceptCompression: [compressionGzip, compressionBrotli],
+    acceptCompression: createBoundedCompressions(),
     readMaxBytes: MAX_READ_BYTES,
     writeMaxBytes: MAX_READ_BYTES,
     jsonOptions: JSON_OPTIONS,

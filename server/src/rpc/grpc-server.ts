@@ -8,6 +8,7 @@ import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { toStatus } from "./errors.ts";
+import { decode, ENCODING_HEADER, takeEncodingHeader } from "./grpc-encoding.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
 import type { Route } from "./route.ts";
@@ -77,14 +78,16 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     server,
     routes.map((route) => route.method.parent),
   );
-  let port: number | undefined;
+  const paths = new Set<unknown>(routes.map((route) => route.path));
+  let boundPort: number | undefined;
   const slowRequests = createSlowRequests({
     timeoutMs: requestTimeoutMs,
-    isOurs: (stream) => stream.session?.socket.localPort === port,
+    isOurs: (stream) => stream.session?.socket.localPort === boundPort,
   });
   const onStreamCreated = (message: unknown) => {
     const { stream, headers } = message as StreamCreated;
     takeTimeoutHeader(headers);
+    takeEncodingHeader(headers, paths.has(headers[":path"]));
     slowRequests.watch(stream);
   };
   diagnostics.subscribe(STREAM_CREATED, onStreamCreated);
@@ -94,7 +97,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       new Promise((resolve, reject) => {
         const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
         server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (error, bound) => {
-          port = bound;
+          boundPort = bound;
           if (error === null) resolve(bound);
           else reject(error);
         });
@@ -193,7 +196,8 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   read(): Message {
-    return fromBinary(this.#route.method.input, this.#call.request);
+    const message = decode(this.#call.request, this.header(ENCODING_HEADER), MAX_MESSAGE_BYTES);
+    return fromBinary(this.#route.method.input, message);
   }
 
   get cancelled(): boolean {

@@ -1,6 +1,8 @@
 import type { Completions } from "../cache/completions.ts";
+import type { WakeChannel } from "../cache/wake-channel.ts";
 import { answerClaim, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
-import type { RecordId } from "../domain/record.ts";
+import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import type { CopyTerms } from "../domain/tenant.ts";
 import type {
   ClaimRequest,
   ClaimResponse,
@@ -46,6 +48,8 @@ export interface IdempotencyOptions {
   readonly records: RecordStore;
   readonly completions: Completions;
   readonly waiters: Waiters;
+  /** Tells the other replicas what was settled here; undefined: they find out by themselves. */
+  readonly wakeChannel: WakeChannel | undefined;
   /** Told of every Claim that was answered, for the metrics. */
   readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
 }
@@ -59,24 +63,30 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
   return { ...single, batch: createBatch(single) };
 }
 
-function createSingleCalls({ records, completions, waiters, onClaim }: IdempotencyOptions): SingleCalls {
+function createSingleCalls(options: IdempotencyOptions): SingleCalls {
+  const { records, completions, waiters, wakeChannel, onClaim } = options;
+
   /** Answers from a copy of the completed record if there is one; only Postgres grants. */
   async function claimOnce(command: ClaimCommand, call: Call): Promise<ClaimOutcome> {
-    const generation = cacheGeneration(call);
-    const copy = await completions.find(command.id, generation);
+    const terms = copyTerms(call);
+    const copy = terms && (await completions.find(command.id, terms));
     const replay = copy && answerClaim(copy, command);
     if (replay !== undefined && replay.kind !== "contended") return replay;
     const outcome = await records.claim(command, call);
     completions.countAnswer(command.id, outcome.kind === "completed");
-    if (outcome.kind === "completed") completions.keep(outcome.record, generation);
+    if (outcome.kind === "completed") keep(outcome.record, terms);
     return outcome;
   }
 
-  /** Settles a record, and wakes who waits for it here. */
-  async function waking<Outcome>(id: RecordId, settled: Promise<Outcome>): Promise<Outcome> {
-    const outcome = await settled;
-    waiters.wake(id);
-    return outcome;
+  function keep(record: LiveRecord, terms: CopyTerms | undefined): void {
+    if (terms !== undefined) completions.keep(record, terms);
+  }
+
+  /** Wakes who waits for a record, on every replica, after it was settled here. */
+  function wake(id: RecordId): void {
+    const name = recordName(id);
+    waiters.wake(name);
+    wakeChannel?.announce(name);
   }
 
   return {
@@ -96,15 +106,19 @@ function createSingleCalls({ records, completions, waiters, onClaim }: Idempoten
 
     async complete(request, call) {
       const command = parseComplete(request, call.principal);
-      const generation = cacheGeneration(call);
-      const completion = await waking(command.id, records.complete(command, call));
-      completions.keep(completion.record, generation);
+      const terms = copyTerms(call);
+      const completion = await records.complete(command, call);
+      // First kept, then woken: so the waiters' claims are answered from the copy.
+      keep(completion.record, terms);
+      wake(command.id);
       return completeResponse(completion);
     },
 
     async release(request, call) {
       const command = parseRelease(request, call.principal);
-      return releaseResponse(await waking(command.id, records.release(command, call)));
+      const release = await records.release(command, call);
+      wake(command.id);
+      return releaseResponse(release);
     },
 
     async extendLease(request, call) {
@@ -119,8 +133,8 @@ function createSingleCalls({ records, completions, waiters, onClaim }: Idempoten
 }
 
 /** Taken before a statement runs: a copy of what it showed must not be found under a later generation. */
-function cacheGeneration({ principal }: Call): number {
-  return principal.role === "OPERATOR" ? 0 : principal.tenant.cacheGeneration;
+function copyTerms({ principal }: Call): CopyTerms | undefined {
+  return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
 }
 
 function tenantName({ principal }: Call): string {

@@ -9,8 +9,8 @@ export interface Waiters {
    * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
    */
   wait(id: RecordId, timeoutMs: number, signal: AbortSignal): Promise<void>;
-  /** Wakes who waits for this record here: it was settled through this replica. */
-  wake(id: RecordId): void;
+  /** Wakes who waits here for the record of this `recordName`: it was settled, or may have been. */
+  wake(name: string): void;
   /** Wakes everybody with SHUTTING_DOWN, and whoever comes after. */
   drain(): void;
   /** How many calls are waiting. */
@@ -22,6 +22,11 @@ export interface WaitersOptions {
   readonly findHeld: (ids: readonly RecordId[]) => Promise<ReadonlySet<string>>;
   /** Told why a look failed; the next tick looks again. */
   readonly onLookFailed: (error: unknown) => void;
+  /** Told of every record, by `recordName`, that is awaited here from now on, or no longer. */
+  readonly onAwaited: (name: string) => void;
+  readonly onAbandoned: (name: string) => void;
+  /** From one look, of one statement, to the next, however many wait. */
+  readonly tickMs?: number;
 }
 
 interface Waiter {
@@ -29,14 +34,20 @@ interface Waiter {
   readonly reject: (error: Refusal) => void;
 }
 
-/** One statement per tick and replica, however many wait. */
+/** Ten statements a second and replica. */
 const TICK_MS = 100;
 /** Keys per statement; with more being waited for, they take turns. */
 const MAX_KEYS_PER_LOOK = 1000;
 const RETRY_AFTER_MS = 100;
 
 /** @see Waiters */
-export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waiters {
+export function createWaiters({
+  findHeld,
+  onLookFailed,
+  onAwaited,
+  onAbandoned,
+  tickMs = TICK_MS,
+}: WaitersOptions): Waiters {
   /** In the order in which they are to be looked at: a name that was looked at goes to the end. */
   const places = new Map<string, { readonly id: RecordId; readonly waiters: Set<Waiter> }>();
   let waiting = 0;
@@ -73,6 +84,7 @@ export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waite
     const name = recordName(id);
     const place = places.get(name) ?? { id, waiters: new Set() };
     place.waiters.add(waiter);
+    if (!places.has(name)) onAwaited(name);
     places.set(name, place);
     waiting++;
     if (!ticking) scheduleLook();
@@ -83,7 +95,9 @@ export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waite
     const place = places.get(name);
     if (!place?.waiters.delete(waiter)) return;
     waiting--;
-    if (place.waiters.size === 0) places.delete(name);
+    if (place.waiters.size > 0) return;
+    places.delete(name);
+    onAbandoned(name);
   }
 
   function scheduleLook(): void {
@@ -95,7 +109,7 @@ export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waite
           ticking = false;
           if (places.size > 0) scheduleLook();
         });
-    }, TICK_MS);
+    }, tickMs);
   }
 
   async function look(): Promise<void> {
@@ -114,7 +128,7 @@ export function createWaiters({ findHeld, onLookFailed }: WaitersOptions): Waite
 
   return {
     wait,
-    wake: (id) => wakeAll(recordName(id)),
+    wake: wakeAll,
     drain() {
       draining = true;
       for (const { waiters } of places.values()) {

@@ -3,7 +3,6 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type Batcher, createBatcher } from "./batcher.ts";
-import { withLargePayload } from "./large-payloads.ts";
 import type { Pool, Statement } from "./pool.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
@@ -70,7 +69,7 @@ export function createAttempts<Op extends { readonly id: RecordId }>(
         if (byName.get(name)?.applied) continue;
         byName.set(name, {
           applied: row.applied,
-          record: await withLargePayload(pool, row, parseRecord(row)),
+          record: parseRecord(row),
         });
       }
       return ops.map((op) => byName.get(recordName(op.id)) ?? NOTHING);

@@ -1,6 +1,8 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
+import type { LiveRecord, Result } from "../domain/record.ts";
 import { APPLIED_AND_MET, attempt, createAttempts } from "./attempts.ts";
+import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 
@@ -88,7 +90,7 @@ const MAX_IN_FLIGHT = 2;
 export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise<ClaimOutcome>;
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
-export function createClaimRecord(pool: Pool): ClaimRecord {
+export function createClaimRecord(pool: Pool, fillPayload: FillPayload): ClaimRecord {
   const attempts = createAttempts<ClaimCommand>(pool, {
     statement: claimRecords,
     columns: (commands) => [
@@ -108,8 +110,16 @@ export function createClaimRecord(pool: Pool): ClaimRecord {
     shareOutcome: true,
     maxInFlight: MAX_IN_FLIGHT,
   });
-  return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ applied, record }) =>
+  return async (command, deadline) => {
+    const outcome = await attempt(attempts, command, deadline, ({ applied, record }) =>
       applied && record !== undefined ? claimed(record) : answerClaim(record, command),
     );
+    if (outcome.kind !== "completed") return outcome;
+    const record = await fillPayload(outcome.record, deadline);
+    return record === outcome.record ? outcome : { ...outcome, record, result: resultOf(record) };
+  };
+}
+
+function resultOf({ phase }: LiveRecord): Result | undefined {
+  return phase.kind === "completed" ? phase.result : undefined;
 }

@@ -1,35 +1,87 @@
-import type { LiveRecord } from "../domain/record.ts";
+import type { Deadline } from "../domain/deadline.ts";
+import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { createBatcher } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
-import { MAX_INLINE_PAYLOAD_BYTES, type RecordRow } from "./record-row.ts";
-
-const readPayload = {
-  name: "read_payload",
-  text: `
-select r.result_payload
-  from records r
- where r.tenant_id = $1::int
-   and r.namespace = $2::text
-   and r.key = $3::text
-   and r.fencing_token = $4::bigint
-   and r.state = 2`,
-};
+import { NOT_INLINE } from "./record-row.ts";
+import { scalarArray, textArray } from "./sql-arrays.ts";
 
 /**
- * The record with its payload, if that was too large to come along with the others: read alone, so that memory is
- * bounded by payloads, not by batches. A result is immutable, so a second statement reads the same one, or, if it was
+ * Payloads that were too large to come along with the other records of a batch (`MAX_INLINE_PAYLOAD_BYTES`). They are
+ * read after the batch, a few at a time: no other call waits for them, and what is under way is bounded by payloads, not
+ * by batches.
+ */
+const readPayloads = {
+  name: "read_payloads",
+  text: `
+select r.tenant_id, r.namespace, r.key, r.result_payload
+  from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
+  join records r using (tenant_id, namespace, key, fencing_token)
+ where r.state = 2`,
+};
+
+interface PayloadRow {
+  readonly tenant_id: number;
+  readonly namespace: string;
+  readonly key: string;
+  readonly result_payload: Buffer | null;
+}
+
+const MAX_IN_FLIGHT = 2;
+/** What the largest policy allows; with the batcher's own bound, four of them travel in a statement. */
+const MAX_PAYLOAD_BYTES = 1024 * 1024;
+
+interface LargePayload {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+}
+
+/**
+ * Answers a record with its payload. A result is immutable, so a second statement reads the same one, or, if it was
  * forgotten in between, none.
  */
-export async function withLargePayload(
-  pool: Pool,
-  row: RecordRow,
-  record: LiveRecord | undefined,
-): Promise<LiveRecord | undefined> {
-  if (record?.phase.kind !== "completed" || record.phase.result === undefined) return record;
-  if (row.result_bytes === null || row.result_bytes <= MAX_INLINE_PAYLOAD_BYTES) return record;
-  const { tenantId, namespace, key } = record.id;
-  const parameters = [tenantId, namespace, key, row.fencing_token];
-  const [found] = await pool.run<{ result_payload: Buffer | null }>(readPayload, parameters);
-  const payload = found?.result_payload;
-  const result = payload ? { ...record.phase.result, payload } : undefined;
-  return { ...record, phase: { ...record.phase, result } };
+export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord>;
+
+/** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
+export function createFillPayload(pool: Pool): FillPayload {
+  const reads = createBatcher<LargePayload, Buffer | undefined>({
+    nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
+    bytesOf: () => MAX_PAYLOAD_BYTES,
+    follow: (payload) => payload,
+    maxInFlight: MAX_IN_FLIGHT,
+    async execute(wanted) {
+      const columns = [
+        scalarArray(wanted.map(({ id }) => id.tenantId)),
+        textArray(wanted.map(({ id }) => id.namespace)),
+        textArray(wanted.map(({ id }) => id.key)),
+        scalarArray(wanted.map(({ fencingToken }) => fencingToken)),
+      ];
+      const byName = new Map<string, Buffer>();
+      for (const row of await pool.run<PayloadRow>(readPayloads, columns, wanted.length)) {
+        const name = recordName({ tenantId: row.tenant_id, namespace: row.namespace, key: row.key });
+        if (row.result_payload !== null) byName.set(name, row.result_payload);
+      }
+      return wanted.map(({ id }) => byName.get(recordName(id)));
+    },
+  });
+  return async (record, deadline) => {
+    if (!lacksPayload(record)) return record;
+    return withPayload(record, await reads.submit(record, deadline));
+  };
+}
+
+/** The record as if it had no result, where its payload did not come along: for whoever has no use for it. */
+export function withoutLargePayload(record: LiveRecord): LiveRecord {
+  return lacksPayload(record) ? withPayload(record, undefined) : record;
+}
+
+/** Whether the record has a payload that did not come along. */
+function lacksPayload({ phase }: LiveRecord): boolean {
+  return phase.kind === "completed" && phase.result?.payload === NOT_INLINE;
+}
+
+function withPayload(record: LiveRecord, payload: Uint8Array | undefined): LiveRecord {
+  const { phase } = record;
+  if (phase.kind !== "completed" || phase.result === undefined) return record;
+  const result = payload === undefined ? undefined : { ...phase.result, payload };
+  return { ...record, phase: { ...phase, result } };
 }

@@ -7,6 +7,8 @@ const MIGRATIONS_DIR = fileURLToPath(new URL("../../migrations", import.meta.url
 const MIGRATIONS_TABLE = "schema_migrations";
 /** A migration waits no longer than this for a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Reading what was migrated takes moments; migrating itself may take as long as it needs. */
+const QUERY_TIMEOUT_MS = 10_000;
 
 /** How a database's schema stands to the one this server was built for. */
 export type SchemaState =
@@ -21,15 +23,17 @@ export type SchemaState =
  * once: an advisory lock lets one go first, and the others then find nothing to do.
  */
 export async function migrate(databaseUrl: string, log: (line: string) => void): Promise<readonly string[]> {
-  const ran = await runner({
-    databaseUrl: { connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_TIMEOUT_MS },
-    dir: MIGRATIONS_DIR,
-    migrationsTable: MIGRATIONS_TABLE,
-    direction: "up",
-    checkOrder: true,
-    advisoryLockMode: "wait",
-    logger: { debug: () => {}, info: log, warn: log, error: log },
-  });
+  const ran = await withConnection({ connectionString: databaseUrl }, (dbClient) =>
+    runner({
+      dbClient,
+      dir: MIGRATIONS_DIR,
+      migrationsTable: MIGRATIONS_TABLE,
+      direction: "up",
+      checkOrder: true,
+      advisoryLockMode: "wait",
+      logger: { debug: () => {}, info: log, warn: log, error: log },
+    }),
+  );
   return ran.map((migration) => migration.name);
 }
 
@@ -49,19 +53,28 @@ async function shippedMigrations(): Promise<readonly string[]> {
 }
 
 async function appliedMigrations(databaseUrl: string): Promise<readonly string[]> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: CONNECT_TIMEOUT_MS,
-  });
-  await client.connect();
-  try {
+  const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
+  return await withConnection(config, async (client) => {
     const found = await client.query<{ there: boolean }>(`select to_regclass($1) is not null as there`, [
       MIGRATIONS_TABLE,
     ]);
     if (!found.rows[0]?.there) return [];
     const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
     return rows.map((row) => row.name);
+  });
+}
+
+/** Works on a connection that is closed when this returns. */
+async function withConnection<Answer>(
+  config: pg.ClientConfig,
+  work: (client: pg.Client) => Promise<Answer>,
+): Promise<Answer> {
+  const client = new pg.Client({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config });
+  // A connection that breaks fails the query that it runs; an unheard error would end the process.
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await work(client);
   } finally {
     await client.end();
   }

@@ -135,9 +135,11 @@ export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
 
 /**
  * SQLSTATE classes that mean "not now" rather than "not this": connection (08), insufficient resources (53), operator
- * intervention (57), system error (58), read-only transaction (25006). https://www.postgresql.org/docs/current/errcodes-appendix.html
+ * intervention (57), system error (58), read-only transaction (25006); and what only connecting is refused with: a role
+ * (28), no such database (3D), one that takes no connections (55000).
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
-const UNAVAILABLE_STATE = /^(08|53|57|58|25006)/;
+const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|55000)/;
 
 function classify(error: unknown): Error {
   const cause = error instanceof Error ? error : new Error(String(error));

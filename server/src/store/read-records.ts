@@ -1,7 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { createBatcher } from "./batcher.ts";
-import { withLargePayload } from "./large-payloads.ts";
+import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 import { scalarArray, textArray } from "./sql-arrays.ts";
@@ -20,7 +20,7 @@ const MAX_IN_FLIGHT = 1;
 export type ReadRecord = (id: RecordId, deadline: Deadline) => Promise<LiveRecord | undefined>;
 
 /** @returns what reads records, batched over all its callers. */
-export function createReadRecord(pool: Pool): ReadRecord {
+export function createReadRecord(pool: Pool, fillPayload: FillPayload): ReadRecord {
   const reads = createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
     follow: (record) => record,
@@ -29,13 +29,16 @@ export function createReadRecord(pool: Pool): ReadRecord {
       const rows = await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length);
       const byName = new Map<string, LiveRecord>();
       for (const row of rows) {
-        const record = await withLargePayload(pool, row, parseRecord(row));
+        const record = parseRecord(row);
         if (record !== undefined) byName.set(recordName(record.id), record);
       }
       return ids.map((id) => byName.get(recordName(id)));
     },
   });
-  return (id, deadline) => reads.submit(id, deadline);
+  return async (id, deadline) => {
+    const record = await reads.submit(id, deadline);
+    return record && fillPayload(record, deadline);
+  };
 }
 
 const readHeldRecords = {

@@ -1,6 +1,7 @@
 import { type ClaimRecord, createClaimRecord } from "./claim-records.ts";
 import { type CompleteRecord, createCompleteRecord } from "./complete-records.ts";
 import { createExtendLease, type ExtendLease } from "./extend-leases.ts";
+import { createFillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { createReadRecord, type ReadRecord } from "./read-records.ts";
 import { createReleaseRecord, type ReleaseRecord } from "./release-records.ts";
@@ -16,11 +17,12 @@ export interface RecordStore {
 
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
 export function createRecordStore(pool: Pool): RecordStore {
+  const fillPayload = createFillPayload(pool);
   return {
-    claim: createClaimRecord(pool),
+    claim: createClaimRecord(pool, fillPayload),
     complete: createCompleteRecord(pool),
     release: createReleaseRecord(pool),
     extendLease: createExtendLease(pool),
-    read: createReadRecord(pool),
+    read: createReadRecord(pool, fillPayload),
   };
 }

@@ -23,13 +23,15 @@ type TenantRow = PolicyRow & {
   readonly name: string;
   readonly suspended: boolean;
   readonly cache_generation: number;
+  readonly now_ms: number;
 };
 type NamespaceRow = PolicyRow & { readonly tenant_id: number; readonly name: string };
 
 const readTenants = {
   name: "read_tenants",
   text: `
-select id, name, suspended_at is not null as suspended, cache_generation, ${POLICY_COLUMNS}
+select id, name, suspended_at is not null as suspended, cache_generation,
+       date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}
   from tenants
  where id = any ($1::int[])`,
 };
@@ -44,6 +46,7 @@ select tenant_id, name, ${POLICY_COLUMNS}
 
 /** Reads tenants with the policies of their namespaces; a tenant that doesn't exist is missing from the map. */
 export async function findTenants(pool: Pool, ids: readonly number[]): Promise<ReadonlyMap<number, Tenant>> {
+  const askedAtMs = performance.now();
   const [tenants, namespaces] = await Promise.all([
     pool.run<TenantRow>(readTenants, [scalarArray(ids)]),
     pool.run<NamespaceRow>(readNamespaces, [scalarArray(ids)]),
@@ -58,7 +61,7 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
           id: row.id,
           name: row.name,
           suspended: row.suspended,
-          cacheGeneration: row.cache_generation,
+          copies: { generation: row.cache_generation, askedAtMs, databaseTimeMs: row.now_ms },
           overrides: parsePolicy(row),
           namespaceOverrides: own.map(namespaceEntry),
         }),

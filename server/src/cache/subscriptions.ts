@@ -1,0 +1,93 @@
+import type { RedisConnection } from "./redis-connection.ts";
+
+/** The channels that a connection is subscribed to, kept as they are wanted, however often the connection is lost. */
+export interface Subscriptions {
+  want(channel: string): void;
+  unwant(channel: string): void;
+  /** Subscribes to what is wanted and not known to be subscribed to; all of it where nothing can be relied on. */
+  renew(whatIsKnown: "is right" | "may be wrong"): void;
+  close(): void;
+}
+
+/** Channels per command. */
+const MAX_CHANNELS = 500;
+
+/** Subscribed to nothing. Never throws: what fails is tried again at the next `renew`. */
+export function createSubscriptions(
+  connection: RedisConnection,
+  onMessage: (channel: string, message: string) => void,
+): Subscriptions {
+  const wanted = new Set<string>();
+  const held = new Set<string>();
+  /** Whose state may not be as wanted. */
+  const changed = new Set<string>();
+  let closed = false;
+  let syncing = false;
+
+  function change(channel: string): void {
+    changed.add(channel);
+    if (syncing || closed) return;
+    syncing = true;
+    // What is wanted in one turn of the event loop leaves in one command.
+    setImmediate(() => void sync());
+  }
+
+  async function sync(): Promise<void> {
+    while (changed.size > 0 && !closed) {
+      const channels = [...changed];
+      changed.clear();
+      const missing = channels.filter((channel) => wanted.has(channel) && !held.has(channel));
+      const surplus = channels.filter((channel) => !wanted.has(channel) && held.has(channel));
+      for (const some of chunks(missing)) {
+        if (await succeeds(() => connection.subscribe(...some)))
+          for (const channel of some) held.add(channel);
+      }
+      for (const some of chunks(surplus)) {
+        for (const channel of some) held.delete(channel);
+        await succeeds(() => connection.unsubscribe(...some));
+      }
+    }
+    syncing = false;
+  }
+
+  async function succeeds(command: () => Promise<unknown>): Promise<boolean> {
+    if (connection.status !== "ready") return false;
+    return command().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  function renew(whatIsKnown: "is right" | "may be wrong"): void {
+    if (whatIsKnown === "may be wrong") held.clear();
+    if (connection.status !== "ready") return;
+    for (const channel of wanted) if (!held.has(channel)) change(channel);
+  }
+
+  const renewAll = () => renew("may be wrong");
+  connection.on("ready", renewAll);
+  connection.on("message", onMessage);
+  return {
+    want(channel) {
+      wanted.add(channel);
+      change(channel);
+    },
+    unwant(channel) {
+      wanted.delete(channel);
+      change(channel);
+    },
+    renew,
+    close() {
+      closed = true;
+      connection.off("ready", renewAll);
+      connection.off("message", onMessage);
+    },
+  };
+}
+
+function chunks(channels: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(channels.length / MAX_CHANNELS);
+  return Array.from({ length: count }, (_, index) =>
+    channels.slice(index * MAX_CHANNELS, (index + 1) * MAX_CHANNELS),
+  );
+}

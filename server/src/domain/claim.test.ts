@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import { answerClaim } from "./claim.ts";
+import type { Phase } from "./record.ts";
+
+const KINDS = Object.keys(PHASES) as Phase["kind"][];
+const ONE = Buffer.alloc(32, 1);
+const OTHER = Buffer.alloc(32, 2);
+
+describe("a claim that was not granted", () => {
+  test("looks again where there is no record, or one that could have been had", () => {
+    expect(answerClaim(undefined, claimCommand())).toEqual({ kind: "contended" });
+    expect(answerClaim(recordIn("lapsed"), claimCommand())).toEqual({ kind: "contended" });
+    expect(answerClaim(recordIn("released"), claimCommand())).toEqual({ kind: "contended" });
+  });
+
+  test.each(KINDS)("is a mismatch where the record is %s and bound to another fingerprint", (kind) => {
+    const command = claimCommand({ fingerprint: OTHER, claimId: "call-1", acceptAmbiguous: true });
+    expect(() => answerClaim(recordIn(kind, { fingerprint: ONE }), command)).toThrow(
+      expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" }),
+    );
+  });
+
+  test.each(KINDS)(
+    "is no mismatch where the record is %s and only one of the two has a fingerprint",
+    (kind) => {
+      expect(answerClaim(recordIn(kind, { fingerprint: ONE }), claimCommand())).toBeDefined();
+      expect(answerClaim(recordIn(kind), claimCommand({ fingerprint: ONE }))).toBeDefined();
+      expect(
+        answerClaim(recordIn(kind, { fingerprint: ONE }), claimCommand({ fingerprint: ONE })),
+      ).toBeDefined();
+    },
+  );
+
+  test("is told who is at it", () => {
+    expect(answerClaim(recordIn("inProgress"), claimCommand())).toEqual({
+      kind: "inProgress",
+      owner: "worker-1",
+      attempt: 2,
+      leaseExpiresAtMs: 32_000,
+      leaseRemainingMs: 20_000,
+      expiresAtMs: 90_000,
+    });
+  });
+
+  test("recovers the caller's own claim by its claim id, while it is in progress only", () => {
+    const again = claimCommand({ claimId: "call-1" });
+    expect(answerClaim(recordIn("inProgress"), again)).toMatchObject({ kind: "claimed", fencingToken: 7n });
+    expect(answerClaim(recordIn("ambiguous"), again).kind).toBe("ambiguous");
+    expect(answerClaim(recordIn("lapsed"), again).kind).toBe("contended");
+    expect(answerClaim(recordIn("released"), again).kind).toBe("contended");
+    expect(answerClaim(recordIn("completed"), again).kind).toBe("completed");
+  });
+
+  test("recovers nothing without a claim id", () => {
+    const anonymous = recordIn("inProgress", { claimId: "" });
+    expect(answerClaim(anonymous, claimCommand({ claimId: "" })).kind).toBe("inProgress");
+  });
+
+  test("is answered with the result, as long as there is one", () => {
+    expect(answerClaim(recordIn("completed"), claimCommand())).toMatchObject({
+      kind: "completed",
+      completedAtMs: 5000,
+      result: DONE,
+      expiresAtMs: 90_000,
+    });
+    const expired = recordIn("completed", { phase: { ...PHASES.completed, result: undefined } });
+    expect(answerClaim(expired, claimCommand())).toMatchObject({ kind: "completed", result: undefined });
+  });
+
+  test("is ambiguous unless it accepts that", () => {
+    const checkpoint = { name: "charged", state: Buffer.from("17") };
+    expect(answerClaim(recordIn("ambiguous", { checkpoint }), claimCommand())).toEqual({
+      kind: "ambiguous",
+      owner: "worker-1",
+      attempt: 2,
+      leaseExpiredAtMs: 32_000,
+      checkpoint,
+      expiresAtMs: 90_000,
+    });
+    expect(answerClaim(recordIn("ambiguous"), claimCommand({ acceptAmbiguous: true })).kind).toBe(
+      "contended",
+    );
+  });
+});

@@ -1,0 +1,50 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Result } from "./record.ts";
+import { digestResult } from "./result-digest.ts";
+
+const text = fc.string({ unit: fc.constantFrom("a", "b", "1", ":", "0", "\u20ac"), maxLength: 6 });
+
+const result: fc.Arbitrary<Result> = fc.record({
+  kind: fc.constantFrom("success", "failure"),
+  payload: text.map((payload) => Buffer.from(payload)),
+  contentType: text,
+  metadata: fc.dictionary(text, text, { maxKeys: 3 }),
+});
+
+/** Everything that a replay shows, so that it can be compared. */
+function shown({ kind, payload, contentType, metadata }: Result): string {
+  return JSON.stringify([kind, payload.toString(), contentType, Object.entries(metadata).sort()]);
+}
+
+describe("a result's digest", () => {
+  test("is SHA-256", () => {
+    const payload = Buffer.alloc(0);
+    expect(digestResult({ kind: "success", payload, contentType: "", metadata: {} })).toHaveLength(32);
+  });
+
+  test("is the same for the same result, in whatever order its metadata came", () => {
+    fc.assert(
+      fc.property(result, (one) => {
+        const metadata = Object.fromEntries(Object.entries(one.metadata).reverse());
+        expect(digestResult({ ...one, metadata })).toEqual(digestResult(one));
+      }),
+    );
+  });
+
+  test("differs wherever a replay would", () => {
+    fc.assert(
+      fc.property(result, result, (one, other) => {
+        const same = digestResult(one).equals(digestResult(other));
+        expect(same).toBe(shown(one) === shown(other));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("is not misled by a payload that looks like metadata", () => {
+    const one: Result = { kind: "success", payload: Buffer.alloc(0), contentType: "", metadata: { a: "b" } };
+    const other: Result = { ...one, metadata: {}, payload: Buffer.from("1:a1:b") };
+    expect(digestResult(one)).not.toEqual(digestResult(other));
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import { DONE, PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import type { LiveRecord, Phase } from "./record.ts";
+import { Refusal } from "./refusal.ts";
+import { answerComplete, answerExtendLease, answerRelease, completion } from "./settlement.ts";
+
+const KINDS = Object.keys(PHASES) as Phase["kind"][];
+const { id } = recordIn("inProgress");
+
+const SAME_DIGEST = Buffer.alloc(32, 1);
+
+/** What each operation with this token and result says of a record. */
+const ANSWERS = {
+  Complete: (record: LiveRecord | undefined, fencingToken: bigint, resultDigest: Uint8Array) =>
+    answerComplete(record, { id, fencingToken, result: DONE, resultDigest, keyRetentionS: undefined }),
+  Release: (record: LiveRecord | undefined, fencingToken: bigint) =>
+    answerRelease(record, { id, fencingToken, reason: "" }),
+  ExtendLease: (record: LiveRecord | undefined, fencingToken: bigint) =>
+    answerExtendLease(record, { id, fencingToken, leaseMs: undefined, checkpoint: undefined }),
+};
+const OPERATIONS = Object.keys(ANSWERS) as (keyof typeof ANSWERS)[];
+
+/** The kind of the answer, or the reason of the refusal. */
+function outcomeOf(
+  operation: keyof typeof ANSWERS,
+  record: LiveRecord | undefined,
+  fencingToken = 7n,
+  resultDigest: Uint8Array = SAME_DIGEST,
+): string {
+  try {
+    return ANSWERS[operation](record, fencingToken, resultDigest).kind;
+  } catch (error) {
+    if (error instanceof Refusal) return error.reason;
+    throw error;
+  }
+}
+
+describe.each(OPERATIONS)("%s", (operation) => {
+  test("finds no record where there is none", () => {
+    expect(outcomeOf(operation, undefined)).toBe("RECORD_NOT_FOUND");
+  });
+
+  test.each(KINDS)("is superseded under an older or a later token where the record is %s", (kind) => {
+    expect(outcomeOf(operation, recordIn(kind), 6n)).toBe("CLAIM_SUPERSEDED");
+    expect(outcomeOf(operation, recordIn(kind), 8n)).toBe("CLAIM_SUPERSEDED");
+  });
+
+  test.each(["inProgress", "lapsed", "ambiguous"] as const)("looks again where the record is %s", (kind) => {
+    expect(outcomeOf(operation, recordIn(kind))).toBe("contended");
+  });
+});
+
+describe("of a settled claim", () => {
+  test("a Complete is a repeat with the same result, and refused with another one", () => {
+    expect(outcomeOf("Complete", recordIn("completed"))).toBe("completed");
+    expect(outcomeOf("Complete", recordIn("completed"), 7n, Buffer.alloc(32, 9))).toBe("ALREADY_COMPLETED");
+    expect(outcomeOf("Complete", recordIn("released"))).toBe("ALREADY_RELEASED");
+  });
+
+  test("a Complete is told from another one when the result is gone", () => {
+    const expired = recordIn("completed", { phase: { ...PHASES.completed, result: undefined } });
+    expect(outcomeOf("Complete", expired)).toBe("completed");
+    expect(outcomeOf("Complete", expired, 7n, Buffer.alloc(32, 9))).toBe("ALREADY_COMPLETED");
+  });
+
+  test("a Release is a repeat if it was released, and refused if it was completed", () => {
+    expect(outcomeOf("Release", recordIn("released"))).toBe("released");
+    expect(outcomeOf("Release", recordIn("completed"))).toBe("ALREADY_COMPLETED");
+  });
+
+  test("an ExtendLease is refused", () => {
+    expect(outcomeOf("ExtendLease", recordIn("released"))).toBe("ALREADY_RELEASED");
+    expect(outcomeOf("ExtendLease", recordIn("completed"))).toBe("ALREADY_COMPLETED");
+  });
+});
+
+describe("a completion", () => {
+  test("says when it was, when the key is forgotten, and whether it is a repeat", () => {
+    const said = { kind: "completed", completedAtMs: 5000, expiresAtMs: 90_000 };
+    expect(completion(recordIn("completed"), false)).toMatchObject({ ...said, alreadyCompleted: false });
+    expect(completion(recordIn("completed"), true)).toMatchObject({ ...said, alreadyCompleted: true });
+  });
+
+  test("of a record that is not completed is a defect", () => {
+    expect(() => completion(recordIn("released"), false)).toThrow("released");
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import { Record_State } from "../gen/onceward/v1/record_pb.ts";
+import { claimResponse, lookupResponse } from "./idempotency-replies.ts";
+
+/** When a claim in progress says to ask again, in milliseconds. */
+function retryAfterMs(leaseRemainingMs: number): number {
+  const common = { owner: "", attempt: 1, leaseExpiresAtMs: 0, expiresAtMs: 0 };
+  const { outcome } = claimResponse({ kind: "inProgress", leaseRemainingMs, ...common });
+  if (outcome.case !== "inProgress") throw new Error(`answered ${outcome.case}`);
+  const { seconds = 0n, nanos = 0 } = outcome.value.retryAfter ?? {};
+  return Number(seconds) * 1000 + nanos / 1e6;
+}
+
+describe("the reply to a claim", () => {
+  test("in progress says to ask again after the rest of the lease, but at most 1 s", () => {
+    expect([30_000, 1000, 400, 1, -5].map(retryAfterMs)).toEqual([1000, 1000, 400, 10, 10]);
+  });
+
+  test("says moments to the microsecond", () => {
+    const claimed = {
+      kind: "claimed",
+      fencingToken: 1n,
+      attempt: 1,
+      checkpoint: undefined,
+      leaseRemainingMs: 29_999.7,
+      leaseExpiresAtMs: 1_800_000_000_123.457,
+      firstClaimedAtMs: 1_799_999_999_999.9998,
+      expiresAtMs: 1_800_000_000_000,
+    } as const;
+    const { outcome, expiresAt } = claimResponse(claimed);
+    expect(outcome.value).toMatchObject({
+      leaseExpiresAt: { seconds: 1_800_000_000n, nanos: 123_457_000 },
+      leaseRemaining: { seconds: 29n, nanos: 999_000_000 },
+    });
+    expect(expiresAt).toMatchObject({ seconds: 1_800_000_000n, nanos: 0 });
+  });
+});
+
+describe("the reply to a lookup", () => {
+  test("says the state that each phase is shown as", () => {
+    const kinds = Object.keys(PHASES) as (keyof typeof PHASES)[];
+    const states = kinds.map((kind) => [kind, lookupResponse(recordIn(kind)).record?.state]);
+    expect(Object.fromEntries(states)).toEqual({
+      inProgress: Record_State.IN_PROGRESS,
+      lapsed: Record_State.IN_PROGRESS,
+      ambiguous: Record_State.AMBIGUOUS,
+      released: Record_State.RELEASED,
+      completed: Record_State.COMPLETED,
+    });
+  });
+
+  test("of an unknown key has no record", () => {
+    expect(lookupResponse(undefined).record).toBeUndefined();
+  });
+});

@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
+/** Nothing that a command prints takes longer, on a busy machine too. */
+const PRINT_TIMEOUT_MS = 30_000;
+
+/** Free ports, and no other setting. */
+export const FREE_PORTS = { ONCEWARD_GRPC_PORT: "0", ONCEWARD_HTTP_PORT: "0", ONCEWARD_MANAGEMENT_PORT: "0" };
+
+/** A directory that a command is started in, and for its temporary files alone. */
+export interface Workplace {
+  readonly dir: string;
+  /** The `TMPDIR` of commands, where sockets are. */
+  readonly temporaryDir: string;
+}
+
+/** How a command ended: its exit code, or the signal that ended it, and everything that it printed. */
+export interface Ended {
+  readonly exit: number | NodeJS.Signals;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `onceward-server …` as a terminal runs it: a process group of its own. */
+export interface Command {
+  readonly pid: number;
+  /** Waits until standard output shows the pattern. */
+  untilPrinted(pattern: RegExp): Promise<RegExpExecArray>;
+  /** To the process group, as a terminal does. */
+  signal(name: NodeJS.Signals): void;
+  readonly ended: Promise<Ended>;
+}
+
+/** A workplace of a test's own, which any user can enter: as root, Postgres runs as somebody else. */
+export async function createWorkplace(): Promise<Workplace> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "ow-command-")));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await chmod(dir, 0o755);
+  const temporaryDir = join(dir, "tmp");
+  await mkdir(temporaryDir);
+  return { dir, temporaryDir };
+}
+
+/** Starts a command; it is killed when the test is over. Of the environment it has PATH and what is given. */
+export function startCommand(
+  args: readonly string[],
+  { dir, temporaryDir }: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Command {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: dir,
+    detached: true,
+    env: { PATH: process.env.PATH, TMPDIR: temporaryDir, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  const ended = once(child, "close").then(([code, signal]) => ({ exit: code ?? signal, ...printed }));
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  onTestFinished(async () => {
+    if (isRunning()) child.kill("SIGKILL");
+    await ended;
+  });
+  return {
+    pid: child.pid ?? Number.NaN,
+    ended,
+    signal: (name) => process.kill(-(child.pid ?? Number.NaN), name),
+    async untilPrinted(pattern) {
+      const giveUp = AbortSignal.timeout(PRINT_TIMEOUT_MS);
+      for (;;) {
+        const found = pattern.exec(printed.stdout);
+        if (found !== null) return found;
+        if (!isRunning())
+          throw new Error(`the command ended before it printed ${pattern}:\n${printed.stderr}`);
+        await Promise.race([once(child.stdout, "data", { signal: giveUp }), ended]);
+      }
+    },
+  };
+}
+
+/** Runs a command to its end. */
+export function runCommand(
+  args: readonly string[],
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  return startCommand(args, workplace, env).ended;
+}

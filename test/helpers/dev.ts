@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "vitest";
+import { type Command, FREE_PORTS, startCommand, type Workplace } from "./command.ts";
+
+const run = promisify(execFile);
+const CALL_TIMEOUT_MS = 20_000;
+
+/** `onceward-server dev`, serving. */
+export interface Dev extends Command {
+  /** Runs the call that the banner shows, as it stands there, and answers its parsed reply. */
+  call(): Promise<Record<string, unknown>>;
+  readonly callerKey: string;
+  readonly managementUrl: string;
+}
+
+/** Starts `dev` in a workplace, on free ports unless `env` sets others, and waits for its banner. */
+export async function startDev(
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Dev> {
+  const command = startCommand(["dev"], workplace, { ...FREE_PORTS, ...env });
+  const [, shown = ""] = await command.untilPrinted(/^(curl [\s\S]*?)\n\nCtrl-C stops it\.$/m);
+  const [, callerKey = ""] = await command.untilPrinted(/caller's key +(\S+)/);
+  const [, managementUrl = ""] = await command.untilPrinted(/metrics +(http:\S+)/);
+  return {
+    ...command,
+    callerKey,
+    managementUrl,
+    async call() {
+      const { stdout } = await run("bash", ["-c", shown], { timeout: CALL_TIMEOUT_MS });
+      return JSON.parse(stdout);
+    },
+  };
+}
+
+/** Presses Ctrl-C, and expects an orderly end. */
+export async function pressCtrlC(dev: Command): Promise<void> {
+  dev.signal("SIGINT");
+  expect(await dev.ended).toMatchObject({ exit: 0, stderr: "" });
+}
+
+/** The processes that still mention the workplace on their command line; Postgres names its data directory there. */
+export async function processesOf({ dir }: Workplace): Promise<readonly string[]> {
+  const { stdout } = await run("ps", ["-A", "-ww", "-o", "args="]);
+  return stdout.split("\n").filter((line) => line.includes(dir));
+}
+
+/** Expects that nothing runs any more, no socket's directory is left, and no half-made cluster. */
+export async function expectNothingLeft(workplace: Workplace): Promise<void> {
+  expect(await processesOf(workplace)).toEqual([]);
+  const sockets = await readdir(workplace.temporaryDir);
+  expect(sockets.filter((name) => name.startsWith("onceward"))).toEqual([]);
+  const kept = await readdir(join(workplace.dir, ".onceward")).catch(() => []);
+  expect(kept.filter((name) => name.endsWith(".init"))).toEqual([]);
+}

@@ -1,0 +1,46 @@
+import { expect } from "vitest";
+import { connectClient } from "./clients.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { type ServerProcess, startServerProcess } from "./server-process.ts";
+import { createTenant, type TestTenant } from "./tenants.ts";
+
+/** A server in a process of its own that a test may do anything to, and a well-behaved tenant of it. */
+export interface Target {
+  readonly database: TestDatabase;
+  readonly server: ServerProcess;
+  readonly tenant: TestTenant;
+  /** Fails unless the same process still serves others, on both ports, within its memory, without a word of trouble. */
+  expectUnharmed(): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** An idle server takes about 120 MB; beyond this, something piles up. */
+const MAX_RSS_MB = 600;
+
+/** Starts a server whose slow requests are ended after a second. */
+export async function startTarget(): Promise<Target> {
+  const database = await createTestDatabase();
+  const server = await startServerProcess(database.url, { ONCEWARD_REQUEST_TIMEOUT: "1s" });
+  const linesAtStart = server.output.length;
+  const tenant = await createTenant(database);
+  let calls = 0;
+  return {
+    database,
+    server,
+    tenant,
+    async expectUnharmed() {
+      for (const transport of ["native gRPC", "Connect with JSON"] as const) {
+        const client = connectClient(server, tenant.apiKey, transport);
+        const { outcome } = await client.claim({ namespace: "others", key: `key-${++calls}` });
+        expect(outcome.case).toBe("claimed");
+      }
+      expect(server.alive).toBe(true);
+      expect(await server.rssMb()).toBeLessThan(MAX_RSS_MB);
+      expect(server.output.slice(linesAtStart)).toEqual([]);
+    },
+    async end() {
+      await server.end();
+      await database.drop();
+    },
+  };
+}

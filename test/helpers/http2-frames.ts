@@ -1,0 +1,60 @@
+import { openSocket, type RawSocket } from "./raw-socket.ts";
+
+/** Frame types of RFC 9113, section 6. */
+export const FRAME = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  resetStream: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+export const END_STREAM = 0x1;
+export const END_HEADERS = 0x4;
+
+export function frame(
+  type: number,
+  flags: number,
+  streamId: number,
+  payload: Uint8Array = new Uint8Array(),
+): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.byteLength, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(streamId, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** A header block of literal fields without indexing or Huffman coding: RFC 7541, section 6.2.2. */
+export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
+  const fields = Object.entries(headers).map(([name, value]) =>
+    Buffer.concat([Buffer.from([0]), hpackString(name), hpackString(value)]),
+  );
+  return Buffer.concat(fields);
+}
+
+function hpackString(text: string): Buffer {
+  const bytes = Buffer.from(text, "latin1");
+  // A length of seven bits, or all ones and the rest in groups of seven.
+  const length = [Math.min(bytes.byteLength, 127)];
+  if (bytes.byteLength >= 127) {
+    let rest = bytes.byteLength - 127;
+    for (; rest >= 128; rest >>= 7) length.push((rest & 127) | 128);
+    length.push(rest);
+  }
+  return Buffer.concat([Buffer.from(length), bytes]);
+}
+
+/** Opens a connection of HTTP/2: the preface and empty settings are sent. */
+export async function openHttp2(port: number): Promise<RawSocket> {
+  const raw = await openSocket(port);
+  await raw.send(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]));
+  return raw;
+}
+
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -1,0 +1,112 @@
+import { create, createFileRegistry, type DescService } from "@bufbuild/protobuf";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+} from "@bufbuild/protobuf/wkt";
+
+/** A field of a message, by number: its name, and its type, `[]` behind it if it is repeated. */
+type Fields = Readonly<Record<number, readonly [name: string, type: string]>>;
+
+/** What is used of grpc/health/v1/health.proto. */
+const HEALTH: Readonly<Record<string, Fields>> = {
+  HealthCheckRequest: { 1: ["service", "string"] },
+  // An enum on the wire: 1 is SERVING, 2 NOT_SERVING.
+  HealthCheckResponse: { 1: ["status", "int32"] },
+};
+
+/** What is used of grpc/reflection/v1/reflection.proto; v1alpha is the same. */
+const REFLECTION: Readonly<Record<string, Fields>> = {
+  ServerReflectionRequest: { 4: ["file_containing_symbol", "string"], 7: ["list_services", "string"] },
+  ServerReflectionResponse: {
+    4: ["file_descriptor_response", "FileDescriptorResponse"],
+    6: ["list_services_response", "ListServiceResponse"],
+  },
+  FileDescriptorResponse: { 1: ["file_descriptor_proto", "bytes[]"] },
+  ListServiceResponse: { 1: ["service", "ServiceResponse[]"] },
+  ServiceResponse: { 1: ["name", "string"] },
+};
+
+/** grpc.health.v1.Health. */
+export const Health = serviceOf("grpc.health.v1", "Health", HEALTH, [
+  { name: "Check", inputType: "HealthCheckRequest", outputType: "HealthCheckResponse" },
+  {
+    name: "Watch",
+    inputType: "HealthCheckRequest",
+    outputType: "HealthCheckResponse",
+    serverStreaming: true,
+  },
+]);
+
+/** grpc.reflection, of a version. */
+export function reflectionService(version: "v1" | "v1alpha"): DescService {
+  const [inputType, outputType] = ["ServerReflectionRequest", "ServerReflectionResponse"];
+  const both = { clientStreaming: true, serverStreaming: true };
+  return serviceOf(`grpc.reflection.${version}`, "ServerReflection", REFLECTION, [
+    { name: "ServerReflectionInfo", inputType, outputType, ...both },
+  ]);
+}
+
+/** The service that a server describes by its files. */
+export function describedService(files: readonly FileDescriptorProto[], name: string): DescService {
+  const service = createFileRegistry(create(FileDescriptorSetSchema, { file: [...files] })).getService(name);
+  if (service === undefined) throw new Error(`${name} is not described`);
+  return service;
+}
+
+interface MethodSpec {
+  readonly name: string;
+  readonly inputType: string;
+  readonly outputType: string;
+  readonly clientStreaming?: boolean;
+  readonly serverStreaming?: boolean;
+}
+
+function serviceOf(
+  package_: string,
+  name: string,
+  messages: Readonly<Record<string, Fields>>,
+  methods: readonly MethodSpec[],
+): DescService {
+  const qualified = (type: string) => `.${package_}.${type}`;
+  const file = create(FileDescriptorProtoSchema, {
+    name: `${package_}.proto`,
+    package: package_,
+    syntax: "proto3",
+    messageType: Object.entries(messages).map(([message, fields]) => ({
+      name: message,
+      field: Object.entries(fields).map(([number, [field, type]]) => ({
+        name: field,
+        number: Number(number),
+        label: type.endsWith("[]") ? Label.REPEATED : Label.OPTIONAL,
+        ...typeOf(type.replace("[]", ""), qualified),
+      })),
+    })),
+    service: [
+      {
+        name,
+        method: methods.map((method) => ({
+          ...method,
+          inputType: qualified(method.inputType),
+          outputType: qualified(method.outputType),
+        })),
+      },
+    ],
+  });
+  return describedService([file], `${package_}.${name}`);
+}
+
+function typeOf(type: string, qualified: (type: string) => string): { type: Type; typeName?: string } {
+  switch (type) {
+    case "string":
+      return { type: Type.STRING };
+    case "bytes":
+      return { type: Type.BYTES };
+    case "int32":
+      return { type: Type.INT32 };
+    default:
+      return { type: Type.MESSAGE, typeName: qualified(type) };
+  }
+}

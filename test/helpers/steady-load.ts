@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "vitest";
+import type { IdempotencyClient } from "./clients.ts";
+import { describeError, type SeenError } from "./errors.ts";
+import { bytes, success } from "./verbs.ts";
+
+/** Callers that claim and complete one key after another, and go on through whatever happens. */
+export interface Load {
+  /** What was completed and acknowledged so far: the payload by its key. */
+  readonly acknowledged: ReadonlyMap<string, string>;
+  /** Resolves once so many more were acknowledged than by now. */
+  more(completions: number): Promise<void>;
+  /** Lets each caller finish the key that it is at; rejects with the first error that no outage explains. */
+  stop(): Promise<void>;
+}
+
+const CALL_TIMEOUT_MS = 8000;
+/** What the server tells its callers to wait is longer than a test wants to. */
+const RETRY_DELAY_MS = 20;
+
+/** The only errors that an outage of the database may show. */
+export function expectOutageError(error: SeenError): void {
+  if (error.code !== "DeadlineExceeded")
+    expect(error).toMatchObject({ code: "Unavailable", retryable: true });
+}
+
+/** Starts one caller per client; each is at one key at a time. */
+export function startLoad(clients: readonly IdempotencyClient[], namespace: string): Load {
+  const acknowledged = new Map<string, string>();
+  let stopping = false;
+
+  async function persist<Reply>(call: () => Promise<Reply>): Promise<Reply> {
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        expectOutageError(describeError(error));
+        await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
+      }
+    }
+  }
+
+  async function run(client: IdempotencyClient): Promise<void> {
+    const options = { timeoutMs: CALL_TIMEOUT_MS };
+    while (!stopping) {
+      const id = { namespace, key: randomUUID() };
+      const payload = `paid ${id.key}`;
+      const claim = { ...id, claimId: randomUUID() };
+      const { outcome } = await persist(() => client.claim(claim, options));
+      if (outcome.case !== "claimed") throw new Error(`a fresh key was answered ${outcome.case}`);
+      const { fencingToken } = outcome.value;
+      await persist(() => client.complete({ ...id, fencingToken, result: success(payload) }, options));
+      acknowledged.set(id.key, payload);
+    }
+  }
+
+  const callers = Promise.all(clients.map(run));
+  // Told by `stop`.
+  callers.catch(() => {});
+  return {
+    acknowledged,
+    async more(completions) {
+      const goal = acknowledged.size + completions;
+      const reached = async () => {
+        while (acknowledged.size < goal) await new Promise((resolve) => setTimeout(resolve, 5));
+      };
+      await Promise.race([reached(), callers]);
+    },
+    async stop() {
+      stopping = true;
+      await callers;
+    },
+  };
+}
+
+/** Every completion that was acknowledged is replayed byte for byte. */
+export async function expectReplays(client: IdempotencyClient, namespace: string, load: Load): Promise<void> {
+  const keys = [...load.acknowledged.keys()];
+  expect(keys.length).toBeGreaterThan(0);
+  for (let first = 0; first < keys.length; first += 500) {
+    const batch = keys.slice(first, first + 500);
+    const { items } = await client.batch({
+      items: batch.map((key) => ({ request: { case: "claim", value: { namespace, key } } })),
+    });
+    const payloads = items.map(({ response }) => {
+      const outcome = response.case === "claim" ? response.value.outcome : undefined;
+      return outcome?.case === "completed" ? outcome.value.result?.payload : undefined;
+    });
+    expect(payloads).toEqual(batch.map((key) => bytes(load.acknowledged.get(key) ?? "")));
+  }
+}

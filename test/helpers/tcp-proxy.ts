@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/**
+ * What happens to what goes through a proxy.
+ *
+ * - `forward`: everything passes.
+ * - `lose-replies`: requests pass; the first bytes that come back cut the connection instead.
+ * - `swallow`: bytes of either direction vanish, and connections stay open: a network that went dead.
+ * - `refuse`: connections are cut, new ones at once.
+ */
+export type ProxyMode = "forward" | "lose-replies" | "swallow" | "refuse";
+
+/** A TCP proxy on a loopback port, for faults between two processes. */
+export interface TcpProxy {
+  readonly port: number;
+  /** From now on, for connections that are open as well. */
+  setMode(mode: ProxyMode): void;
+  /** Where connections made from now on lead to. */
+  setTarget(target: ProxyTarget): void;
+  /** Cuts every connection; new ones are still taken. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+/** A loopback TCP port, or the path of a Unix socket. */
+export type ProxyTarget = number | string;
+
+/** Starts a proxy in mode `forward`. `onRequest` is shown what whoever connects sends. */
+export async function startTcpProxy(
+  initialTarget: ProxyTarget,
+  onRequest: (bytes: Buffer) => void = () => {},
+): Promise<TcpProxy> {
+  let mode: ProxyMode = "forward";
+  let target = initialTarget;
+  const open = new Set<Socket>();
+  const server = createServer((near) => {
+    if (mode === "refuse") {
+      near.destroy();
+      return;
+    }
+    const far = typeof target === "string" ? connect(target) : connect(target, "127.0.0.1");
+    open.add(near).add(far);
+    const end = () => {
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of [near, far]) {
+      socket.setNoDelay(true);
+      socket.on("error", end);
+      socket.on("close", () => {
+        open.delete(socket);
+        end();
+      });
+    }
+    near.on("data", (bytes) => {
+      onRequest(bytes);
+      if (mode !== "swallow") far.write(bytes);
+    });
+    far.on("data", (bytes) => {
+      if (mode === "lose-replies") end();
+      else if (mode !== "swallow") near.write(bytes);
+    });
+  });
+  const cut = () => {
+    for (const socket of open) socket.destroy();
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    setMode(next) {
+      mode = next;
+      if (mode === "refuse") cut();
+    },
+    setTarget(next) {
+      target = next;
+    },
+    cut,
+    async close() {
+      cut();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { proxyDatabase } from "../helpers/database-proxy.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { expectReplays, startLoad } from "../helpers/steady-load.ts";
+import type { TcpProxy } from "../helpers/tcp-proxy.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete, grant, ORDER } from "../helpers/verbs.ts";
+
+let database: TestDatabase;
+let apiKey: string;
+let proxy: TcpProxy;
+let server: TestServer;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+beforeEach(async () => {
+  ({ apiKey } = await createTenant(database));
+  const proxied = await proxyDatabase(database.url);
+  proxy = proxied.proxy;
+  server = await startTestServer(proxied.url);
+  onTestFinished(() => server.stop());
+  client = connectClient(server, apiKey);
+  await client.lookup(ORDER);
+});
+
+test("while the database refuses connections, every call is told to come again, and then all is well", async () => {
+  const { fencingToken } = await grant(client);
+  proxy.setMode("refuse");
+  const unavailable = { code: "Unavailable", reason: "DATABASE_UNAVAILABLE", retryable: true };
+  expect(await errorOf(client.claim({ ...ORDER, key: "other" }))).toMatchObject(unavailable);
+  expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(unavailable);
+  expect(await errorOf(client.lookup(ORDER))).toMatchObject(unavailable);
+  const { items } = await client.batch({ items: [{ request: { case: "claim", value: ORDER } }] });
+  expect(items[0]?.response).toMatchObject({ case: "error", value: { code: Code.Unavailable } });
+  proxy.setMode("forward");
+  await client.release({ ...ORDER, fencingToken });
+  expect((await grant(client)).attempt).toBe(2);
+});
+
+test("a credential that is not known yet can't be checked while the database is away, which is no refusal", async () => {
+  const { apiKey: fresh } = await createTenant(database);
+  proxy.setMode("refuse");
+  const stranger = connectClient(server, fresh);
+  expect(await errorOf(stranger.claim(ORDER))).toMatchObject({
+    reason: "DATABASE_UNAVAILABLE",
+    retryable: true,
+  });
+  proxy.setMode("forward");
+  await grant(stranger);
+});
+
+test("what the database does not answer ends at the caller's deadline, and the claim id recovers it", async () => {
+  proxy.setMode("lose-replies");
+  const claim = { ...ORDER, claimId: "claim-1" };
+  await expect(client.claim(claim)).rejects.toMatchObject({ code: Code.Unavailable });
+  proxy.setMode("forward");
+  const granted = await grant(client, claim);
+  expect(granted.attempt).toBe(1);
+
+  proxy.setMode("swallow");
+  const error = await client.claim({ ...ORDER, key: "late" }, { timeoutMs: 300 }).catch(ConnectError.from);
+  expect(error).toMatchObject({ code: Code.DeadlineExceeded });
+  proxy.setMode("forward");
+  proxy.cut();
+  await grant(client, { key: "late" });
+});
+
+test("a network that goes dead under load loses nothing, and the service is back when it is", async () => {
+  const load = startLoad(await connectCrowd([server], apiKey, 8), "charges");
+  for (const fault of ["swallow", "refuse", "lose-replies"] as const) {
+    await load.more(50);
+    proxy.setMode(fault);
+    // Until the fault shows: whatever is on its way now is stuck, cut or lost.
+    await client.claim({ ...ORDER, key: fault }, { timeoutMs: 200 }).catch(() => {});
+    proxy.setMode("forward");
+    proxy.cut();
+  }
+  await load.more(50);
+  await load.stop();
+  await expectReplays(client, "charges", load);
+}, 60_000);
+
+test("the management port says that the process lives while the database is away", async () => {
+  await complete(client);
+  proxy.setMode("refuse");
+  await errorOf(client.claim(ORDER));
+  const alive = await fetch(`http://127.0.0.1:${server.managementPort}/livez`);
+  expect(alive.status).toBe(200);
+});

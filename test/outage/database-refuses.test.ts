@@ -1,0 +1,131 @@
+import type pg from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection } from "../helpers/connections.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { expectReplays, startLoad } from "../helpers/steady-load.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { grant, ORDER, success } from "../helpers/verbs.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+  tenant = await createTenant(database);
+  client = connectClient(server, tenant.apiKey);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+/** Ends every connection that servers have to this database. */
+async function terminateConnections(): Promise<void> {
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'onceward'`,
+  );
+}
+
+/** Changes a setting of the database, for connections made from now on, and ends those that there are. */
+async function setForAll(setting: string): Promise<void> {
+  const [row] = await database.query<{ name: string }>("select current_database() as name");
+  await database.query(`alter database ${row?.name} ${setting}`);
+  await terminateConnections();
+}
+
+test("callers go on when all connections are ended under load, and nothing acknowledged is lost", async () => {
+  const load = startLoad(await connectCrowd([server], tenant.apiKey, 8), "charges");
+  for (let round = 0; round < 5; round++) {
+    await load.more(30);
+    await terminateConnections();
+  }
+  await load.more(30);
+  await load.stop();
+  await expectReplays(client, "charges", load);
+}, 60_000);
+
+test("a row that stays locked costs its own call only: the others of its batch succeed", async () => {
+  const held = await grant(client, { key: "locked" });
+  const other = await openConnection(database);
+  await lockRows(other, tenant, ["locked"]);
+  const keys = ["before", "locked", "next", "other"];
+  const { items } = await client.batch({
+    items: keys.map((key) => ({ request: { case: "claim", value: { ...ORDER, key } } })),
+  });
+  const answers = items.map(({ response }) =>
+    response.case === "claim" ? response.value.outcome.case : response.case,
+  );
+  expect(answers).toEqual(["claimed", "error", "claimed", "claimed"]);
+  const completing = client.complete({
+    ...ORDER,
+    key: "locked",
+    fencingToken: held.fencingToken,
+    result: success("paid"),
+  });
+  expect(await errorOf(completing)).toMatchObject({
+    code: "Unavailable",
+    reason: "RECORD_CONTENDED",
+    retryable: true,
+  });
+  await other.query("commit");
+  expect((await client.claim({ ...ORDER, key: "locked" })).outcome.case).toBe("inProgress");
+});
+
+test("a database that is read-only refuses writes for a while, answers reads, and is then itself again", async () => {
+  const { fencingToken } = await grant(client, { key: "read-only" });
+  await setForAll("set default_transaction_read_only = on");
+  const id = { ...ORDER, key: "read-only" };
+  const unavailable = { code: "Unavailable", reason: "DATABASE_UNAVAILABLE", retryable: true };
+  expect(await errorOf(client.complete({ ...id, fencingToken, result: success("paid") }))).toMatchObject(
+    unavailable,
+  );
+  expect(await errorOf(client.claim(id))).toMatchObject(unavailable);
+  expect((await client.lookup(id)).record?.fencingToken).toBe(fencingToken);
+  // The test's own connections are older than the setting, or end with their transaction.
+  await database.query("set default_transaction_read_only = off");
+  await setForAll("reset default_transaction_read_only");
+  await client.complete({ ...id, fencingToken, result: success("paid") });
+});
+
+test("a database that takes no more connections is unavailable, until it takes one again", async () => {
+  await grant(client, { key: "crowded" });
+  const [row] = await database.query<{ name: string }>("select current_database() as name");
+  const admin = await openConnection(database);
+  // A limit does not hold for a superuser, and so the server becomes somebody else.
+  const guest = connectClient(await startAsGuest(admin, row?.name ?? ""), tenant.apiKey);
+  await admin.query(`alter database ${row?.name} connection limit 0`);
+  await terminateConnections();
+  expect(await errorOf(guest.claim({ ...ORDER, key: "crowded" }))).toMatchObject({
+    code: "Unavailable",
+    reason: "DATABASE_UNAVAILABLE",
+    retryable: true,
+  });
+  await admin.query(`alter database ${row?.name} connection limit -1`);
+  expect((await guest.claim({ ...ORDER, key: "crowded" })).outcome.case).toBe("inProgress");
+});
+
+/** A server that is no superuser, and for whom limits hold. */
+async function startAsGuest(admin: pg.Client, name: string): Promise<TestServer> {
+  const role = `guest_of_${name}`;
+  await admin.query(`create role ${role} login`);
+  await admin.query(`grant select, insert, update, delete on all tables in schema public to ${role}`);
+  await admin.query(`grant usage on all sequences in schema public to ${role}`);
+  const url = new URL(database.url);
+  url.username = role;
+  const guest = await startTestServer(url.href, { ONCEWARD_CACHE_MIB: "0" });
+  onTestFinished(async () => {
+    await guest.stop();
+    await admin.query(`drop owned by ${role}`);
+    await admin.query(`drop role ${role}`);
+  });
+  return guest;
+}

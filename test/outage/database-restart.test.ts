@@ -1,0 +1,73 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { migrate } from "../../server/src/store/migrate.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { openDatabase } from "../helpers/database.ts";
+import { proxyDatabase, socketOf } from "../helpers/database-proxy.ts";
+import { startServerProcess } from "../helpers/server-process.ts";
+import { expectReplays, startLoad } from "../helpers/steady-load.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+const CALLERS = 8;
+const CRASHES = 3;
+
+/** A Postgres of the test's own with durable settings, on a directory that outlives its crashes. */
+async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
+  const dir = await mkdtemp(join(tmpdir(), "onceward-crash-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  const binaries = inject("postgresBinaries");
+  return async () => {
+    const started = await startEmbeddedPostgres({
+      dataDir: join(dir, "data"),
+      settings: { fsync: "on", synchronous_commit: "on", full_page_writes: "on" },
+      ...(binaries && { binaries }),
+    });
+    onTestFinished(() => started.stop());
+    return started;
+  };
+}
+
+/** Resolves once the postmaster is gone; its children end by themselves then. */
+async function killPostmaster(pid: number): Promise<void> {
+  process.kill(pid, "SIGKILL");
+  const isGone = () => {
+    try {
+      return !process.kill(pid, 0);
+    } catch {
+      return true;
+    }
+  };
+  await vi.waitUntil(isGone, { timeout: 10_000, interval: 10 });
+}
+
+test("nothing that was acknowledged is lost when Postgres is killed under load, again and again", async () => {
+  const start = await newDurablePostgres();
+  let postgres = await start();
+  await migrate(postgres.url("postgres"), () => {});
+  const { proxy, url } = await proxyDatabase(postgres.url("postgres"));
+  const database = openDatabase(url);
+  const { apiKey } = await createTenant(database);
+  await database.close();
+  const server = await startServerProcess(url, { ONCEWARD_CACHE_MIB: "0" });
+  onTestFinished(() => server.end());
+
+  const load = startLoad(await connectCrowd([server], apiKey, CALLERS), "charges");
+  for (let crash = 0; crash < CRASHES; crash++) {
+    await load.more(50);
+    await killPostmaster(postgres.pid);
+    postgres = await start();
+    proxy.setTarget(socketOf(postgres.url("postgres")));
+    proxy.cut();
+  }
+  await load.more(50);
+  await load.stop();
+
+  expect(server.alive).toBe(true);
+  await expectReplays(connectClient(server, apiKey), "charges", load);
+}, 120_000);

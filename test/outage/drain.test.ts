@@ -1,0 +1,100 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { startLoad } from "../helpers/claim-load.ts";
+import { connectClient, type TransportName } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { grant, ORDER } from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+const BOTH = ["native gRPC", "Connect with JSON"] as const satisfies readonly TransportName[];
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(() => database?.drop());
+
+/** A server of the test's own, gone when the test is. */
+async function startServer(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  const server = await startServerProcess(database.url, env);
+  onTestFinished(() => server.end());
+  return server;
+}
+
+describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
+  test("loses no acknowledged claim of the load on it, and tells the others that it is UNAVAILABLE", async () => {
+    const server = await startServer({ ONCEWARD_DRAIN_DELAY: "200ms" });
+    const tenant = await createTenant(database);
+    const load = startLoad(connectClient(server, tenant.apiKey, transport), 32, "stop");
+    await load.untilAcknowledged(500);
+    server.signal("SIGTERM");
+    expect(await server.exited).toBe(0);
+    await load.stop();
+
+    const rows = await database.query<{ key: string; fencing_token: string }>(
+      "select key, fencing_token from records where tenant_id = $1",
+      [tenant.id],
+    );
+    const stored = new Map(rows.map((row) => [row.key, BigInt(row.fencing_token)]));
+    const lost = [...load.acknowledged].filter(([key, token]) => stored.get(key) !== token);
+    expect(lost).toEqual([]);
+    expect(new Set(load.errors.map(({ code }) => Code[code]))).toEqual(new Set(["Unavailable"]));
+  });
+
+  test("wakes who waits with UNAVAILABLE and when to retry", async () => {
+    const server = await startServer();
+    const client = connectClient(server, (await createTenant(database)).apiKey, transport);
+    await grant(client);
+    const waiting = errorOf(client.claim({ ...ORDER, wait: { seconds: 60n } }));
+    await untilWaiting(server, 1);
+    server.signal("SIGTERM");
+    expect(await waiting).toMatchObject({
+      code: "Unavailable",
+      reason: "SHUTTING_DOWN",
+      retryable: true,
+    });
+    expect(await server.exited).toBe(0);
+  });
+});
+
+test("a second signal ends the server at once", async () => {
+  const server = await startServer({ ONCEWARD_DRAIN_DELAY: "5m" });
+  server.signal("SIGTERM");
+  await expect.poll(() => server.output.some((line) => line.includes('"draining"'))).toBe(true);
+  server.signal("SIGTERM");
+  expect(await server.exited).toBe(1);
+});
+
+test("a server that drains says so to the platform, and still serves until its balancers have noticed", async () => {
+  const server = await startServer({ ONCEWARD_DRAIN_DELAY: "5m" });
+  const { apiKey } = await createTenant(database);
+  const ready = async () => (await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status;
+  expect(await ready()).toBe(200);
+  server.signal("SIGTERM");
+  await expect.poll(ready).toBe(503);
+  const live = await fetch(`http://127.0.0.1:${server.managementPort}/livez`);
+  expect(live.status).toBe(200);
+  for (const transport of BOTH) {
+    await grant(connectClient(server, apiKey, transport), { key: transport });
+  }
+});
+
+test("a server without calls or connections stops with nothing to wait for", async () => {
+  const server = await startServer();
+  server.signal("SIGTERM");
+  expect(await server.exited).toBe(0);
+  expect(server.output.at(-1)).toContain('"stopped"');
+});
+
+test("calls that go on past the drain's time limit are ended, and the server with them", async () => {
+  const server = await startServer({ ONCEWARD_DRAIN_TIMEOUT: "0s" });
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  await grant(client);
+  server.signal("SIGINT");
+  expect(await server.exited).toBe(0);
+});

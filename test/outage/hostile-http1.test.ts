@@ -1,0 +1,122 @@
+import { gzipSync } from "node:zlib";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { pathOf } from "../helpers/raw-grpc.ts";
+import { post } from "../helpers/raw-http.ts";
+import { exchange, openSocket } from "../helpers/raw-socket.ts";
+
+const CLAIM = pathOf("Claim");
+const MIB = 1024 * 1024;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(() => target?.end());
+
+afterEach(() => target.expectUnharmed());
+
+/** A request with a head of the test's choosing and no body. */
+function requestOf(line: string, ...headers: readonly string[]): string {
+  return `${[line, ...headers, "connection: close", "content-type: application/json", "content-length: 2"].join("\r\n")}\r\n\r\n{}`;
+}
+
+describe("a head that makes no URL", () => {
+  test.each([
+    ["an unclosed bracket", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: [")],
+    ["a port out of range", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a:99999")],
+    ["a space within", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a b")],
+    ["an empty host", requestOf(`POST ${CLAIM} HTTP/1.1`, "host:")],
+    ["no host", requestOf(`POST ${CLAIM} HTTP/1.1`)],
+    ["no host in HTTP/1.0", requestOf(`POST ${CLAIM} HTTP/1.0`)],
+    ["an absolute target that is no URL", requestOf("POST http://[ HTTP/1.1", "host: a")],
+  ])("%s is a bad request", async (_name, request) => {
+    expect(await exchange(target.server.httpPort, request)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test.each([
+    ["an absolute target elsewhere", requestOf(`POST http://elsewhere${CLAIM} HTTP/1.1`, "host: a")],
+    ["an asterisk", requestOf("OPTIONS * HTTP/1.1", "host: a")],
+    ["two slashes", requestOf("POST // HTTP/1.1", "host: a")],
+    ["a path of nothing but dots", requestOf("POST /.. HTTP/1.1", "host: a")],
+    ["a path that is no UTF-8", requestOf("POST /%ff%zz HTTP/1.1", "host: a")],
+  ])("%s is not found", async (_name, request) => {
+    expect(await exchange(target.server.httpPort, request)).toMatch(/^HTTP\/1\.1 40[04] /);
+  });
+});
+
+test.each(["httpPort", "managementPort"] as const)("garbage on the %s ends that connection", async (port) => {
+  const garbage = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 89 + 7) % 256));
+  expect(await exchange(target.server[port], garbage)).toMatch(/^HTTP\/1\.1 400 /);
+  expect(await exchange(target.server[port], "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")).toMatch(
+    /^(HTTP\/1\.1 400 |$)/,
+  );
+  const upgrade = requestOf("GET /livez HTTP/1.1", "host: a", "upgrade: h2c", "connection: upgrade");
+  expect(await exchange(target.server[port], upgrade)).toMatch(/^HTTP\/1\.1 (200|404) |^$/);
+  expect(await exchange(target.server[port], "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n")).toBe("");
+});
+
+test("more headers than fit are refused", async () => {
+  const many = Array.from({ length: 2000 }, (_, i) => `x-${i}: ${"v".repeat(50)}`);
+  const answer = await exchange(
+    target.server.httpPort,
+    requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a", ...many),
+  );
+  // The answer may be lost, for the rest of the headers meets a closed connection.
+  expect(answer).toMatch(/^HTTP\/1\.1 431 |^$/);
+});
+
+test("headers that never end are cut off", async () => {
+  const { send, closed, received } = await openSocket(target.server.httpPort);
+  await send(`POST ${CLAIM} HTTP/1.1\r\nhost: a\r\n`);
+  await closed;
+  expect(received()).toMatch(/^HTTP\/1\.1 408 /);
+});
+
+test.each([
+  ["never comes", ""],
+  ["stops half-way", '{"namespace":'],
+])("a body that %s is cut off", async (_name, start) => {
+  const { send, closed, received } = await openSocket(target.server.httpPort);
+  await send(
+    `POST ${CLAIM} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n${start}`,
+  );
+  await closed;
+  expect(received()).toMatch(/^HTTP\/1\.1 408 |^$/);
+});
+
+test("a body that trickles in is cut off, however often a byte comes", async () => {
+  const { send, closed, socket } = await openSocket(target.server.httpPort);
+  await send(
+    `POST ${CLAIM} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n`,
+  );
+  const trickle = setInterval(() => socket.write(" "), 50);
+  await closed;
+  clearInterval(trickle);
+});
+
+test("two hundred gzip bombs at once are refused within bounded memory", async () => {
+  const bomb = gzipSync(Buffer.alloc(64 * MIB, " "));
+  const sending = {
+    contentType: "application/json",
+    apiKey: undefined,
+    more: { "content-encoding": "gzip" },
+  };
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => post(target.server.httpPort, "Claim", sending, bomb)),
+  );
+  expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["ResourceExhausted"]));
+});
+
+test("a caller that pipelines requests and reads no answer costs bounded memory", async () => {
+  const { socket, send } = await openSocket(target.server.httpPort);
+  socket.pause();
+  const request = `GET /nowhere-${"x".repeat(1000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
+  const flood = request.repeat(20_000);
+  // It takes no more once nobody reads its answers: what it does not take is never sent.
+  void send(flood);
+  await target.expectUnharmed();
+  socket.destroy();
+});

@@ -1,0 +1,301 @@
+import { once } from "node:events";
+import http2, { type ClientHttp2Stream } from "node:http2";
+import { gzipSync } from "node:zlib";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/http2-frames.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
+import { openSocket } from "../helpers/raw-socket.ts";
+import { ORDER } from "../helpers/verbs.ts";
+
+const MIB = 1024 * 1024;
+/** Streams of one connection that the server takes at once. */
+const MAX_STREAMS = 2000;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(() => target?.end());
+
+afterEach(() => target.expectUnharmed());
+
+/** A connection, gone when the test is. */
+async function connect() {
+  const session = await connectHttp2(target.server.grpcPort);
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+function callHead(more: Readonly<Record<string, string>> = {}): Buffer {
+  return headerBlock({
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": pathOf("Claim"),
+    ":authority": "a",
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...more,
+  });
+}
+
+describe("a head that makes no sense", () => {
+  test.each([
+    ["an authority that is no host", { ":authority": "[" }],
+    ["an authority with a port out of range", { ":authority": "a:99999" }],
+    ["a path with bytes over 127", { ":path": "/\u00ff\u00fe" }],
+    ["a path with an escape sequence", { ":path": "/%00%ff" }],
+    ["a path without a slash", { ":path": "x" }],
+    ["an asterisk for a path", { ":path": "*" }],
+    ["an empty path", { ":path": "" }],
+    ["a method that does not exist", { ":method": "BREW" }],
+    ["a method to connect", { ":method": "CONNECT" }],
+    ["another scheme", { ":scheme": "gopher" }],
+    ["a content type that is not gRPC", { "content-type": "text/html" }],
+    ["a credential with bytes over 127", { authorization: "Bearer s\u00e9cret" }],
+    ["binary metadata that is not base64", { "x-bin": "???" }],
+    ["a compression with bytes over 127", { "grpc-encoding": "\u00ff" }],
+    ["a request id that is a line", { "x-request-id": "a b" }],
+    ["an upper-case name", { "X-Upper": "v" }],
+    ["a name with a space", { "x y": "v" }],
+    ["a connection header", { connection: "keep-alive" }],
+    ["a wrong content length", { "content-length": "7" }],
+  ])("%s harms nobody", async (_name, more) => {
+    const { send, socket } = await openHttp2(target.server.grpcPort);
+    await send(frame(FRAME.headers, END_HEADERS, 1, callHead(more)));
+    await send(frame(FRAME.data, END_STREAM, 1, framed(ClaimRequestSchema, ORDER)));
+    // The answer, if there is one, comes before that of the call behind it.
+    await target.expectUnharmed();
+    socket.destroy();
+  });
+
+  test("a stream without any header, and one with a path twice, harm nobody", async () => {
+    const { send, socket } = await openHttp2(target.server.grpcPort);
+    await send(frame(FRAME.headers, END_HEADERS | END_STREAM, 1));
+    await send(
+      frame(FRAME.headers, END_HEADERS, 3, Buffer.concat([callHead(), headerBlock({ ":path": "/" })])),
+    );
+    await target.expectUnharmed();
+    socket.destroy();
+  });
+});
+
+describe("what is no HTTP/2", () => {
+  const garbage = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 89 + 7) % 256));
+
+  test.each([
+    ["garbage", garbage],
+    ["a request of HTTP/1.1", Buffer.from("GET / HTTP/1.1\r\nhost: a\r\n\r\n")],
+    ["a TLS handshake", Buffer.from("16030100f8010000f40303", "hex")],
+  ])("%s ends the connection", async (name, bytes) => {
+    const { send, closed, socket } = await openSocket(target.server.grpcPort);
+    await send(bytes);
+    // Too few bytes to be told from a slow start are left to the keepalive.
+    if (name === "a TLS handshake") socket.end();
+    await closed;
+  });
+
+  test.each([
+    ["a frame over the limit", frame(FRAME.data, 0, 1, Buffer.alloc(20_000))],
+    ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
+    ["a block that is no HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
+    ["a continuation of nothing", frame(FRAME.continuation, END_HEADERS, 1, callHead())],
+    ["an even stream id", frame(FRAME.headers, END_HEADERS, 2, callHead())],
+    ["a window that overflows", frame(FRAME.windowUpdate, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))],
+    ["settings of a length that is none", frame(FRAME.settings, 0, 0, Buffer.alloc(5))],
+  ])("%s ends the connection", async (_name, bytes) => {
+    const { send, closed } = await openHttp2(target.server.grpcPort);
+    await send(bytes);
+    await closed;
+  });
+
+  test("frames of unknown types, bit flips and cut messages harm nobody", async () => {
+    const call = Buffer.concat([
+      frame(FRAME.headers, END_HEADERS, 1, callHead()),
+      frame(FRAME.data, END_STREAM, 1, framed(ClaimRequestSchema, ORDER)),
+    ]);
+    for (let i = 0; i < call.byteLength; i += 3) {
+      const { send, socket } = await openHttp2(target.server.grpcPort);
+      const flipped = Buffer.from(call);
+      flipped[i] = (flipped[i] ?? 0) ^ (1 << (i % 8));
+      await send(flipped);
+      await send(frame(0x42, 0, 0, Buffer.alloc(50)));
+      socket.end();
+    }
+  });
+});
+
+describe("floods", () => {
+  /** Sends the same bytes until the server closes the connection; a server that never does fails by the test's timeout. */
+  async function floodUntilClosed(
+    next: (round: number) => Buffer,
+    { readAnswers = true } = {},
+  ): Promise<void> {
+    const { send, closed, socket } = await openHttp2(target.server.grpcPort);
+    if (!readAnswers) socket.pause();
+    let open = true;
+    void closed.then(() => {
+      open = false;
+    });
+    for (let round = 0; open; round++) {
+      await Promise.race([send(next(round)), closed]);
+      await new Promise(setImmediate);
+    }
+  }
+
+  test("a header block that goes on and on ends the connection", async () => {
+    const start = frame(FRAME.headers, 0, 1, callHead());
+    const more = frame(FRAME.continuation, 0, 1, headerBlock({ "x-more": "v".repeat(1000) }));
+    await floodUntilClosed((round) => (round === 0 ? start : more));
+  });
+
+  test("a header list over the limit is refused", async () => {
+    const session = await connect();
+    const huge = grpcHeaders("Claim", target.tenant.apiKey, { "x-huge": "v".repeat(100_000) });
+    const { code } = await callRaw(session, huge, framed(ClaimRequestSchema, ORDER));
+    expect(code).toMatch(/^RESET|^HTTP 431/);
+  });
+
+  test("streams that are opened and reset at once end the connection", async () => {
+    const cancel = Buffer.from([0, 0, 0, 8]);
+    await floodUntilClosed((round) =>
+      Buffer.concat(
+        Array.from({ length: 100 }, (_, i) => {
+          const streamId = (round * 100 + i) * 2 + 1;
+          return Buffer.concat([
+            frame(FRAME.headers, END_HEADERS, streamId, callHead()),
+            frame(FRAME.resetStream, 0, streamId, cancel),
+          ]);
+        }),
+      ),
+    );
+  });
+
+  test("pings whose answers nobody reads end the connection", async () => {
+    const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
+    await floodUntilClosed(() => pings, { readAnswers: false });
+  });
+
+  test("settings whose answers nobody reads end the connection", async () => {
+    const settings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.settings, 0, 0)));
+    await floodUntilClosed(() => settings, { readAnswers: false });
+  });
+
+  test("more streams at once than the server takes end the connection", async () => {
+    await floodUntilClosed((round) =>
+      Buffer.concat(
+        Array.from({ length: 100 }, (_, i) =>
+          frame(FRAME.headers, END_HEADERS, (round * 100 + i) * 2 + 1, callHead()),
+        ),
+      ),
+    );
+  });
+});
+
+describe("slow requests", () => {
+  /** Resolves with the code that the server resets the stream with. */
+  async function resetCode(stream: ClientHttp2Stream): Promise<number> {
+    stream.on("error", () => {});
+    stream.resume();
+    await once(stream, "close").catch(() => {});
+    return stream.rstCode;
+  }
+
+  const message = framed(ClaimRequestSchema, ORDER);
+
+  test.each([
+    ["never comes", Buffer.alloc(0)],
+    ["stops within its length", message.subarray(0, 3)],
+    ["stops half-way", message.subarray(0, 8)],
+    ["is whole but never said to be", message],
+  ])("a stream whose message %s is closed, and the connection lives on", async (_name, start) => {
+    const session = await connect();
+    const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
+    if (start.byteLength > 0) stream.write(start);
+    expect(await resetCode(stream)).toBe(http2.constants.NGHTTP2_CANCEL);
+    const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
+    expect(answer.code).toBe("OK");
+  });
+
+  test("a stream whose message trickles in is closed, however often a byte comes", async () => {
+    const session = await connect();
+    const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
+    stream.write(Buffer.from([0, 0, 0, 255, 255]));
+    const trickle = setInterval(() => stream.write("x"), 20);
+    onTestFinished(() => clearInterval(trickle));
+    expect(await resetCode(stream)).toBe(http2.constants.NGHTTP2_CANCEL);
+  });
+
+  test.each([
+    "/nowhere",
+    "/grpc.health.v1.Health/Check",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  ])("a stream to %s that never ends is closed too", async (path) => {
+    const session = await connect();
+    const stream = session.request(grpcHeaders("Claim", undefined, { ":path": path }));
+    await resetCode(stream);
+    expect(stream.closed).toBe(true);
+  });
+
+  test("every stream that the server takes at once may be slow, and all are closed", async () => {
+    const session = await connect();
+    const streams = Array.from({ length: MAX_STREAMS }, () =>
+      session.request(grpcHeaders("Claim", target.tenant.apiKey)),
+    );
+    await Promise.all(streams.map(resetCode));
+    const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
+    expect(answer.code).toBe("OK");
+  });
+
+  test("a call that waits longer than a request may take is not slow", async () => {
+    const session = await connect();
+    const key = { namespace: "charges", key: "waited-for" };
+    const headers = grpcHeaders("Claim", target.tenant.apiKey);
+    await callRaw(session, headers, framed(ClaimRequestSchema, key));
+    const waiting = framed(ClaimRequestSchema, { ...key, wait: { seconds: 2n } });
+    expect((await callRaw(session, headers, waiting)).code).toBe("OK");
+  });
+});
+
+describe("memory", () => {
+  test.each(["gzip", "deflate"])("a thousand %s bombs at once cost bounded memory", async (encoding) => {
+    const session = await connect();
+    const bomb = frameOf(gzipSync(Buffer.alloc(8 * MIB)), 1);
+    const headers = grpcHeaders("Claim", undefined, { "grpc-encoding": encoding });
+    const answers = await Promise.all(Array.from({ length: 1000 }, () => callRaw(session, headers, bomb)));
+    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["Unauthenticated"]));
+  });
+
+  test("bombs for the health check are not decompressed", async () => {
+    const session = await connect();
+    const bomb = frameOf(gzipSync(Buffer.alloc(8 * MIB)), 1);
+    const headers = grpcHeaders("Claim", undefined, {
+      ":path": "/grpc.health.v1.Health/Check",
+      "grpc-encoding": "gzip",
+    });
+    const answers = await Promise.all(Array.from({ length: 300 }, () => callRaw(session, headers, bomb)));
+    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["Unimplemented"]));
+  });
+
+  test("calls whose answers nobody reads cost bounded memory", async () => {
+    const { send, socket } = await openHttp2(target.server.grpcPort);
+    socket.pause();
+    const credential = { authorization: `Bearer ${target.tenant.apiKey}` };
+    for (let i = 0; i < MAX_STREAMS; i++) {
+      const streamId = i * 2 + 1;
+      void send(frame(FRAME.headers, END_HEADERS, streamId, callHead(credential)));
+      void send(frame(FRAME.data, END_STREAM, streamId, framed(ClaimRequestSchema, ORDER)));
+    }
+    await target.expectUnharmed();
+    socket.destroy();
+  });
+
+  test("a thousand connections that say nothing keep nobody out", async () => {
+    const idle = await Promise.all(Array.from({ length: 1000 }, () => openSocket(target.server.grpcPort)));
+    await target.expectUnharmed();
+    for (const { socket } of idle) socket.destroy();
+  });
+});

@@ -1,0 +1,192 @@
+import type { ClientHttp2Session } from "node:http2";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/raw-grpc.ts";
+import { type HttpAnswer, post } from "../helpers/raw-http.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+const MIB = 1024 * 1024;
+const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };
+
+/** Messages that are no ClaimRequest, whatever the field. */
+const UNREADABLE: Readonly<Record<string, Buffer>> = {
+  "a length beyond the end": Buffer.from([0x12, 0x7f, 0x61]),
+  "field number zero": Buffer.from([0x00, 0x01]),
+  "a wire type that does not exist": Buffer.from([0x17]),
+  "a varint of eleven bytes": Buffer.alloc(11, 0xff),
+  "groups a million deep": Buffer.alloc(MIB, 0x7b),
+  "a key that is not UTF-8": Buffer.from([0x12, 0x02, 0xff, 0xfe]),
+  "a key that is a surrogate in UTF-8": Buffer.from([0x12, 0x03, 0xed, 0xa0, 0x80]),
+  "a key that is an overlong NUL": Buffer.from([0x12, 0x02, 0xc0, 0x80]),
+};
+
+let database: TestDatabase;
+let server: TestServer;
+let apiKey: string;
+let session: ClientHttp2Session;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+  apiKey = (await createTenant(database)).apiKey;
+  session = await connectHttp2(server.grpcPort);
+});
+
+afterAll(async () => {
+  session?.destroy();
+  await server?.stop();
+  await database?.drop();
+});
+
+/** A batch that is exactly so large: its one item's namespace is filled up. */
+function batchOf(bytes: number): Buffer {
+  const overhead = framed(BatchRequestSchema, batchWith("x".repeat(bytes))).byteLength - 5 - bytes;
+  return framed(BatchRequestSchema, batchWith("x".repeat(bytes - overhead)));
+}
+
+function batchWith(namespace: string): MessageInitShape<typeof BatchRequestSchema> {
+  return { items: [{ request: { case: "lookup", value: { namespace, key: "k" } } }] };
+}
+
+describe("over native gRPC", () => {
+  test.each(Object.keys(UNREADABLE))("%s is refused as the caller's error", async (name) => {
+    const body = frameOf(UNREADABLE[name] ?? Buffer.alloc(0));
+    expect(await callRaw(session, grpcHeaders("Claim", apiKey), body)).toMatchObject(REFUSED);
+  });
+
+  test("a message of 4 MiB is read, one byte more is refused with details, and over 8 MiB by the transport", async () => {
+    const headers = grpcHeaders("Batch", apiKey);
+    expect(await callRaw(session, headers, batchOf(4 * MIB))).toMatchObject({ code: "OK" });
+    expect(await callRaw(session, headers, batchOf(4 * MIB + 1))).toMatchObject(REFUSED);
+    expect(await callRaw(session, headers, batchOf(8 * MIB))).toMatchObject(REFUSED);
+    const tooLarge = await callRaw(session, headers, batchOf(8 * MIB + 1));
+    expect(tooLarge.code).toBe("ResourceExhausted");
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+  ] as const)(
+    "a message compressed by %s is read, and one that swells or is damaged is refused",
+    async (name, compress) => {
+      const headers = grpcHeaders("Batch", apiKey, { "grpc-encoding": name });
+      const plain = batchOf(MIB);
+      const compressed = compress(plain.subarray(5));
+      const bomb = compress(Buffer.alloc(64 * MIB));
+      expect(await callRaw(session, headers, frameOf(compressed, 1))).toMatchObject({ code: "OK" });
+      expect(await callRaw(session, headers, plain)).toMatchObject({ code: "OK" });
+      expect(await callRaw(session, headers, frameOf(bomb, 1))).toMatchObject(REFUSED);
+      expect(await callRaw(session, headers, frameOf(compressed.subarray(0, 100), 1))).toMatchObject(REFUSED);
+    },
+  );
+
+  test("a compression that the server does not know is UNIMPLEMENTED, as gRPC wants it", async () => {
+    const headers = grpcHeaders("Claim", apiKey, { "grpc-encoding": "zstd" });
+    expect(await callRaw(session, headers, frameOf(Buffer.alloc(1), 1))).toMatchObject({
+      code: "Unimplemented",
+    });
+  });
+});
+
+describe.each([
+  ["Connect", "application/proto"],
+  ["gRPC-Web", "application/grpc-web+proto"],
+] as const)("over %s", (_name, contentType) => {
+  const asSent = (message: Buffer) => (contentType.includes("grpc-web") ? frameOf(message) : message);
+  const call = (method: string, message: Buffer) =>
+    post(server.httpPort, method, { contentType, apiKey }, asSent(message));
+
+  test.each(Object.keys(UNREADABLE))("%s is refused as the caller's error", async (name) => {
+    expect(await call("Claim", UNREADABLE[name] ?? Buffer.alloc(0))).toMatchObject(REFUSED);
+  });
+
+  test("a message over 4 MiB is refused with details, and one over 8 MiB by the transport", async () => {
+    expect(await call("Batch", batchOf(4 * MIB - 5).subarray(5))).toMatchObject({ code: "OK" });
+    expect(await call("Batch", batchOf(4 * MIB + 1).subarray(5))).toMatchObject(REFUSED);
+    expect((await call("Batch", batchOf(8 * MIB + 1).subarray(5))).code).toBe("ResourceExhausted");
+  });
+
+  test("without a credential, an unreadable message says no more than a readable one", async () => {
+    const sent = asSent(Buffer.from([0x17]));
+    const answer = await post(server.httpPort, "Claim", { contentType, apiKey: undefined }, sent);
+    expect(answer).toMatchObject({ code: "Unauthenticated", reason: "CREDENTIAL_MISSING" });
+  });
+});
+
+describe("over JSON", () => {
+  const json = (body: string | Buffer, more: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> =>
+    post(server.httpPort, "Claim", { contentType: "application/json", apiKey, more }, Buffer.from(body));
+
+  test.each([
+    "",
+    "{",
+    "[]",
+    "null",
+    '"text"',
+    "[".repeat(100_000),
+    '{"namespace": 7}',
+    '{"fingerprint": "not base64!"}',
+    '{"lease": "soon"}',
+    '{"lease": "1.0000000001s"}',
+    '{"lease": "9223372036854775808s"}',
+    '{"wait": "-0.5"}',
+    '{"acceptAmbiguous": "yes"}',
+    '{"key": "a", "key": "b"}',
+  ])("%.40s is refused as the caller's error", async (body) => {
+    const answer = await json(body);
+    expect(answer).toMatchObject({ code: "InvalidArgument", reason: "INVALID_REQUEST" });
+  });
+
+  test("bytes that are not UTF-8 are refused, for different keys would collide", async () => {
+    const body = Buffer.concat([
+      Buffer.from('{"namespace":"a","key":"'),
+      Buffer.from([0xff]),
+      Buffer.from('"}'),
+    ]);
+    expect(await json(body)).toMatchObject(REFUSED);
+  });
+
+  test("a lone surrogate in a key is refused, for different keys would collide", async () => {
+    const answer = await json('{"namespace":"charges","key":"a\\ud800"}');
+    expect(answer).toMatchObject(REFUSED);
+  });
+
+  test("a kind that this version does not know is refused", async () => {
+    const body = Buffer.from('{"namespace":"a","key":"k","fencingToken":"1","result":{"kind":"KIND_MAYBE"}}');
+    const answer = await post(server.httpPort, "Complete", { contentType: "application/json", apiKey }, body);
+    expect(answer).toMatchObject({ code: "InvalidArgument", fields: ["result.kind"] });
+  });
+
+  test("compressed bodies are read, and one that swells beyond 8 MiB, or is none, is refused", async () => {
+    const claim = '{"namespace":"charges","key":"compressed"}';
+    const gzip = { "content-encoding": "gzip" };
+    const bomb = gzipSync(Buffer.alloc(64 * MIB, " "));
+    expect(await json(gzipSync(claim), gzip)).toMatchObject({ code: "OK" });
+    expect(await json(brotliCompressSync(claim), { "content-encoding": "br" })).toMatchObject({ code: "OK" });
+    expect((await json(bomb, gzip)).code).toBe("ResourceExhausted");
+    expect(await json(claim, gzip)).toMatchObject(REFUSED);
+    expect(await json(gzipSync(claim).subarray(0, 20), gzip)).toMatchObject(REFUSED);
+  });
+
+  test("a body over 4 MiB is refused, whether or not its length was declared", async () => {
+    const body = Buffer.from(`{"namespace":"charges","key":"${"x".repeat(4 * MIB)}"}`);
+    expect(await json(body)).toMatchObject(REFUSED);
+    expect(await json(body, { "transfer-encoding": "chunked" })).toMatchObject(REFUSED);
+  });
+
+  test.each([
+    "message=%7B%7D&base64=1&encoding=json",
+    "message=!!&base64=1&encoding=proto",
+    "message=F&encoding=proto",
+  ])("a GET with %s is refused as the caller's error", async (query) => {
+    const path = `/onceward.v1.IdempotencyService/Lookup?connect=v1&${query}`;
+    const response = await fetch(`http://127.0.0.1:${server.httpPort}${path}`, {
+      headers: { authorization: `Bearer ${apiKey}` },
+    });
+    expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }]);
+  });
+});
