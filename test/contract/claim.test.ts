@@ -1,30 +1,180 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { expect, test } from "vitest";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { granted } from "../helpers/records.ts";
+import { secondsBetween } from "../helpers/time.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
-
-describe.each(Object.keys(TRANSPORTS) as TransportName[])("Claim over %s", (transport) => {
+describeContract("Claim", (contract) => {
   test("the first claim of a key is granted, and the second one is told that it is in progress", async () => {
-    const { apiKey } = await createTenant(database);
-    const client = connectClient(server, apiKey, transport);
-    const first = await client.claim({ namespace: "charges", key: "order-1", owner: "worker-1" });
-    const second = await client.claim({ namespace: "charges", key: "order-1", owner: "worker-2" });
+    const { client } = await contract.newCaller();
+    const first = await client.claim({ ...ORDER, owner: "worker-1" });
+    const second = await client.claim({ ...ORDER, owner: "worker-2" });
     expect(first.outcome).toMatchObject({ case: "claimed", value: { attempt: 1 } });
     expect(second.outcome).toMatchObject({ case: "inProgress", value: { owner: "worker-1", attempt: 1 } });
     expect(second.expiresAt).toEqual(first.expiresAt);
+  });
+
+  test("a granted claim says when it began, how long its lease runs, and that nobody left a checkpoint", async () => {
+    const { client } = await contract.newCaller();
+    const claim = await grant(client, { lease: seconds(20) });
+    const { claimedAt, leaseExpiresAt } = await lookUp(client);
+    expect(claim.fencingToken).toBeGreaterThan(0n);
+    expect(claim.firstClaimedAt).toEqual(claimedAt);
+    expect(claim.leaseExpiresAt).toEqual(leaseExpiresAt);
+    expect(secondsBetween(claimedAt, claim.leaseExpiresAt)).toBeCloseTo(20, 5);
+    expect(claim.leaseRemaining?.seconds).toBe(19n);
+    expect(claim.checkpoint).toBeUndefined();
+  });
+
+  test("a claim in progress says when its lease ends, and when to ask again", async () => {
+    const { client } = await contract.newCaller();
+    const claim = await grant(client, { lease: seconds(20) });
+    const { outcome } = await client.claim(ORDER);
+    expect(outcome).toMatchObject({
+      case: "inProgress",
+      value: { leaseExpiresAt: claim.leaseExpiresAt, retryAfter: { seconds: 1n, nanos: 0 } },
+    });
+  });
+
+  test("a completed key is answered with the result, whoever claims it", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const completion = await client.complete({ ...ORDER, fencingToken, result: success("receipt 17") });
+    const repeat = await client.claim({ ...ORDER, owner: "somebody else", claimId: "another" });
+    expect(repeat.outcome).toMatchObject({
+      case: "completed",
+      value: { result: success("receipt 17"), resultExpired: false, completedAt: completion.completedAt },
+    });
+    expect(repeat.expiresAt).toEqual(completion.expiresAt);
+  });
+
+  test("a terminal failure is replayed like a success", async () => {
+    const { client } = await contract.newCaller();
+    await complete(client, failure("card declined"));
+    const { outcome } = await client.claim(ORDER);
+    expect(outcome).toMatchObject({ case: "completed", value: { result: failure("card declined") } });
+  });
+
+  test("keys are compared byte by byte", async () => {
+    const { client } = await contract.newCaller();
+    const keys = ["caf\u00e9", "cafe\u0301", "CAF\u00c9", "cafe", "cafe "];
+    for (const key of keys) await grant(client, { key });
+    const again = await client.claim({ ...ORDER, key: "caf\u00e9" });
+    expect(again.outcome.case).toBe("inProgress");
+  });
+
+  test("namespaces are apart, whatever characters stand where one ends and the key begins", async () => {
+    const { client } = await contract.newCaller();
+    for (const [namespace, key] of [
+      ["a", "b:c"],
+      ["a.b", "c"],
+      ["a", "b.c"],
+      ["a-b", "c"],
+      ["a", "-b-c"],
+    ] as const) {
+      await grant(client, { namespace, key });
+    }
+  });
+
+  test("every key and namespace within the limits is taken", async () => {
+    const { client } = await contract.newCaller();
+    await grant(client, { namespace: "0", key: "k".repeat(255) });
+    await grant(client, { namespace: `a${"._-".repeat(20)}bc`, key: "\u20ac".repeat(85) });
+    await grant(client, { key: '"quotes", \\backslashes\\, {braces}, NULL and \'; drop table records' });
+  });
+
+  test("two claims at once are never both granted", async () => {
+    const { client } = await contract.newCaller();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => client.claim(ORDER)));
+    const outcomes = replies.map((reply) => reply.outcome.case).sort();
+    expect(outcomes).toEqual(["claimed", ...Array.from({ length: 19 }, () => "inProgress")]);
+  });
+});
+
+describeContract("A repeated claim_id", (contract) => {
+  const request = { ...ORDER, claimId: "call-1", owner: "worker-1" };
+
+  test("returns the same claim with the same token while it is unfinished and its lease runs", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await client.claim({ ...request, lease: seconds(30) });
+    await timePasses(10);
+    const again = await client.claim(request);
+    const [claim, same] = [granted(first), granted(again)];
+    expect(same).toMatchObject({ fencingToken: claim.fencingToken, attempt: 1 });
+    expect(secondsBetween(claim.leaseExpiresAt, same.leaseExpiresAt)).toBeCloseTo(-10, 5);
+    expect(secondsBetween(first.expiresAt, again.expiresAt)).toBeCloseTo(-10, 5);
+    expect(same.leaseRemaining?.seconds).toBeLessThan(20n);
+  });
+
+  test("returns the claim with the checkpoint that was saved meanwhile", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client, request);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "charged" } });
+    expect(await grant(client, request)).toMatchObject({ fencingToken, checkpoint: { name: "charged" } });
+  });
+
+  test("is a claim like any other once the lease ran out", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await grant(client, request);
+    await timePasses(31);
+    const second = await grant(client, request);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(2);
+  });
+
+  test("is ambiguous once the lease ran out under HOLD", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client, request);
+    await timePasses(31);
+    const { outcome } = await client.claim(request);
+    expect(outcome).toMatchObject({ case: "ambiguous", value: { owner: "worker-1" } });
+  });
+
+  test("is in progress once somebody else has taken over", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    await grant(client, request);
+    await timePasses(31);
+    await grant(client, { claimId: "call-2" });
+    const { outcome } = await client.claim(request);
+    expect(outcome.case).toBe("inProgress");
+  });
+
+  test("is answered with the result once the claim is completed", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client, request);
+    await client.complete({ ...ORDER, fencingToken, result: success("done") });
+    const { outcome } = await client.claim(request);
+    expect(outcome).toMatchObject({ case: "completed", value: { result: success("done") } });
+  });
+
+  test("is a new claim once the claim was released", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client, request);
+    await client.release({ ...ORDER, fencingToken });
+    const second = await grant(client, request);
+    expect(second.fencingToken).toBeGreaterThan(fencingToken);
+    expect(second.attempt).toBe(2);
+  });
+
+  test("does not excuse another fingerprint", async () => {
+    const { client } = await contract.newCaller();
+    await grant(client, { ...request, fingerprint: new Uint8Array(32).fill(1) });
+    const mismatch = client.claim({ ...request, fingerprint: new Uint8Array(32).fill(2) });
+    expect(await errorOf(mismatch)).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
+  });
+
+  test("names a claim of its own key only", async () => {
+    const { client } = await contract.newCaller();
+    const first = await grant(client, request);
+    const other = await grant(client, { ...request, key: "order-2" });
+    expect(other.fencingToken).not.toBe(first.fencingToken);
+  });
+
+  test("that is empty recovers nothing", async () => {
+    const { client } = await contract.newCaller();
+    await grant(client);
+    const { outcome } = await client.claim(ORDER);
+    expect(outcome.case).toBe("inProgress");
   });
 });

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection, untilBlocked } from "../helpers/connections.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { describeError } from "../helpers/errors.ts";
+import { granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let servers: TestServer[];
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  servers = await Promise.all([1, 2, 3].map(() => startTestServer(database.url)));
+  tenant = await createTenant(database);
+});
+
+afterAll(async () => {
+  await Promise.all(servers?.map((server) => server.stop()) ?? []);
+  await database?.drop();
+});
+
+test("tokens rise strictly under a storm of claims and releases from several servers", async () => {
+  const id = { namespace: "charges", key: "storm" };
+  const crowd = await connectCrowd(servers, tenant.apiKey, 12);
+  /** In the order in which they were held: a holder notes its token before it lets go. */
+  const tokens: bigint[] = [];
+  await Promise.all(crowd.map((client) => claimAndRelease(client, id, tokens, 40)));
+  expect(tokens.length).toBeGreaterThan(40);
+  expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => (a < b ? -1 : 1)));
+});
+
+async function claimAndRelease(
+  client: IdempotencyClient,
+  id: { readonly namespace: string; readonly key: string },
+  tokens: bigint[],
+  times: number,
+): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    try {
+      const { outcome } = await client.claim(id);
+      if (outcome.case !== "claimed") continue;
+      tokens.push(outcome.value.fencingToken);
+      await client.release({ ...id, fencingToken: outcome.value.fencingToken });
+    } catch (error) {
+      // The only refusal such a storm may meet: the key changed hands at every look.
+      expect(describeError(error)).toMatchObject({ reason: "RECORD_CONTENDED", retryable: true });
+    }
+  }
+}
+
+test("a claim that drew its number early and waited gets a higher token than one granted meanwhile", async () => {
+  const id = { namespace: "charges", key: "slow" };
+  const client = connectClient(servers[0] as TestServer, tenant.apiKey);
+  const { fencingToken: first } = granted(await client.claim(id));
+  await client.release({ ...id, fencingToken: first });
+
+  const other = await openConnection(database);
+  await lockRows(other, tenant, [id.key]);
+  const slow = client.claim(id);
+  await untilBlocked(database);
+  // Meanwhile another statement draws a later number, is granted the key and gives it up again.
+  const { rows } = await other.query<{ fencing_token: string }>(
+    `update records set fencing_token = nextval('fencing_tokens'), attempt = attempt + 1
+      where tenant_id = $1 and key = $2 returning fencing_token`,
+    [tenant.id, id.key],
+  );
+  await other.query("commit");
+
+  expect(granted(await slow).fencingToken).toBeGreaterThan(BigInt(rows[0]?.fencing_token ?? 0));
+});
+
+test("a key that was swept and claimed again gets a higher token than it ever had", async () => {
+  const id = { namespace: "charges", key: "swept" };
+  const client = connectClient(servers[1] as TestServer, tenant.apiKey);
+  let last = 0n;
+  for (let life = 0; life < 3; life++) {
+    // Taken over again and again: each time at least one above the row's token, whatever the sequence says.
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const { fencingToken } = granted(await client.claim(id));
+      expect(fencingToken).toBeGreaterThan(last);
+      last = fencingToken;
+      await client.release({ ...id, fencingToken });
+    }
+    await database.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, id.key]);
+  }
+});

@@ -1,0 +1,97 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { IdempotencyClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { endLeases, granted, grantsAmong } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+const CROWD = 100;
+const ROUNDS = 5;
+
+let database: TestDatabase;
+let servers: TestServer[];
+let tenant: TestTenant;
+let crowd: IdempotencyClient[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
+  tenant = await createTenant(database);
+  crowd = await connectCrowd(servers, tenant.apiKey, CROWD);
+});
+
+afterAll(async () => {
+  await Promise.all(servers?.map((server) => server.stop()) ?? []);
+  await database?.drop();
+});
+
+/** Everybody claims one key at once, each as a claim of its own. */
+function allClaim(key: string, clients = crowd) {
+  return Promise.all(
+    clients.map((client, index) =>
+      client.claim({ namespace: "charges", key, owner: `worker-${index}`, claimId: randomUUID() }),
+    ),
+  );
+}
+
+test("of 100 connections to two servers that claim one key at once, exactly one gets it", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const replies = await allClaim(`fresh-${round}`);
+    expect(grantsAmong(replies)).toHaveLength(1);
+    expect(replies.filter(({ outcome }) => outcome.case === "inProgress")).toHaveLength(CROWD - 1);
+  }
+});
+
+test("of 100 connections to one server that claim one key at once, exactly one gets it", async () => {
+  const toOneServer = crowd.filter((_, index) => index % 2 === 0);
+  for (let round = 0; round < ROUNDS; round++) {
+    expect(grantsAmong(await allClaim(`one-server-${round}`, toOneServer))).toHaveLength(1);
+  }
+});
+
+test("everybody who was not granted the key is told of the one who was", async () => {
+  const replies = await allClaim("told");
+  const winner = replies.findIndex(({ outcome }) => outcome.case === "claimed");
+  const owners = replies.flatMap(({ outcome }) =>
+    outcome.case === "inProgress" ? [outcome.value.owner] : [],
+  );
+  expect(new Set(owners)).toEqual(new Set([`worker-${winner}`]));
+});
+
+test("of many who take over a claim whose lease ran out, one gets it, with a higher token", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const key = `lapsed-${round}`;
+    const [first] = grantsAmong(await allClaim(key));
+    await endLeases(database, tenant, key);
+    const grants = grantsAmong(await allClaim(key));
+    expect(grants).toMatchObject([{ attempt: 2 }]);
+    expect(grants[0]?.fencingToken).toBeGreaterThan(first?.fencingToken ?? 0n);
+  }
+});
+
+test("of many who claim a released key, one gets it, with a higher token", async () => {
+  const [client] = crowd as [IdempotencyClient];
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = { namespace: "charges", key: `released-${round}` };
+    const { fencingToken } = granted(await client.claim(id));
+    await client.release({ ...id, fencingToken });
+    const grants = grantsAmong(await allClaim(id.key));
+    expect(grants).toMatchObject([{ attempt: 2 }]);
+    expect(grants[0]?.fencingToken).toBeGreaterThan(fencingToken);
+  }
+});
+
+test("of many who claim a key whose retention ended, one gets it, as a first attempt with a higher token", async () => {
+  const id = { namespace: "charges", key: "forgotten" };
+  const [client] = crowd as [IdempotencyClient];
+  const { fencingToken } = granted(await client.claim(id));
+  await database.query("update records set expires_at = now() where tenant_id = $1 and key = $2", [
+    tenant.id,
+    id.key,
+  ]);
+  const grants = grantsAmong(await allClaim(id.key));
+  expect(grants).toMatchObject([{ attempt: 1 }]);
+  expect(grants[0]?.fencingToken).toBeGreaterThan(fencingToken);
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { BatchResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import type { IdempotencyClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+const ROUNDS = 40;
+const KEYS = 200;
+
+let database: TestDatabase;
+let servers: TestServer[];
+let forwards: IdempotencyClient;
+let backwards: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
+  const { apiKey } = await createTenant(database);
+  const crowd = await connectCrowd(servers, apiKey, 2);
+  [forwards, backwards] = crowd as [IdempotencyClient, IdempotencyClient];
+});
+
+afterAll(async () => {
+  await Promise.all(servers?.map((server) => server.stop()) ?? []);
+  await database?.drop();
+});
+
+/** The tokens that a batch of claims was granted, by key; none of its items may have failed. */
+function tokensOf(keys: readonly string[], { items }: BatchResponse): Map<string, bigint> {
+  const tokens = new Map<string, bigint>();
+  items.forEach(({ response }, index) => {
+    if (response.case !== "claim") throw new Error(`an item was answered ${JSON.stringify(response)}`);
+    const { outcome } = response.value;
+    if (outcome.case === "claimed") tokens.set(keys[index] ?? "", outcome.value.fencingToken);
+  });
+  return tokens;
+}
+
+function claims(keys: readonly string[]) {
+  return { items: keys.map((key) => ({ request: claimOf(key) })) };
+}
+
+function claimOf(key: string) {
+  return { case: "claim" as const, value: { namespace: "charges", key } };
+}
+
+function settlement(tokens: ReadonlyMap<string, bigint>, round: number) {
+  const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from("done") };
+  return {
+    items: [...tokens].map(([key, fencingToken]) => {
+      const id = { namespace: "charges", key, fencingToken };
+      if (round % 2 === 0) return { request: { case: "release" as const, value: id } };
+      return { request: { case: "complete" as const, value: { ...id, result } } };
+    }),
+  };
+}
+
+test("batches over the same keys in opposite order, on two servers, never lock each other out", async () => {
+  const deadlocksBefore = await countDeadlocks();
+  for (let round = 0; round < ROUNDS; round++) {
+    const keys = Array.from({ length: KEYS }, (_, index) => `${round >> 1}-${index}`);
+    const opposite = keys.toReversed();
+    const [one, two] = await Promise.all([forwards.batch(claims(keys)), backwards.batch(claims(opposite))]);
+    const granted = new Map([...tokensOf(keys, one), ...tokensOf(opposite, two)]);
+    expect(granted.size).toBe(KEYS);
+    const reversed = new Map([...granted].toReversed());
+    const settled = await Promise.all([
+      forwards.batch(settlement(granted, round)),
+      backwards.batch(settlement(reversed, round)),
+    ]);
+    expect(settled.flatMap(({ items }) => items).filter(({ response }) => response.case === "error")).toEqual(
+      [],
+    );
+  }
+  expect(await countDeadlocks()).toBe(deadlocksBefore);
+}, 60_000);
+
+async function countDeadlocks(): Promise<number> {
+  const [row] = await database.query<{ deadlocks: number }>(
+    "select deadlocks::int from pg_stat_database where datname = current_database()",
+  );
+  return row?.deadlocks ?? 0;
+}

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let servers: TestServer[];
+let one: IdempotencyClient;
+let two: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
+  const { apiKey } = await createTenant(database);
+  const clients = servers.map((server) => connectClient(server, apiKey));
+  [one, two] = clients as [IdempotencyClient, IdempotencyClient];
+});
+
+afterAll(async () => {
+  await Promise.all(servers?.map((server) => server.stop()) ?? []);
+  await database?.drop();
+});
+
+test("what one replica does, another one sees at once", async () => {
+  for (let round = 0; round < 20; round++) {
+    const id = { namespace: "charges", key: `seen-${round}` };
+    const { fencingToken } = granted(await one.claim({ ...id, owner: "worker-1" }));
+    expect((await two.claim(id)).outcome).toMatchObject({ case: "inProgress", value: { owner: "worker-1" } });
+    const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from(`paid ${round}`) };
+    await one.complete({ ...id, fencingToken, result });
+    const { outcome } = await two.claim(id);
+    expect(outcome).toMatchObject({ case: "completed", value: { result: { kind: Result_Kind.SUCCESS } } });
+    const { record } = await two.lookup(id);
+    expect(record).toMatchObject({ state: Record_State.COMPLETED, fencingToken });
+    expect(Buffer.from(record?.result?.payload ?? []).toString()).toBe(`paid ${round}`);
+  }
+});
+
+test("a claim of one replica is completed, extended and released through another", async () => {
+  const ids = ["complete", "extend", "release"].map((key) => ({ namespace: "charges", key: `other-${key}` }));
+  const tokens = await Promise.all(ids.map(async (id) => granted(await one.claim(id)).fencingToken));
+  const [completing, extending, releasing] = ids.map((id, index) => ({
+    ...id,
+    fencingToken: tokens[index] ?? 0n,
+  })) as [Held, Held, Held];
+  await two.complete({ ...completing, result: { kind: Result_Kind.FAILURE } });
+  await two.extendLease({ ...extending, checkpoint: { name: "charged" } });
+  await two.release(releasing);
+  expect((await one.claim(completing)).outcome.case).toBe("completed");
+  expect((await one.lookup(extending)).record?.checkpoint?.name).toBe("charged");
+  expect(granted(await one.claim(releasing)).attempt).toBe(2);
+  expect(await errorOf(two.complete({ ...releasing, result: { kind: Result_Kind.SUCCESS } }))).toMatchObject({
+    reason: "CLAIM_SUPERSEDED",
+  });
+});
+
+interface Held {
+  readonly namespace: string;
+  readonly key: string;
+  readonly fencingToken: bigint;
+}

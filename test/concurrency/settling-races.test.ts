@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import type { IdempotencyClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { describeError } from "../helpers/errors.ts";
+import { endLeases, granted, grantsAmong } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+const ROUNDS = 25;
+
+let database: TestDatabase;
+let servers: TestServer[];
+let tenant: TestTenant;
+let holder: IdempotencyClient;
+let others: IdempotencyClient[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
+  tenant = await createTenant(database);
+  const crowd = await connectCrowd(servers, tenant.apiKey, 9);
+  [holder, ...others] = crowd as [IdempotencyClient, ...IdempotencyClient[]];
+});
+
+afterAll(async () => {
+  await Promise.all(servers?.map((server) => server.stop()) ?? []);
+  await database?.drop();
+});
+
+/** What a call was answered with, or the reason of its refusal. */
+async function reasonOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => "OK",
+    (error: unknown) => describeError(error).reason ?? "none",
+  );
+}
+
+function resultOf(text: string) {
+  return { kind: Result_Kind.SUCCESS, payload: Buffer.from(text) };
+}
+
+test("a complete that races a takeover either stands or is told that it was superseded", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = { namespace: "charges", key: `takeover-${round}` };
+    const { fencingToken } = granted(await holder.claim(id));
+    await endLeases(database, tenant, id.key);
+    const [completed, ...replies] = await Promise.all([
+      reasonOf(holder.complete({ ...id, fencingToken, result: resultOf("first") })),
+      ...others.map((client) => client.claim(id)),
+    ]);
+    const grants = grantsAmong(replies);
+    expect([completed, grants.length]).toBeOneOf([
+      ["OK", 0],
+      ["CLAIM_SUPERSEDED", 1],
+    ]);
+    const { record } = await holder.lookup(id);
+    expect(record?.fencingToken).toBe(grants[0]?.fencingToken ?? fencingToken);
+    expect(record?.result === undefined).toBe(completed !== "OK");
+  }
+});
+
+test("claims that race a release get the key once at most, and never lose it", async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = { namespace: "charges", key: `release-${round}` };
+    const { fencingToken } = granted(await holder.claim(id));
+    const [released, ...replies] = await Promise.all([
+      reasonOf(holder.release({ ...id, fencingToken })),
+      ...others.map((client) => client.claim(id)),
+    ]);
+    expect(released).toBeOneOf(["OK", "CLAIM_SUPERSEDED"]);
+    const grants = grantsAmong(replies);
+    expect(grants.length).toBeLessThanOrEqual(1);
+    for (const grant of grants) expect(grant.fencingToken).toBeGreaterThan(fencingToken);
+    if (grants.length === 0) granted(await holder.claim(id));
+  }
+});
+
+test("of two results that race to complete one claim, one is stored and the other refused", async () => {
+  const [rival] = others as [IdempotencyClient];
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = { namespace: "charges", key: `results-${round}` };
+    const { fencingToken } = granted(await holder.claim(id));
+    const outcomes = await Promise.all([
+      reasonOf(holder.complete({ ...id, fencingToken, result: resultOf("one") })),
+      reasonOf(rival.complete({ ...id, fencingToken, result: resultOf("two") })),
+    ]);
+    expect(outcomes.toSorted()).toEqual(["ALREADY_COMPLETED", "OK"]);
+    const { record } = await holder.lookup(id);
+    expect(Buffer.from(record?.result?.payload ?? []).toString()).toBe(outcomes[0] === "OK" ? "one" : "two");
+  }
+});
+
+test("a complete and a release that race: one of them settles the claim, and the other is refused", async () => {
+  const [rival] = others as [IdempotencyClient];
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = { namespace: "charges", key: `settling-${round}` };
+    const { fencingToken } = granted(await holder.claim(id));
+    const outcomes = await Promise.all([
+      reasonOf(holder.complete({ ...id, fencingToken, result: resultOf("one") })),
+      reasonOf(rival.release({ ...id, fencingToken })),
+    ]);
+    expect(outcomes).toBeOneOf([
+      ["OK", "ALREADY_COMPLETED"],
+      ["ALREADY_RELEASED", "OK"],
+    ]);
+  }
+});

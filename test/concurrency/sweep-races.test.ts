@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/connections.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { ageRecords, granted, grantsAmong } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { countRows } from "../helpers/time.ts";
+
+const LONG_AGO_S = 3600;
+const MAX_ROWS = 1000;
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function newCaller(): Promise<{ readonly tenant: TestTenant; readonly client: IdempotencyClient }> {
+  const tenant = await createTenant(database, { key_retention_s: 60 });
+  return { tenant, client: connectClient(server, tenant.apiKey) };
+}
+
+async function claimAll(client: IdempotencyClient, keys: readonly string[]): Promise<void> {
+  const items = keys.map((key) => ({
+    request: { case: "claim" as const, value: { namespace: "charges", key } },
+  }));
+  await client.batch({ items });
+}
+
+function keysFrom(first: number, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `key-${String(first + index).padStart(5, "0")}`);
+}
+
+test("the sweep holds no row that somebody needs while it waits for one that they hold", async () => {
+  const { tenant, client } = await newCaller();
+  // The first key is to be put off, the second one to be deleted.
+  await claimAll(client, ["a-live", "b-ended"]);
+  await ageRecords(database, tenant, LONG_AGO_S);
+  await database.query(
+    "update records set expires_at = now() + interval '1 hour' where tenant_id = $1 and key = 'a-live'",
+    [tenant.id],
+  );
+  const other = await openConnection(database);
+  await lockRows(other, tenant, ["a-live"]);
+  const sweeping = sweepBatch(openStorePool(database), MAX_ROWS);
+  await untilBlocked(database);
+  // In the order of the keys, as a batch takes them: this would be the second half of a deadlock.
+  await other.query("set lock_timeout = '500ms'");
+  await other.query("select from records where tenant_id = $1 and key = 'b-ended' for update", [tenant.id]);
+  await other.query("commit");
+  expect(await sweeping).toMatchObject({ deleted: 1, kept: 1 });
+});
+
+test("two sweepers at once delete every row that ended once, and neither fails", async () => {
+  const { tenant, client } = await newCaller();
+  await claimAll(client, keysFrom(0, 1000));
+  await ageRecords(database, tenant, LONG_AGO_S);
+  const sweepers = [openStorePool(database), openStorePool(database)];
+  let deleted = 0;
+  while ((await countRows(database, tenant)) > 0) {
+    const swept = await Promise.all(sweepers.map((pool) => sweepBatch(pool, 100)));
+    for (const each of swept) deleted += each.deleted;
+  }
+  expect(deleted).toBe(1000);
+});
+
+test("a sweeper that is killed midway leaves everything to the next one", async () => {
+  const { tenant, client } = await newCaller();
+  const keys = keysFrom(0, 500);
+  await claimAll(client, keys);
+  await ageRecords(database, tenant, LONG_AGO_S);
+  const other = await openConnection(database);
+  await lockRows(other, tenant, keys.slice(-1));
+  const killed = sweepBatch(openStorePool(database), MAX_ROWS);
+  await untilBlocked(database);
+  // It has deleted 499 rows by now, and waits for the last one.
+  const ended = database.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'onceward' and wait_event_type = 'Lock'`,
+  );
+  await expect(killed).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  await ended;
+  await other.query("rollback");
+  expect(await countRows(database, tenant)).toBe(500);
+  expect(await sweepBatch(openStorePool(database), MAX_ROWS)).toEqual({ due: 500, deleted: 500, kept: 0 });
+});
+
+test("a key that is claimed while the sweep deletes it is granted once, with a higher token", async () => {
+  const { tenant, client } = await newCaller();
+  const crowd = await connectCrowd([server], tenant.apiKey, 8);
+  const pool = openStorePool(database);
+  for (let round = 0; round < 20; round++) {
+    const id = { namespace: "charges", key: `swept-${round}` };
+    const { fencingToken } = granted(await client.claim(id));
+    await ageRecords(database, tenant, LONG_AGO_S, id.key);
+    const [, ...replies] = await Promise.all([
+      sweepBatch(pool, MAX_ROWS),
+      ...crowd.map((each) => each.claim(id)),
+    ]);
+    const grants = grantsAmong(replies);
+    expect(grants).toMatchObject([{ attempt: 1 }]);
+    expect(grants[0]?.fencingToken).toBeGreaterThan(fencingToken);
+    expect((await client.lookup(id)).record?.fencingToken).toBe(grants[0]?.fencingToken);
+  }
+});
+
+test("a key that was claimed anew while the sweep waited for its row is left alone", async () => {
+  const { tenant, client } = await newCaller();
+  const id = { namespace: "charges", key: "revived" };
+  granted(await client.claim(id));
+  await ageRecords(database, tenant, LONG_AGO_S);
+  const other = await openConnection(database);
+  await lockRows(other, tenant, [id.key]);
+  const sweeping = sweepBatch(openStorePool(database), MAX_ROWS);
+  await untilBlocked(database);
+  await other.query(
+    `update records set fencing_token = nextval('fencing_tokens'), expires_at = now() + interval '1 hour'
+      where tenant_id = $1`,
+    [tenant.id],
+  );
+  await other.query("commit");
+  expect(await sweeping).toMatchObject({ deleted: 0 });
+  expect((await client.lookup(id)).record).toBeDefined();
+});

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { ItemRequest } from "../helpers/batches.ts";
+import { runBatch } from "../helpers/batches.ts";
+import { comparable } from "../helpers/comparable.ts";
+import { type Caller, describeContract } from "../helpers/contract.ts";
+import { runOneByOne } from "../helpers/one-by-one.ts";
+import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/verbs.ts";
+
+/** One call on one of a few keys; `token` says which of the key's claims it names. */
+interface Operation {
+  readonly key: string;
+  readonly kind: "claim" | "complete" | "release" | "extendLease" | "lookup";
+  readonly token: "current" | "older" | "never granted";
+  readonly fingerprint: "none" | "one" | "other";
+  readonly claimId: "" | "call-1" | "call-2";
+  readonly variant: boolean;
+}
+
+const KEYS = ["a", "b", "c"];
+
+const operation: fc.Arbitrary<Operation> = fc.record({
+  key: fc.constantFrom(...KEYS),
+  kind: fc.constantFrom("claim", "claim", "complete", "release", "extendLease", "lookup"),
+  token: fc.constantFrom("current", "current", "older", "never granted"),
+  fingerprint: fc.constantFrom("none", "one", "other"),
+  claimId: fc.constantFrom("", "call-1", "call-2"),
+  variant: fc.boolean(),
+});
+
+/** What each key has behind it when the operations come. */
+const start = fc.record({
+  claims: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: KEYS.length, maxLength: KEYS.length }),
+  lapsed: fc.boolean(),
+});
+
+/** Claims each key so many times, and answers its tokens, oldest first. */
+async function begin(
+  { client, timePasses }: Caller,
+  run: string,
+  { claims, lapsed }: { readonly claims: readonly number[]; readonly lapsed: boolean },
+): Promise<ReadonlyMap<string, readonly bigint[]>> {
+  const tokens = new Map<string, bigint[]>();
+  for (const [index, key] of KEYS.entries()) {
+    const granted: bigint[] = [];
+    for (let claim = 0; claim < (claims[index] ?? 0); claim++) {
+      const last = granted.at(-1);
+      if (last !== undefined) await client.release({ ...ORDER, key: run + key, fencingToken: last });
+      granted.push((await grant(client, { key: run + key, claimId: `call-${claim + 1}` })).fencingToken);
+    }
+    tokens.set(key, granted);
+  }
+  if (lapsed) await timePasses(31);
+  return tokens;
+}
+
+/** An operation as a request, under the tokens that a tenant's keys have. */
+function requestOf(
+  { key, kind, token, fingerprint, claimId, variant }: Operation,
+  run: string,
+  tokens: ReadonlyMap<string, readonly bigint[]>,
+): ItemRequest {
+  const id = { ...ORDER, key: run + key };
+  const granted = tokens.get(key) ?? [];
+  const named = { current: granted.at(-1), older: granted.at(-2), "never granted": undefined }[token];
+  const held = { ...id, fencingToken: named ?? 1n };
+  switch (kind) {
+    case "claim": {
+      const bound = fingerprint === "none" ? {} : { fingerprint: fingerprintOf(fingerprint) };
+      return { case: "claim", value: { ...id, ...bound, claimId, acceptAmbiguous: variant } };
+    }
+    case "complete":
+      return { case: "complete", value: { ...held, result: variant ? success("1") : failure("2") } };
+    case "release":
+      return { case: "release", value: { ...held, reason: variant ? "why" : "" } };
+    case "extendLease":
+      return { case: "extendLease", value: { ...held, ...(variant && { checkpoint: { name: claimId } }) } };
+    case "lookup":
+      return { case: "lookup", value: id };
+  }
+}
+
+describeContract("A batch equals the same calls made one after another", (contract) => {
+  test.each(["RECLAIM", "HOLD"])(
+    "under %s, whatever the calls are",
+    async (onLeaseExpiry) => {
+      const batched = await contract.newCaller({ on_lease_expiry: onLeaseExpiry });
+      const single = await contract.newCaller({ on_lease_expiry: onLeaseExpiry });
+      let runs = 0;
+      await fc.assert(
+        fc.asyncProperty(
+          start,
+          fc.array(operation, { minLength: 1, maxLength: 25 }),
+          async (before, operations) => {
+            const run = `run-${runs++}-`;
+            const inBatch = await begin(batched, run, before);
+            const oneByOne = await begin(single, run, before);
+            const together = await runBatch(
+              batched.client,
+              operations.map((each) => requestOf(each, run, inBatch)),
+            );
+            const apart = await runOneByOne(
+              single.client,
+              operations.map((each) => requestOf(each, run, oneByOne)),
+            );
+            const keys = operations.map((each) => each.key);
+            expect(comparable(together, keys)).toEqual(comparable(apart, keys));
+          },
+        ),
+        { numRuns: 40 },
+      );
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,191 @@
+import { Code } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
+import { type ItemRequest, itemErrorOf, runBatch } from "../helpers/batches.ts";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
+
+const result = success("done");
+const claimOrder: ItemRequest = { case: "claim", value: ORDER };
+
+describeContract("Batch", (contract) => {
+  test("answers one item per request, in order", async () => {
+    const { client } = await contract.newCaller();
+    const keys = Array.from({ length: 1000 }, (_, index) => `order-${index}`);
+    await grant(client, { key: "order-500", owner: "before" });
+    const responses = await runBatch(
+      client,
+      keys.map((key, index) =>
+        index % 2 === 0
+          ? { case: "claim", value: { namespace: "charges", key, owner: key } }
+          : { case: "lookup", value: { namespace: "charges", key } },
+      ),
+    );
+    expect(responses.map((response) => response.case)).toEqual(
+      keys.map((_, index) => (index % 2 === 0 ? "claim" : "lookup")),
+    );
+    expect(responses[500]).toMatchObject({
+      value: { outcome: { case: "inProgress", value: { owner: "before" } } },
+    });
+    expect(responses[998]).toMatchObject({ value: { outcome: { case: "claimed" } } });
+  });
+
+  test("makes the calls on one key one after another", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const held = { ...ORDER, fencingToken };
+    const responses = await runBatch(client, [
+      { case: "extendLease", value: { ...held, checkpoint: { name: "charged" } } },
+      claimOrder,
+      { case: "release", value: held },
+      { case: "claim", value: { ...ORDER, owner: "in the batch", claimId: "call-1" } },
+      { case: "claim", value: { ...ORDER, claimId: "call-1" } },
+      { case: "complete", value: { ...held, result } },
+      { case: "lookup", value: ORDER },
+    ]);
+    expect(responses).toMatchObject([
+      { case: "extendLease" },
+      { case: "claim", value: { outcome: { case: "inProgress" } } },
+      { case: "release" },
+      {
+        case: "claim",
+        value: { outcome: { case: "claimed", value: { attempt: 2, checkpoint: { name: "charged" } } } },
+      },
+      { case: "claim", value: { outcome: { case: "claimed", value: { attempt: 2 } } } },
+      { case: "error", value: { reason: ErrorReason.CLAIM_SUPERSEDED } },
+      { case: "lookup", value: { record: { owner: "in the batch", attempt: 2 } } },
+    ]);
+  });
+
+  test("that completes the same claim twice stores it once", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const completing: ItemRequest = { case: "complete", value: { ...ORDER, fencingToken, result } };
+    const responses = await runBatch(client, [completing, completing, claimOrder]);
+    expect(responses).toMatchObject([
+      { value: { alreadyCompleted: false } },
+      { value: { alreadyCompleted: true } },
+      { value: { outcome: { case: "completed", value: { result } } } },
+    ]);
+  });
+
+  test("fails an item that is refused alone, with everything that its call would have said", async () => {
+    const { client } = await contract.newCaller();
+    await grant(client, { fingerprint: fingerprintOf("one") });
+    const responses = await runBatch(client, [
+      { case: "claim", value: { ...ORDER, fingerprint: fingerprintOf("other") } },
+      { case: "lookup", value: { namespace: "No!", key: "" } },
+      { case: "release", value: { ...ORDER, key: "never", fencingToken: 1n } },
+      { case: "claim", value: { ...ORDER, key: "order-2" } },
+    ]);
+    const [mismatch, invalid, missing, granted] = responses;
+    expect(itemErrorOf(mismatch)).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: ErrorReason.FINGERPRINT_MISMATCH,
+    });
+    expect(itemErrorOf(invalid)).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: ErrorReason.INVALID_REQUEST,
+      fieldViolations: [{ field: "namespace" }, { field: "key" }],
+    });
+    expect(itemErrorOf(missing)).toMatchObject({
+      code: Code.NotFound,
+      reason: ErrorReason.RECORD_NOT_FOUND,
+    });
+    expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
+  });
+
+  test("fails an item that Postgres refuses alone, as a bug without detail", async () => {
+    const { client } = await contract.newCaller();
+    await refuseKey(contract.database, "poison");
+    const keys = ["a", "poison", "b", "c"];
+    const responses = await runBatch(
+      client,
+      keys.map((key) => ({ case: "claim", value: { ...ORDER, key } })),
+    );
+    expect(responses.map((response) => response.case)).toEqual(["claim", "error", "claim", "claim"]);
+    const error = itemErrorOf(responses[1]);
+    expect(error).toMatchObject({ code: Code.Internal, reason: ErrorReason.INTERNAL });
+    expect(error.message).not.toContain("poisoned");
+    const requestId = error.metadata.request_id;
+    expect(contract.server.log).toContainEqual(expect.objectContaining({ level: 50, requestId }));
+  });
+
+  test("refuses an item that says nothing, or that waits, alone", async () => {
+    const { client } = await contract.newCaller();
+    const { items } = await client.batch({
+      items: [
+        {},
+        { request: { case: "claim", value: { ...ORDER, wait: seconds(0) } } },
+        { request: { case: "claim", value: ORDER } },
+      ],
+    });
+    const responses = items.map((item) => item.response);
+    expect(responses[0]).toMatchObject({ value: { fieldViolations: [{ field: "request" }] } });
+    expect(responses[1]).toMatchObject({ value: { fieldViolations: [{ field: "claim.wait" }] } });
+    expect(responses[2]).toMatchObject({ value: { outcome: { case: "claimed" } } });
+  });
+
+  test("refuses no items, and more than 1,000, as a whole", async () => {
+    const { client } = await contract.newCaller();
+    for (const count of [0, 1001]) {
+      const batch = runBatch(
+        client,
+        Array.from({ length: count }, () => claimOrder),
+      );
+      expect(await errorOf(batch)).toMatchObject({
+        code: "InvalidArgument",
+        reason: "INVALID_REQUEST",
+        fields: ["items"],
+      });
+    }
+    expect((await client.lookup(ORDER)).record).toBeUndefined();
+  });
+
+  test("answers RESPONSE_TOO_LARGE for what does not fit into 4 MiB, and nothing is lost", async () => {
+    const { client } = await contract.newCaller({ max_result_bytes: 1024 * 1024 });
+    const keys = ["a", "b", "c", "d", "e"];
+    for (const key of keys) {
+      const { fencingToken } = await grant(client, { key });
+      const payload = new Uint8Array(1024 * 1024 - 4096).fill(key.charCodeAt(0));
+      await client.complete({ ...ORDER, key, fencingToken, result: { ...success(""), payload } });
+    }
+    const claims = keys.map((key): ItemRequest => ({ case: "claim", value: { ...ORDER, key } }));
+    const responses = await runBatch(client, [...claims, { case: "claim", value: { ...ORDER, key: "new" } }]);
+    expect(responses.map((response) => response.case)).toEqual([
+      ...["claim", "claim", "claim", "claim"],
+      "error",
+      "claim",
+    ]);
+    expect(itemErrorOf(responses[4])).toMatchObject({
+      code: Code.ResourceExhausted,
+      reason: ErrorReason.RESPONSE_TOO_LARGE,
+    });
+    const alone = await client.claim({ ...ORDER, key: "e" });
+    expect(alone.outcome).toMatchObject({ case: "completed", value: { resultExpired: false } });
+  });
+
+  test("leaves the records as its calls would have left them", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await runBatch(client, [{ case: "complete", value: { ...ORDER, fencingToken, result } }]);
+    expect(await lookUp(client)).toMatchObject({ fencingToken, result });
+  });
+});
+
+/** Makes Postgres refuse every row with this key, as a defect would. */
+async function refuseKey(
+  database: { query: (text: string) => Promise<unknown> },
+  key: string,
+): Promise<void> {
+  await database.query(`
+    create or replace function refuse_key() returns trigger language plpgsql as $$
+    begin
+      if new.key = '${key}' then raise exception 'poisoned'; end if;
+      return new;
+    end $$`);
+  await database.query(`
+    create or replace trigger refuse_key before insert or update on records
+       for each row execute function refuse_key()`);
+}

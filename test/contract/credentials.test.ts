@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/auth/api-key.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+import { grant, lookUp, ORDER, success } from "../helpers/verbs.ts";
+
+const OPERATOR_KEY = formatApiKey(generateApiKey());
+
+describeContract(
+  "A credential",
+  (contract) => {
+    const invalid = {
+      code: "Unauthenticated",
+      reason: "CREDENTIAL_INVALID",
+      domain: "onceward",
+      message: "The API key is not valid.",
+      metadata: {},
+      fields: [],
+      retryable: false,
+    };
+
+    test("that is missing is asked for", async () => {
+      expect(await errorOf(contract.connect(undefined).claim(ORDER))).toMatchObject({
+        code: "Unauthenticated",
+        reason: "CREDENTIAL_MISSING",
+      });
+    });
+
+    test("that is malformed, unknown, or has another secret is refused in the same words", async () => {
+      const { tenant } = await contract.newCaller();
+      const known = parseApiKey(tenant.apiKey);
+      const wrong = [
+        "nonsense",
+        "ow_0123456789abcdef",
+        `${tenant.apiKey}x`,
+        tenant.apiKey.toUpperCase(),
+        formatApiKey(generateApiKey()),
+        formatApiKey({ ...generateApiKey(), id: known?.id ?? "" }),
+        formatApiKey({ ...generateApiKey(), id: parseApiKey(OPERATOR_KEY)?.id ?? "" }),
+      ];
+      for (const apiKey of wrong) {
+        expect(await errorOf(contract.connect(apiKey).claim(ORDER))).toEqual(invalid);
+      }
+    });
+
+    test("of another scheme is refused", async () => {
+      const headers = { authorization: "Basic dXNlcjpwYXNzd29yZA==" };
+      const call = contract.connect(undefined).claim(ORDER, { headers });
+      expect(await errorOf(call)).toEqual(invalid);
+    });
+
+    test("that was revoked, or has expired, is refused like an unknown one", async () => {
+      const { tenant } = await contract.newCaller();
+      for (const column of ["revoked_at", "expires_at"]) {
+        const apiKey = await createApiKey(contract.database, { tenantId: tenant.id, role: "CALLER" });
+        const { id } = parseApiKey(apiKey) ?? { id: "" };
+        await contract.database.query(`update api_keys set ${column} = now() where id = $1`, [id]);
+        expect(await errorOf(contract.connect(apiKey).claim(ORDER))).toEqual(invalid);
+      }
+    });
+
+    test("that expires later is good until then", async () => {
+      const { tenant } = await contract.newCaller();
+      const { id } = parseApiKey(tenant.apiKey) ?? { id: "" };
+      await contract.database.query(
+        "update api_keys set expires_at = now() + interval '1 hour' where id = $1",
+        [id],
+      );
+      await grant(contract.connect(tenant.apiKey));
+    });
+
+    test("may be one of two of the same tenant, for rotation", async () => {
+      const { client, tenant } = await contract.newCaller();
+      const second = await createApiKey(contract.database, { tenantId: tenant.id, role: "CALLER" });
+      const { fencingToken } = await grant(client);
+      await contract.connect(second).release({ ...ORDER, fencingToken });
+    });
+
+    test("of another role may not call this service", async () => {
+      const { tenant } = await contract.newCaller();
+      const others = [
+        await createApiKey(contract.database, { tenantId: tenant.id, role: "TENANT_ADMIN" }),
+        await createApiKey(contract.database, { role: "OPERATOR" }),
+        OPERATOR_KEY,
+      ];
+      for (const apiKey of others) {
+        const client = contract.connect(apiKey);
+        const denied = { code: "PermissionDenied", reason: "ROLE_DENIED" };
+        expect(await errorOf(client.claim(ORDER))).toMatchObject(denied);
+        expect(await errorOf(client.batch({}))).toMatchObject(denied);
+      }
+    });
+
+    test("that is limited to namespaces is good for these only, in every RPC", async () => {
+      const { client: unlimited, tenant } = await contract.newCaller();
+      const apiKey = await createApiKey(contract.database, {
+        tenantId: tenant.id,
+        role: "CALLER",
+        namespaces: ["charges", "refunds"],
+      });
+      const client = contract.connect(apiKey);
+      await grant(client);
+      await grant(client, { namespace: "refunds" });
+      const mails = { ...ORDER, namespace: "mails" };
+      const { fencingToken } = await grant(unlimited, mails);
+      const denied = { code: "PermissionDenied", reason: "NAMESPACE_DENIED" };
+      for (const call of [
+        client.claim(mails),
+        client.complete({ ...mails, fencingToken, result: success("done") }),
+        client.release({ ...mails, fencingToken }),
+        client.extendLease({ ...mails, fencingToken }),
+        client.lookup(mails),
+      ]) {
+        expect(await errorOf(call)).toMatchObject(denied);
+      }
+      const { items } = await client.batch({
+        items: [{ request: { case: "lookup", value: mails } }, { request: { case: "lookup", value: ORDER } }],
+      });
+      expect(items.map((item) => item.response.case)).toEqual(["error", "lookup"]);
+    });
+
+    test("of a suspended tenant is denied, and nothing happens", async () => {
+      const { client, tenant } = await contract.newCaller();
+      await contract.database.query("update tenants set suspended_at = now() where id = $1", [tenant.id]);
+      expect(await errorOf(client.claim(ORDER))).toMatchObject({
+        code: "PermissionDenied",
+        reason: "TENANT_SUSPENDED",
+      });
+      const rows = await contract.database.query("select 1 from records where tenant_id = $1", [tenant.id]);
+      expect(rows).toEqual([]);
+    });
+
+    test("sees nothing of another tenant's records, not even that there are any", async () => {
+      const mine = await contract.newCaller();
+      const theirs = await contract.newCaller();
+      const { fencingToken } = await grant(theirs.client, { owner: "theirs" });
+      const never = { ...ORDER, key: "never" };
+      for (const id of [ORDER, never]) expect((await mine.client.lookup(id)).record).toBeUndefined();
+      const complete = { fencingToken, result: success("done") };
+      expect(await errorOf(mine.client.complete({ ...ORDER, ...complete }))).toEqual(
+        await errorOf(mine.client.complete({ ...never, ...complete })),
+      );
+      expect(await grant(mine.client, { owner: "mine" })).toMatchObject({ attempt: 1 });
+      expect(await lookUp(theirs.client)).toMatchObject({ owner: "theirs", fencingToken });
+    });
+  },
+  { ONCEWARD_OPERATOR_KEY: OPERATOR_KEY },
+);
+
+describeContract("On a server with an anonymous tenant", (contract) => {
+  /** A client without a credential, of a server that takes such calls as a tenant's. */
+  async function anonymousClient(tenantName: string) {
+    const replica = await contract.newReplica({ ONCEWARD_ANONYMOUS_TENANT: tenantName });
+    return connectClient(replica, undefined, contract.transport);
+  }
+
+  test("a call without a credential acts as that tenant's caller", async () => {
+    const { client, tenant } = await contract.newCaller();
+    const anonymous = await anonymousClient(tenant.name);
+    const { fencingToken } = await grant(anonymous);
+    expect(await lookUp(client)).toMatchObject({ fencingToken });
+  });
+
+  test("the tenant is made if there is none", async () => {
+    await grant(await anonymousClient(`made-for-${contract.transport.length}`));
+  });
+
+  test("a suspended tenant stays suspended", async () => {
+    const { tenant } = await contract.newCaller();
+    await contract.database.query("update tenants set suspended_at = now() where id = $1", [tenant.id]);
+    const anonymous = await anonymousClient(tenant.name);
+    expect(await errorOf(anonymous.claim(ORDER))).toMatchObject({ reason: "TENANT_SUSPENDED" });
+  });
+
+  test("a credential that is not valid is refused all the same", async () => {
+    const { tenant } = await contract.newCaller();
+    const anonymous = await anonymousClient(tenant.name);
+    const headers = { authorization: "Bearer nonsense" };
+    expect(await errorOf(anonymous.claim(ORDER, { headers }))).toMatchObject({
+      reason: "CREDENTIAL_INVALID",
+    });
+  });
+});

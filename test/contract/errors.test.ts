@@ -1,0 +1,199 @@
+import { expect, test } from "vitest";
+import { CATALOGUE } from "../../server/src/domain/refusal.ts";
+import { connectClient, type IdempotencyClient, timeoutHeader } from "../helpers/clients.ts";
+import { lockRows, openConnection } from "../helpers/connections.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
+import { errorOf, type SeenError } from "../helpers/errors.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+/** Something that goes wrong, and what it is answered with. */
+interface Situation {
+  readonly code: string;
+  readonly reason: string;
+  readonly fails: (caller: Caller, contract: Contract) => Promise<unknown>;
+}
+
+const result = success("done");
+
+/** A caller with a token of ORDER that a newer claim has replaced. */
+async function superseded({ client }: Caller): Promise<{ client: IdempotencyClient; fencingToken: bigint }> {
+  const { fencingToken } = await grant(client);
+  await client.release({ ...ORDER, fencingToken });
+  await grant(client);
+  return { client, fencingToken };
+}
+
+const SITUATIONS: Readonly<Record<string, Situation>> = {
+  "a malformed field": {
+    code: "InvalidArgument",
+    reason: "INVALID_REQUEST",
+    fails: ({ client }) => client.claim({ ...ORDER, namespace: "No!" }),
+  },
+  "another fingerprint": {
+    code: "FailedPrecondition",
+    reason: "FINGERPRINT_MISMATCH",
+    fails: async ({ client }) => {
+      await grant(client, { fingerprint: fingerprintOf("one") });
+      await client.claim({ ...ORDER, fingerprint: fingerprintOf("other") });
+    },
+  },
+  "a superseded token": {
+    code: "Aborted",
+    reason: "CLAIM_SUPERSEDED",
+    fails: async (caller) => {
+      const { client, fencingToken } = await superseded(caller);
+      await client.complete({ ...ORDER, fencingToken, result });
+    },
+  },
+  "another result": {
+    code: "FailedPrecondition",
+    reason: "ALREADY_COMPLETED",
+    fails: async ({ client }) => {
+      const { fencingToken } = await complete(client);
+      await client.complete({ ...ORDER, fencingToken, result: success("other") });
+    },
+  },
+  "a released claim": {
+    code: "FailedPrecondition",
+    reason: "ALREADY_RELEASED",
+    fails: async ({ client }) => {
+      const { fencingToken } = await grant(client);
+      await client.release({ ...ORDER, fencingToken });
+      await client.extendLease({ ...ORDER, fencingToken });
+    },
+  },
+  "an unknown key": {
+    code: "NotFound",
+    reason: "RECORD_NOT_FOUND",
+    fails: ({ client }) => client.release({ ...ORDER, fencingToken: 1n }),
+  },
+  "too large a result": {
+    code: "InvalidArgument",
+    reason: "RESULT_TOO_LARGE",
+    fails: async ({ client }) => {
+      const { fencingToken } = await grant(client);
+      const payload = new Uint8Array(64 * 1024 + 1);
+      await client.complete({ ...ORDER, fencingToken, result: { ...result, payload } });
+    },
+  },
+  "no credential": {
+    code: "Unauthenticated",
+    reason: "CREDENTIAL_MISSING",
+    fails: (_, contract) => contract.connect(undefined).claim(ORDER),
+  },
+  "a bad credential": {
+    code: "Unauthenticated",
+    reason: "CREDENTIAL_INVALID",
+    fails: (_, contract) => contract.connect("bad").claim(ORDER),
+  },
+  "another role": {
+    code: "PermissionDenied",
+    reason: "ROLE_DENIED",
+    fails: async (_, contract) => {
+      const apiKey = await createApiKey(contract.database, { role: "OPERATOR" });
+      await contract.connect(apiKey).claim(ORDER);
+    },
+  },
+  "another namespace": {
+    code: "PermissionDenied",
+    reason: "NAMESPACE_DENIED",
+    fails: async ({ tenant }, contract) => {
+      const limited = { tenantId: tenant.id, role: "CALLER", namespaces: ["mails"] } as const;
+      await contract.connect(await createApiKey(contract.database, limited)).claim(ORDER);
+    },
+  },
+  "a suspended tenant": {
+    code: "PermissionDenied",
+    reason: "TENANT_SUSPENDED",
+    fails: async ({ client, tenant }, contract) => {
+      await contract.database.query("update tenants set suspended_at = now() where id = $1", [tenant.id]);
+      await client.claim(ORDER);
+    },
+  },
+  "a deadline that had passed": {
+    code: "DeadlineExceeded",
+    reason: "DEADLINE_EXCEEDED",
+    fails: ({ client }, { transport }) => client.claim(ORDER, { headers: timeoutHeader(transport, 0) }),
+  },
+};
+
+describeContract("An error says its code, its reason and the domain:", (contract) => {
+  test.each(Object.keys(SITUATIONS))("%s", async (situation) => {
+    const { code, reason, fails } = SITUATIONS[situation] as Situation;
+    const error = await errorOf(fails(await contract.newCaller(), contract));
+    expect(error).toMatchObject({ code, reason, domain: "onceward", retryable: false });
+    expect(Object.keys(CATALOGUE)).toContain(error.reason);
+    expect(error.message).not.toBe("");
+  });
+
+  /** What is worth trying again says so, and when. */
+  async function isUnavailable(call: Promise<unknown>): Promise<SeenError> {
+    const error = await errorOf(call);
+    expect(error).toMatchObject({ code: "Unavailable", domain: "onceward", retryable: true });
+    return error;
+  }
+
+  test("a row that another transaction holds", async () => {
+    const { client, tenant } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const before = await lookUp(client);
+    const other = await openConnection(contract.database);
+    await lockRows(other, tenant, [ORDER.key]);
+    const error = await isUnavailable(client.complete({ ...ORDER, fencingToken, result }));
+    expect(error.reason).toBe("RECORD_CONTENDED");
+    await other.query("rollback");
+    expect(await lookUp(client)).toEqual(before);
+  });
+
+  test("a database that takes no connections", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const onServer = new URL(contract.database.url);
+    const name = onServer.pathname.slice(1);
+    onServer.pathname = "/postgres";
+    const maintenance = await openConnection({ ...contract.database, url: onServer.href });
+    await maintenance.query(`alter database ${name} allow_connections false`);
+    await maintenance.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'onceward'",
+      [name],
+    );
+    try {
+      await expect
+        .poll(async () => (await isUnavailable(client.release({ ...ORDER, fencingToken }))).reason)
+        .toBe("DATABASE_UNAVAILABLE");
+    } finally {
+      await maintenance.query(`alter database ${name} allow_connections true`);
+    }
+    await client.release({ ...ORDER, fencingToken });
+  });
+
+  test("a server that shuts down while a call waits", async () => {
+    const { client, tenant } = await contract.newCaller();
+    await grant(client);
+    const replica = await contract.newReplica();
+    const leaving = connectClient(replica, tenant.apiKey, contract.transport);
+    const waiting = isUnavailable(leaving.claim({ ...ORDER, wait: seconds(60) }));
+    await untilWaiting(replica, 1);
+    await replica.stop();
+    expect((await waiting).reason).toBe("SHUTTING_DOWN");
+  });
+
+  test("a bug, without any detail, and under which request id the log has it", async () => {
+    const { client, tenant } = await contract.newCaller();
+    await grant(client);
+    await contract.database.query("update records set state = 2, result_digest = null where tenant_id = $1", [
+      tenant.id,
+    ]);
+    const error = await errorOf(client.claim(ORDER, { headers: { "x-request-id": "req-17" } }));
+    expect(error).toMatchObject({
+      code: "Internal",
+      reason: "INTERNAL",
+      domain: "onceward",
+      metadata: { request_id: "req-17" },
+    });
+    expect(error.message).not.toContain("records");
+    expect(contract.server.log).toContainEqual(expect.objectContaining({ level: 50, requestId: "req-17" }));
+  });
+});

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { secondsBetween } from "../helpers/time.ts";
+import { bytes, complete, grant, lookUp, ORDER, seconds } from "../helpers/verbs.ts";
+
+describeContract("ExtendLease", (contract) => {
+  test("prolongs the lease from now, and says how long it runs", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken, leaseExpiresAt } = await grant(client);
+    const extension = await client.extendLease({ ...ORDER, fencingToken, lease: seconds(300) });
+    expect(secondsBetween(leaseExpiresAt, extension.leaseExpiresAt)).toBeGreaterThanOrEqual(270);
+    expect(extension.leaseRemaining?.seconds).toBe(299n);
+    expect(await lookUp(client)).toMatchObject({
+      leaseExpiresAt: extension.leaseExpiresAt,
+      expiresAt: extension.expiresAt,
+      fencingToken,
+    });
+  });
+
+  test("without a lease prolongs by the claim's own, whatever an earlier extension asked for", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client, { lease: seconds(7) });
+    await client.extendLease({ ...ORDER, fencingToken, lease: seconds(60) });
+    await timePasses(60);
+    const { leaseRemaining } = await client.extendLease({ ...ORDER, fencingToken });
+    expect(leaseRemaining?.seconds).toBe(6n);
+  });
+
+  test("never shortens a lease", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken, leaseExpiresAt } = await grant(client, { lease: seconds(100) });
+    const extension = await client.extendLease({ ...ORDER, fencingToken, lease: seconds(1) });
+    expect(extension.leaseExpiresAt).toEqual(leaseExpiresAt);
+    expect(extension.leaseRemaining?.seconds).toBe(99n);
+  });
+
+  test("revives a lease that ran out if nobody has taken over", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    const { leaseRemaining } = await client.extendLease({ ...ORDER, fencingToken });
+    expect(leaseRemaining?.seconds).toBe(29n);
+    expect((await client.claim(ORDER)).outcome.case).toBe("inProgress");
+  });
+
+  test("keeps the key remembered until the lease ends", async () => {
+    const { client, timePasses } = await contract.newCaller({ key_retention_s: 60 });
+    const { fencingToken } = await grant(client);
+    await timePasses(50);
+    const extension = await client.extendLease({ ...ORDER, fencingToken, lease: seconds(120) });
+    expect(extension.expiresAt).toEqual(extension.leaseExpiresAt);
+    await timePasses(100);
+    expect((await client.claim(ORDER)).outcome.case).toBe("inProgress");
+  });
+
+  test("of a settled claim is refused, and changes nothing", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await complete(client);
+    const completed = await lookUp(client);
+    const extend = () => client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "late" } });
+    expect(await errorOf(extend())).toMatchObject({
+      code: "FailedPrecondition",
+      reason: "ALREADY_COMPLETED",
+    });
+    expect(await lookUp(client)).toEqual(completed);
+    const other = await grant(client, { key: "order-2" });
+    const order2 = { ...ORDER, key: "order-2", fencingToken: other.fencingToken };
+    await client.release(order2);
+    expect(await errorOf(client.extendLease(order2))).toMatchObject({
+      code: "FailedPrecondition",
+      reason: "ALREADY_RELEASED",
+    });
+  });
+
+  test("of a key that was never claimed, or whose retention has ended, finds no record", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const missing = { code: "NotFound", reason: "RECORD_NOT_FOUND" };
+    expect(await errorOf(client.extendLease({ ...ORDER, key: "never", fencingToken }))).toMatchObject(
+      missing,
+    );
+    await timePasses(73 * 3600);
+    expect(await errorOf(client.extendLease({ ...ORDER, fencingToken }))).toMatchObject(missing);
+  });
+});
+
+describeContract("A checkpoint", (contract) => {
+  const charged = { name: "charged", state: bytes("receipt 17") };
+
+  test("is replaced by the next one, and kept by an extension without one", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "reserved", state: bytes("r") } });
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: charged });
+    await client.extendLease({ ...ORDER, fencingToken });
+    expect((await lookUp(client)).checkpoint).toMatchObject(charged);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "mailed" } });
+    expect((await lookUp(client)).checkpoint).toMatchObject({ name: "mailed", state: bytes("") });
+  });
+
+  test("is handed to whoever claims next, after a release and after a lapse", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await grant(client);
+    await client.extendLease({ ...ORDER, fencingToken: first.fencingToken, checkpoint: charged });
+    await client.release({ ...ORDER, fencingToken: first.fencingToken });
+    expect((await grant(client)).checkpoint).toMatchObject(charged);
+    await timePasses(31);
+    expect((await grant(client)).checkpoint).toMatchObject(charged);
+  });
+
+  test("stays with a completed record", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: charged });
+    await client.complete({ ...ORDER, fencingToken, result: { kind: 1 } });
+    expect((await lookUp(client)).checkpoint).toMatchObject(charged);
+  });
+
+  test("is gone in the key's next life", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: charged });
+    await timePasses(73 * 3600);
+    expect((await grant(client)).checkpoint).toBeUndefined();
+    expect((await lookUp(client)).checkpoint).toBeUndefined();
+  });
+
+  test("is taken at its largest", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    const checkpoint = { name: "n".repeat(128), state: new Uint8Array(16 * 1024).fill(7) };
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint });
+    expect((await lookUp(client)).checkpoint?.state).toHaveLength(16 * 1024);
+  });
+});

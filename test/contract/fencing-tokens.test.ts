@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { describeContract } from "../helpers/contract.ts";
+import { countRows, forgetRecords, sweep } from "../helpers/time.ts";
+import { complete, grant, ORDER } from "../helpers/verbs.ts";
+
+const PAST_KEY_RETENTION_S = 73 * 3600;
+
+describeContract("The fencing tokens of a key strictly increase", (contract) => {
+  test("across a release", async () => {
+    const { client } = await contract.newCaller();
+    const first = await grant(client);
+    await client.release({ ...ORDER, fencingToken: first.fencingToken });
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second).toMatchObject({ attempt: 2, firstClaimedAt: first.firstClaimedAt });
+  });
+
+  test("across a lapsed lease", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await grant(client);
+    await timePasses(31);
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(2);
+    expect(second.firstClaimedAt).not.toEqual(second.leaseExpiresAt);
+  });
+
+  test("across the end of an unfinished key's retention, in a new life", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await grant(client);
+    await timePasses(PAST_KEY_RETENTION_S);
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(1);
+    expect(second.firstClaimedAt?.seconds).toBeGreaterThanOrEqual(first.firstClaimedAt?.seconds ?? 0n);
+  });
+
+  test("across the end of a completed key's retention, in a new life", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await complete(client);
+    await timePasses(PAST_KEY_RETENTION_S);
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(1);
+  });
+
+  test("across the sweep", async () => {
+    const { client, tenant, timePasses } = await contract.newCaller();
+    const first = await complete(client);
+    await timePasses(PAST_KEY_RETENTION_S);
+    await sweep(contract.database);
+    expect(await countRows(contract.database, tenant)).toBe(0);
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(1);
+  });
+
+  test("across being forgotten", async () => {
+    const { client, tenant } = await contract.newCaller();
+    const first = await complete(client);
+    await forgetRecords(contract.database, tenant);
+    expect((await client.lookup(ORDER)).record).toBeUndefined();
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.attempt).toBe(1);
+  });
+
+  test("even if a token was granted that is higher than the next one drawn", async () => {
+    const { client, tenant } = await contract.newCaller();
+    const first = await grant(client);
+    // As a statement leaves it that drew a later token and was granted an earlier turn.
+    const ahead = first.fencingToken + 1_000_000n;
+    await contract.database.query("update records set fencing_token = $2, state = 3 where tenant_id = $1", [
+      tenant.id,
+      String(ahead),
+    ]);
+    await contract.database.query("update records set settled_at = now() where tenant_id = $1", [tenant.id]);
+    const second = await grant(client);
+    expect(second.fencingToken).toBeGreaterThan(ahead);
+  });
+});

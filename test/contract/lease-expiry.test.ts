@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { bytes, grant, lookUp, ORDER, success } from "../helpers/verbs.ts";
+
+const result = success("done");
+
+describeContract("When a lease runs out under RECLAIM", (contract) => {
+  test("the next claim gets the key, as a further attempt of the same operation", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const first = await grant(client, { owner: "worker-1" });
+    await timePasses(31);
+    expect((await lookUp(client)).state).toBe(Record_State.IN_PROGRESS);
+    const second = await grant(client, { owner: "worker-2" });
+    expect(second.attempt).toBe(2);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(await lookUp(client)).toMatchObject({
+      owner: "worker-2",
+      firstClaimedAt: second.firstClaimedAt,
+      fencingToken: second.fencingToken,
+    });
+  });
+
+  test("its holder may still complete if nobody has taken over", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    const completion = await client.complete({ ...ORDER, fencingToken, result });
+    expect(completion.alreadyCompleted).toBe(false);
+    expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
+  });
+
+  test("its holder may still release if nobody has taken over", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await client.release({ ...ORDER, fencingToken });
+    expect((await lookUp(client)).state).toBe(Record_State.RELEASED);
+  });
+
+  test("its holder can do nothing any more once somebody has taken over", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await grant(client, { owner: "worker-2" });
+    const before = await lookUp(client);
+    const superseded = { code: "Aborted", reason: "CLAIM_SUPERSEDED", retryable: false };
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject(superseded);
+    expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(superseded);
+    expect(await errorOf(client.extendLease({ ...ORDER, fencingToken }))).toMatchObject(superseded);
+    expect(await lookUp(client)).toEqual(before);
+  });
+
+  test("its holder is told so even after the other one has completed with the same result", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    const second = await grant(client);
+    await client.complete({ ...ORDER, fencingToken: second.fencingToken, result });
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject({
+      reason: "CLAIM_SUPERSEDED",
+    });
+  });
+});
+
+describeContract("When a lease runs out under HOLD", (contract) => {
+  const HOLD = { on_lease_expiry: "HOLD" };
+
+  test("a claim is told that the outcome is ambiguous, who held it, and how far it came", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client, { owner: "worker-1" });
+    const checkpoint = { name: "charged", state: bytes("receipt 17") };
+    const extension = await client.extendLease({ ...ORDER, fencingToken, checkpoint });
+    await timePasses(31);
+    const reply = await client.claim(ORDER);
+    const record = await lookUp(client);
+    expect(reply.outcome).toMatchObject({
+      case: "ambiguous",
+      value: { owner: "worker-1", attempt: 1, leaseExpiredAt: record.leaseExpiresAt, checkpoint },
+    });
+    expect(reply.expiresAt).toEqual(record.expiresAt);
+    expect(record.state).toBe(Record_State.AMBIGUOUS);
+    expect(extension.expiresAt?.seconds).toBe((record.expiresAt?.seconds ?? 0n) + 31n);
+  });
+
+  test("a claim with accept_ambiguous takes over, with the checkpoint", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client);
+    await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "charged" } });
+    await timePasses(31);
+    const second = await grant(client, { acceptAmbiguous: true });
+    expect(second).toMatchObject({ attempt: 2, checkpoint: { name: "charged" } });
+    expect(second.fencingToken).toBeGreaterThan(fencingToken);
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject({
+      reason: "CLAIM_SUPERSEDED",
+    });
+  });
+
+  test("a claim with accept_ambiguous does not get what is not ambiguous", async () => {
+    const { client } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client, { acceptAmbiguous: true });
+    expect((await client.claim({ ...ORDER, acceptAmbiguous: true })).outcome.case).toBe("inProgress");
+    await client.complete({ ...ORDER, fencingToken, result });
+    expect((await client.claim({ ...ORDER, acceptAmbiguous: true })).outcome.case).toBe("completed");
+  });
+
+  test("that a claim accepted ambiguity once does not let the next one take over unasked", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    await grant(client);
+    await timePasses(31);
+    await grant(client, { acceptAmbiguous: true });
+    await timePasses(31);
+    expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+  });
+
+  test("its holder may still complete", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await client.complete({ ...ORDER, fencingToken, result });
+    expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
+  });
+
+  test("its holder may still release, and the next claim gets the key unasked", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await client.release({ ...ORDER, fencingToken });
+    expect(await grant(client)).toMatchObject({ attempt: 2 });
+  });
+
+  test("its holder may revive it, and it is in progress again", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await client.extendLease({ ...ORDER, fencingToken });
+    expect((await client.claim({ ...ORDER, acceptAmbiguous: true })).outcome.case).toBe("inProgress");
+  });
+
+  test("the end of the key's retention ends the ambiguity too", async () => {
+    const { client, timePasses } = await contract.newCaller(HOLD);
+    await grant(client);
+    await timePasses(73 * 3600);
+    expect(await grant(client)).toMatchObject({ attempt: 1 });
+  });
+});

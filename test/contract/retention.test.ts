@@ -1,0 +1,154 @@
+import { expect, test } from "vitest";
+import { describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { countRows, secondsBetween, sweep } from "../helpers/time.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
+
+const HOUR_S = 3600;
+
+describeContract("Retention", (contract) => {
+  test("of an unfinished key counts from its newest claim", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    await grant(client);
+    const first = await lookUp(client);
+    expect(secondsBetween(first.claimedAt, first.expiresAt)).toBeCloseTo(72 * HOUR_S, 5);
+    await timePasses(HOUR_S);
+    await grant(client);
+    const second = await lookUp(client);
+    expect(secondsBetween(second.claimedAt, second.expiresAt)).toBeCloseTo(72 * HOUR_S, 5);
+    expect(secondsBetween(second.firstClaimedAt, second.claimedAt)).toBeGreaterThanOrEqual(HOUR_S);
+  });
+
+  test("of a finished key counts from its completion", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await timePasses(HOUR_S);
+    await client.complete({ ...ORDER, fencingToken, result: success("done") });
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(72 * HOUR_S, 5);
+    expect(resultExpiresAt).toEqual(expiresAt);
+  });
+
+  test("of a result ends apart from its key's: seen, result gone", async () => {
+    const { client, timePasses } = await contract.newCaller({ result_retention_s: HOUR_S });
+    await complete(client);
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(secondsBetween(completedAt, resultExpiresAt)).toBeCloseTo(HOUR_S, 5);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(72 * HOUR_S, 5);
+    await timePasses(HOUR_S + 1);
+    const reply = await client.claim(ORDER);
+    expect(reply.outcome).toMatchObject({ case: "completed", value: { resultExpired: true } });
+    expect(reply.outcome.value).not.toHaveProperty("result");
+    expect(reply.expiresAt).toEqual((await lookUp(client)).expiresAt);
+  });
+
+  test("of a failure may be another than a success's", async () => {
+    const policy = { result_retention_s: 2 * HOUR_S, failure_retention_s: 60 };
+    const { client } = await contract.newCaller(policy);
+    await complete(client, failure("declined"));
+    const failed = await lookUp(client);
+    expect(secondsBetween(failed.completedAt, failed.resultExpiresAt)).toBeCloseTo(60, 5);
+    const other = await contract.newCaller(policy);
+    await complete(other.client, success("done"));
+    const succeeded = await lookUp(other.client);
+    expect(secondsBetween(succeeded.completedAt, succeeded.resultExpiresAt)).toBeCloseTo(2 * HOUR_S, 5);
+  });
+
+  test("ends with the key being as good as never claimed, whether or not the sweep has come by", async () => {
+    const { client, tenant, timePasses } = await contract.newCaller();
+    await complete(client);
+    await timePasses(72 * HOUR_S + 1);
+    expect(await countRows(contract.database, tenant)).toBe(1);
+    expect((await client.lookup(ORDER)).record).toBeUndefined();
+    expect(await grant(client)).toMatchObject({ attempt: 1 });
+  });
+
+  test("is not cut short by the sweep", async () => {
+    const { client, tenant, timePasses } = await contract.newCaller({ result_retention_s: HOUR_S });
+    await complete(client, success("receipt"));
+    await timePasses(HOUR_S - 60);
+    await sweep(contract.database);
+    expect((await client.claim(ORDER)).outcome).toMatchObject({
+      case: "completed",
+      value: { result: success("receipt") },
+    });
+    await timePasses(240);
+    await sweep(contract.database);
+    expect((await client.claim(ORDER)).outcome).toMatchObject({
+      case: "completed",
+      value: { resultExpired: true },
+    });
+    await timePasses(71 * HOUR_S - 240);
+    await sweep(contract.database);
+    expect(await countRows(contract.database, tenant)).toBe(1);
+    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+  });
+
+  test("of a claim may be asked shorter, and its result's with it", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client, { retention: seconds(120) });
+    const claimed = await lookUp(client);
+    expect(secondsBetween(claimed.claimedAt, claimed.expiresAt)).toBeCloseTo(120, 5);
+    await client.complete({ ...ORDER, fencingToken, result: success("done") });
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(120, 5);
+    expect(resultExpiresAt).toEqual(expiresAt);
+  });
+
+  test("of a completion may be asked shorter, and its result's with it", async () => {
+    const { client } = await contract.newCaller({ result_retention_s: HOUR_S });
+    const { fencingToken } = await grant(client);
+    const result = success("done");
+    const reply = await client.complete({ ...ORDER, fencingToken, result, retention: seconds(90.5) });
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(reply.expiresAt).toEqual(expiresAt);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(91, 5);
+    expect(resultExpiresAt).toEqual(expiresAt);
+  });
+
+  test("can't be asked longer than the policy's, or shorter than 1 min", async () => {
+    const { client } = await contract.newCaller({ key_retention_s: HOUR_S });
+    const { fencingToken } = await grant(client, { retention: seconds(HOUR_S) });
+    const result = success("done");
+    for (const retention of [seconds(HOUR_S + 0.001), seconds(59.999), seconds(0)]) {
+      const invalid = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["retention"] };
+      expect(await errorOf(client.claim({ ...ORDER, retention }))).toMatchObject(invalid);
+      const completing = client.complete({ ...ORDER, fencingToken, result, retention });
+      expect(await errorOf(completing)).toMatchObject(invalid);
+    }
+    await client.complete({ ...ORDER, fencingToken, result, retention: seconds(60) });
+  });
+
+  test("never ends before the lease does", async () => {
+    const { client, timePasses } = await contract.newCaller({ key_retention_s: 60 });
+    const { leaseExpiresAt } = await grant(client, { lease: seconds(600) });
+    expect((await lookUp(client)).expiresAt).toEqual(leaseExpiresAt);
+    await timePasses(500);
+    await sweep(contract.database);
+    expect((await client.claim(ORDER)).outcome.case).toBe("inProgress");
+  });
+});
+
+describeContract("Every reply carries the key's expires_at:", (contract) => {
+  test("those to Claim, Complete, Release, ExtendLease and Lookup", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    const granted = await client.claim(ORDER);
+    const inProgress = await client.claim(ORDER);
+    if (granted.outcome.case !== "claimed") throw new Error(`answered ${granted.outcome.case}`);
+    const held = { ...ORDER, fencingToken: granted.outcome.value.fencingToken };
+    const extension = await client.extendLease(held);
+    const record = await lookUp(client);
+    for (const reply of [granted, inProgress, extension]) expect(reply.expiresAt).toEqual(record.expiresAt);
+    await timePasses(31);
+    const ambiguous = await client.claim(ORDER);
+    const release = await client.release(held);
+    expect(ambiguous.outcome.case).toBe("ambiguous");
+    expect(ambiguous.expiresAt).toEqual((await lookUp(client)).expiresAt);
+    expect(release.expiresAt).toEqual(ambiguous.expiresAt);
+    const { fencingToken } = await grant(client);
+    const completion = await client.complete({ ...ORDER, fencingToken, result: success("done") });
+    const completed = await client.claim(ORDER);
+    expect(completed.expiresAt).toEqual(completion.expiresAt);
+    expect((await lookUp(client)).expiresAt).toEqual(completion.expiresAt);
+  });
+});

@@ -1,0 +1,149 @@
+import { execFile } from "node:child_process";
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
+import { readConfig, VARIABLES } from "../../server/src/config.ts";
+
+const run = promisify(execFile);
+const TIMEOUT_MS = 20_000;
+
+interface Service {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly command?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly stop_grace_period?: string;
+  readonly build?: { readonly dockerfile: string };
+}
+
+const compose: string = await read("docker-compose.yml");
+const services: Readonly<Record<string, Service>> = parse(compose, { merge: true }).services;
+const ours = Object.entries(services).filter(([, { build }]) => build !== undefined);
+const dockerfile = await read("deploy/Dockerfile");
+const imageEnv = Object.fromEntries(
+  [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name = "", value]) => [name, value]),
+);
+
+test("two replicas wait for one migration, and that for Postgres", () => {
+  expect(ours.map(([name, { command }]) => [name, command])).toEqual([
+    ["migrate", ["migrate"]],
+    ["replica-1", ["serve"]],
+    ["replica-2", ["serve"]],
+  ]);
+  for (const name of ["replica-1", "replica-2"]) {
+    expect(services[name]?.depends_on).toMatchObject({
+      migrate: { condition: "service_completed_successfully" },
+    });
+  }
+  expect(services.migrate?.depends_on).toEqual({ postgres: { condition: "service_healthy" } });
+});
+
+test.each(ours)("%s is given settings that the server knows and accepts", (_, { environment = {} }) => {
+  expect(Object.keys(environment).filter((name) => !(name in VARIABLES))).toEqual([]);
+  const settings = Object.fromEntries(
+    Object.entries(environment).map(([name, text]) => [name, filledIn(text)]),
+  );
+  const config = readConfig({ ...imageEnv, ...settings });
+  expect(config.ONCEWARD_HOST).toBe("0.0.0.0");
+});
+
+test("the image opens the ports that the server listens on unless told otherwise", () => {
+  const exposed = /^EXPOSE (.*)$/m.exec(dockerfile)?.[1]?.split(" ");
+  expect(exposed).toEqual(DEFAULT_PORTS);
+});
+
+test("each replica's ports are published on loopback, and none twice", () => {
+  const published = ours.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(":")));
+  expect(published.map(([host]) => host)).toEqual(Array(6).fill("127.0.0.1"));
+  expect(new Set(published.map(([, outside]) => outside)).size).toBe(6);
+  expect(published.map(([, , inside]) => inside)).toEqual([...DEFAULT_PORTS, ...DEFAULT_PORTS]);
+});
+
+test("a replica has longer to stop than it takes to drain", () => {
+  const config = readConfig({
+    DATABASE_URL: "postgresql://host/database",
+    ONCEWARD_API_KEY_PEPPER: "x".repeat(32),
+  });
+  const drainMs = config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT;
+  expect(Number.parseInt(services["replica-1"]?.stop_grace_period ?? "", 10) * 1000).toBeGreaterThan(drainMs);
+});
+
+test("no secret has a default: each is named, and refused if it is missing", () => {
+  const references = [...compose.matchAll(/\$\{(\w+)(:?[^}]*)\}/g)].filter(([, name = ""]) =>
+    /PASSWORD|PEPPER/.test(name),
+  );
+  expect(references.length).toBeGreaterThan(0);
+  for (const [, , otherwise] of references)
+    expect(otherwise).toBe(":?make .env first, by sh deploy/make-env.sh");
+  expect(compose).not.toMatch(/^\s*\w*(PASSWORD|PEPPER|SECRET)\w*: *[^$\s]/m);
+});
+
+test("the secrets that are made are accepted, for their owner's eyes, other ones each time, and never replaced", async () => {
+  const [first, second] = [await makeEnv(), await makeEnv()];
+  expect(first.text).toMatch(/^POSTGRES_PASSWORD=[0-9a-f]{64}\nONCEWARD_API_KEY_PEPPER=[0-9a-f]{64}\n$/);
+  expect(second.text).not.toBe(first.text);
+  expect(first.mode).toBe(0o600);
+  await expect(first.again()).rejects.toThrow();
+  expect(await first.read()).toBe(first.text);
+});
+
+test("the image gets the package.json of every workspace, without which npm ci fails", async () => {
+  const { workspaces } = JSON.parse(await read("package.json"));
+  for (const workspace of workspaces) {
+    expect(dockerfile).toContain(`\nCOPY ${workspace}/package.json ${workspace}/\n`);
+  }
+});
+
+test("the health check succeeds where /livez does, and fails where nobody answers", async () => {
+  const [, json = ""] = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+  const [program, ...args]: string[] = JSON.parse(json);
+  expect(program).toBe("node");
+  const check = (port: number) =>
+    run(process.execPath, args, { timeout: TIMEOUT_MS, env: { ONCEWARD_MANAGEMENT_PORT: String(port) } });
+  const server = createServer((request, response) =>
+    response.writeHead(request.url === "/livez" ? 200 : 404).end(),
+  );
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await check(port);
+  await new Promise((resolve) => server.close(resolve));
+  await expect(check(port)).rejects.toMatchObject({ code: 1 });
+});
+
+const DEFAULT_PORTS = [
+  VARIABLES.ONCEWARD_GRPC_PORT.fallback,
+  VARIABLES.ONCEWARD_HTTP_PORT.fallback,
+  VARIABLES.ONCEWARD_MANAGEMENT_PORT.fallback,
+];
+
+/** As Compose fills variables in: the default, or, where it insists on a value, 64 digits. */
+function filledIn(text: string): string {
+  return text.replace(/\$\{\w+:-([^}]*)\}/g, "$1").replace(/\$\{\w+:\?[^}]*\}/g, "0".repeat(64));
+}
+
+/** Runs make-env.sh in a copy of the repository that has nothing else. */
+async function makeEnv() {
+  const dir = await mkdtemp(join(tmpdir(), "ow-deploy-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await mkdir(join(dir, "deploy"));
+  await copyFile(pathOf("deploy/make-env.sh"), join(dir, "deploy", "make-env.sh"));
+  const make = () => run("sh", ["deploy/make-env.sh"], { cwd: dir, timeout: TIMEOUT_MS });
+  await make();
+  const file = join(dir, ".env");
+  const readEnv = () => readFile(file, "utf8");
+  return { text: await readEnv(), mode: (await stat(file)).mode & 0o777, again: make, read: readEnv };
+}
+
+function read(path: string): Promise<string> {
+  return readFile(pathOf(path), "utf8");
+}
+
+function pathOf(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}

@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { proxyDatabase } from "../helpers/database-proxy.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete, grant, lookUp, ORDER, success } from "../helpers/verbs.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+/** Everything that a server sends to Postgres while a key goes through its life, as text. */
+async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<string> {
+  const sent: Buffer[] = [];
+  const { url } = await proxyDatabase(database.url, (bytes) => sent.push(bytes));
+  const server = await startTestServer(url, env);
+  onTestFinished(() => server.stop());
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  const { fencingToken } = await grant(client);
+  await client.extendLease({ ...ORDER, fencingToken });
+  await client.release({ ...ORDER, fencingToken });
+  await complete(client, success("paid"));
+  expect((await lookUp(client)).attempt).toBe(2);
+  expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+  return Buffer.concat(sent).toString("latin1");
+}
+
+/** A Parse message of the protocol with a statement's name: P, four bytes of length, the name, a zero byte. */
+const NAMED_PARSE = /P[\s\S]{4}(?:claim|complete|release|read)_records\0/;
+/** What a pooler in transaction mode refuses at the start, or keeps from one client to the next. */
+const SESSION_SETTING = /statement_timeout|lock_timeout|plan_cache_mode/;
+
+test("through PgBouncer nothing is sent that belongs to a session: no named statement, no setting", async () => {
+  const sent = await sentToPostgres({ ONCEWARD_PGBOUNCER: "true" });
+  expect(sent).toContain("insert into records");
+  expect(sent).not.toMatch(NAMED_PARSE);
+  expect(sent).not.toMatch(SESSION_SETTING);
+});
+
+test("without PgBouncer statements are prepared once per connection, under the settings of the pool", async () => {
+  const sent = await sentToPostgres({});
+  expect(sent).toMatch(NAMED_PARSE);
+  expect(sent).toMatch(SESSION_SETTING);
+});

@@ -1,0 +1,38 @@
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { dumpSchema, SCHEMA_FILE } from "../helpers/schema-dump.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+test("server/schema.sql is what the migrations make; `npm run schema:dump` writes it anew", async () => {
+  expect(await dumpSchema(database.url)).toBe(await readFile(SCHEMA_FILE, "utf8"));
+});
+
+test.each([
+  ["a column", "alter table records add column extra int"],
+  ["a default", "alter table records alter column owner set default 'nobody'"],
+  ["a type", "alter table records alter column attempt type bigint"],
+  ["a nullable column", "alter table records alter column owner drop not null"],
+  ["a constraint", "alter table records drop constraint records_state_check"],
+  ["an index", "drop index records_sweep_at"],
+  ["a storage parameter", "alter table records set (fillfactor = 100)"],
+  ["a sequence", "alter sequence fencing_tokens increment by 1"],
+  ["a collation", `alter table records alter column key type text collate "default"`],
+])("the dump shows a change of %s", async (_, change) => {
+  const changed = await createTestDatabase();
+  try {
+    await changed.query(change);
+    expect(await dumpSchema(changed.url)).not.toBe(await dumpSchema(database.url));
+  } finally {
+    await changed.drop();
+  }
+});

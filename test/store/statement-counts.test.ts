@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { connectCrowd } from "../helpers/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { granted, grantsAmong } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+  tenant = await createTenant(database);
+  client = connectClient(server, tenant.apiKey);
+  // The credential and the policy are in memory from here on.
+  await client.lookup({ namespace: "charges", key: "connected" });
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+test("a lone claim, complete, replay, lookup, extension and release cost one statement each", async () => {
+  const id = { namespace: "charges", key: "lone" };
+  const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from("paid") };
+  let fencingToken = 0n;
+  const claim = async () => {
+    fencingToken = granted(await client.claim(id)).fencingToken;
+  };
+  expect(await statementsDuring(server, claim)).toEqual({ claim_records: 1 });
+  const extend = () => client.extendLease({ ...id, fencingToken });
+  expect(await statementsDuring(server, extend)).toEqual({ extend_leases: 1 });
+  const release = () => client.release({ ...id, fencingToken });
+  expect(await statementsDuring(server, release)).toEqual({ release_records: 1 });
+  expect(await statementsDuring(server, claim)).toEqual({ claim_records: 1 });
+  const complete = () => client.complete({ ...id, fencingToken, result });
+  expect(await statementsDuring(server, complete)).toEqual({ complete_records: 1 });
+  expect(await statementsDuring(server, () => client.claim(id))).toEqual({ claim_records: 1 });
+  expect(await statementsDuring(server, () => client.lookup(id))).toEqual({ read_records: 1 });
+});
+
+test("64 claims at once from a client that does not batch reach Postgres as a few statements", async () => {
+  const work = () =>
+    Promise.all(
+      Array.from({ length: 64 }, (_, index) => client.claim({ namespace: "charges", key: `many-${index}` })),
+    );
+  const { claim_records: statements, ...others } = await statementsDuring(server, work);
+  expect(statements).toBeLessThanOrEqual(8);
+  expect(others).toEqual({});
+});
+
+test("a thousand claims of one key at once cost a few statements, and one is granted", async () => {
+  const crowd = await connectCrowd([server], tenant.apiKey, 20);
+  const claims: ReturnType<IdempotencyClient["claim"]>[] = [];
+  const work = async () => {
+    for (let i = 0; i < 50; i++) {
+      for (const each of crowd) claims.push(each.claim({ namespace: "charges", key: "wanted" }));
+    }
+    await Promise.all(claims);
+  };
+  const { claim_records: statements } = await statementsDuring(server, work);
+  expect(grantsAmong(await Promise.all(claims))).toHaveLength(1);
+  expect(statements).toBeLessThanOrEqual(100);
+});
+
+test("a batch of a thousand claims costs two statements", async () => {
+  const items = Array.from({ length: 1000 }, (_, index) => ({
+    request: { case: "claim" as const, value: { namespace: "charges", key: `batch-${index}` } },
+  }));
+  expect(await statementsDuring(server, () => client.batch({ items }))).toEqual({ claim_records: 2 });
+});
+
+test("a request that is refused for its form costs no statement", async () => {
+  const refused = () => client.claim({ namespace: "Not A Namespace", key: "" }).catch(() => {});
+  expect(await statementsDuring(server, refused)).toEqual({});
+});

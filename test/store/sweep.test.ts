@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { ageRecords, granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/tenants.ts";
+import { countRows, sweep } from "../helpers/time.ts";
+import { complete, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
+
+/** A statement that drew a fencing token is over by then. */
+const MARGIN_S = 120;
+const MAX_ROWS = 1000;
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function newCaller(
+  policy: PolicyColumns,
+): Promise<{ readonly tenant: TestTenant; readonly client: IdempotencyClient }> {
+  const tenant = await createTenant(database, policy);
+  // What a test leaves behind is no other test's work.
+  onTestFinished(async () => {
+    await database.query("delete from records where tenant_id = $1", [tenant.id]);
+  });
+  return { tenant, client: connectClient(server, tenant.apiKey) };
+}
+
+async function rowOf(tenant: TestTenant) {
+  const [row] = await database.query<{
+    payload: string | null;
+    content_type: string | null;
+    metadata: string | null;
+    due_in_s: number;
+  }>(
+    `select convert_from(result_payload, 'utf8') as payload, result_content_type as content_type,
+            result_metadata as metadata, date_part('epoch', sweep_at - now()) as due_in_s
+       from records where tenant_id = $1`,
+    [tenant.id],
+  );
+  return row;
+}
+
+test("a record that was completed within its lease is deleted at the sweep's first visit", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 600 });
+  const { fencingToken } = await grant(client, { lease: seconds(30) });
+  await ageRecords(database, tenant, 20);
+  await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+  const pool = openStorePool(database);
+  // Two minutes after the end of what was claimed, but not of what was completed.
+  await ageRecords(database, tenant, 600 + MARGIN_S - 10);
+  expect(await sweepBatch(pool, MAX_ROWS)).toEqual({ due: 0, deleted: 0, kept: 0 });
+  await ageRecords(database, tenant, 30);
+  expect(await sweepBatch(pool, MAX_ROWS)).toEqual({ due: 1, deleted: 1, kept: 0 });
+});
+
+test("a row stays for two minutes after its retention ended", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 600 });
+  await complete(client);
+  await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
+  await ageRecords(database, tenant, 600 + MARGIN_S - 10);
+  await sweep(database);
+  expect(await countRows(database, tenant)).toBe(1);
+  await ageRecords(database, tenant, 10);
+  await sweep(database);
+  expect(await countRows(database, tenant)).toBe(0);
+});
+
+test.each([
+  ["in progress", (client: IdempotencyClient) => grant(client)],
+  [
+    "released",
+    async (client: IdempotencyClient) => {
+      const { fencingToken } = await grant(client);
+      await client.release({ ...ORDER, fencingToken });
+    },
+  ],
+])("a record that was left %s goes too", async (_, leave) => {
+  const { tenant, client } = await newCaller({ key_retention_s: 600 });
+  await leave(client);
+  await ageRecords(database, tenant, 600 + MARGIN_S + 60);
+  await sweep(database);
+  expect(await countRows(database, tenant)).toBe(0);
+});
+
+test("an expired result is dropped, and its key stays as completed", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 60 });
+  await complete(client, { ...success("paid"), contentType: "text/plain", metadata: { a: "b" } });
+  await ageRecords(database, tenant, 60 + MARGIN_S + 60);
+  await sweep(database);
+  expect(await rowOf(tenant)).toMatchObject({ payload: null, content_type: null, metadata: null });
+  const { outcome } = await client.claim(ORDER);
+  expect(outcome).toMatchObject({ case: "completed", value: { resultExpired: true } });
+});
+
+test("a repeated complete is told from a different one after the sweep dropped the result", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 60 });
+  const { fencingToken } = await complete(client, success("paid"));
+  await ageRecords(database, tenant, 60 + MARGIN_S + 60);
+  await sweep(database);
+  const again = await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+  expect(again.alreadyCompleted).toBe(true);
+  await expect(client.complete({ ...ORDER, fencingToken, result: success("else") })).rejects.toThrow(
+    /with another result/,
+  );
+});
+
+test("what is looked at too early is put off to when its next part ends, and stays whole", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 600 });
+  await complete(client, success("paid"));
+  await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
+  await sweep(database);
+  expect(await rowOf(tenant)).toMatchObject({ payload: "paid" });
+  expect((await rowOf(tenant))?.due_in_s).toBeCloseTo(600, -1.5);
+});
+
+test("a record in progress is looked at again when its result could end, however long its key is kept", async () => {
+  const { tenant, client } = await newCaller({
+    key_retention_s: 86_400,
+    result_retention_s: 60,
+    max_lease_ms: 3_600_000,
+  });
+  const { fencingToken } = await grant(client);
+  // Its holder goes on for longer than a result of it would be kept.
+  await client.extendLease({ ...ORDER, fencingToken, lease: seconds(1800) });
+  await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
+  await sweep(database);
+  await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+  await ageRecords(database, tenant, 1800 + 60 + MARGIN_S + 60);
+  await sweep(database);
+  expect(await rowOf(tenant)).toMatchObject({ payload: null });
+});
+
+test("retention that a claim anew has begun is not ended by the sweep of the former life", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 600 });
+  await complete(client);
+  await ageRecords(database, tenant, 600 + MARGIN_S + 60);
+  await grant(client);
+  await sweep(database);
+  expect(await lookUp(client)).toMatchObject({ attempt: 1 });
+});
+
+test("a batch of the sweep takes so many rows and no more, the most overdue first", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 60 });
+  for (const key of ["a", "b", "c", "d", "e"]) await client.claim({ ...ORDER, key });
+  await ageRecords(database, tenant, 600);
+  await ageRecords(database, tenant, 600, "d");
+  const pool = openStorePool(database);
+  expect(await sweepBatch(pool, 1)).toEqual({ due: 1, deleted: 1, kept: 0 });
+  expect((await client.lookup({ ...ORDER, key: "d" })).record).toBeUndefined();
+  expect(await countRows(database, tenant)).toBe(4);
+  expect(await sweepBatch(pool, 3)).toEqual({ due: 3, deleted: 3, kept: 0 });
+  expect(await sweepBatch(pool, 3)).toEqual({ due: 1, deleted: 1, kept: 0 });
+});
+
+test("a server sweeps by itself, and says how much", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 60 });
+  granted(await client.claim(ORDER));
+  await ageRecords(database, tenant, 600);
+  const sweeping = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
+  onTestFinished(() => sweeping.stop());
+  await expect.poll(() => countRows(database, tenant), { timeout: 10_000, interval: 20 }).toBe(0);
+});
