@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createWorkplace, runCommand } from "../helpers/command.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { useOwnPostgres } from "../helpers/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/serve.ts";
+
+const postgres = useOwnPostgres();
+const CLAIM = { namespace: "charges", key: "order-1" };
+const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;
+
+test("the keys that are printed work, each for its tenant and its role", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const serve = await startServe(workplace, settings);
+  const keyOf = async (...args: string[]) => {
+    const { exit, stdout, stderr } = await runCommand(args, workplace, settings);
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+    expect(stdout).toMatch(KEY);
+    return stdout.trim();
+  };
+  const claimWith = (key: string) => connectClient(serve, key).claim(CLAIM);
+
+  const acme = await keyOf("tenant-key", "--tenant", "acme");
+  expect((await claimWith(acme)).outcome.case).toBe("claimed");
+  const acmeAgain = await keyOf("tenant-key", "--tenant", "acme");
+  expect(acmeAgain).not.toBe(acme);
+  expect((await claimWith(acmeAgain)).outcome.case).toBe("inProgress");
+  const other = await keyOf("tenant-key", "--tenant", "other", "--role", "caller");
+  expect((await claimWith(other)).outcome.case).toBe("claimed");
+
+  for (const denied of [
+    await keyOf("operator-key"),
+    await keyOf("tenant-key", "--tenant", "acme", "--role", "admin"),
+  ]) {
+    expect(await errorOf(claimWith(denied))).toMatchObject({ reason: "ROLE_DENIED" });
+  }
+});
+
+test.each([
+  [["tenant-key"], /^--tenant must match /],
+  [["tenant-key", "--tenant", "acme", "--role", "operator"], /^--role must be caller or admin\n$/],
+  [["tenant-key", "--tenant", "acme", "--rôle", "admin"], /^Unknown option '--rôle'/],
+  [["operator-key"], /^The schema lacks .* Run: onceward-server migrate\n$/],
+])("%j on a database without a schema prints no key, but what is wrong", async (args, message) => {
+  const ended = await runCommand(args, await createWorkplace(), settingsFor(await postgres.createDatabase()));
+  expect(ended).toMatchObject({ exit: 1, stdout: "" });
+  expect(ended.stderr).toMatch(message);
+  expect(ended.stderr).not.toMatch(/\n\s+at /);
+});

@@ -1,0 +1,129 @@
+import { readdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { createWorkplace, FREE_PORTS, runCommand, startCommand, type Workplace } from "../helpers/command.ts";
+import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/dev.ts";
+
+const MOMENT_TIMEOUT_MS = 20_000;
+
+test("the banner's call, as printed, is granted the claim; again, it is in progress", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  expect(await dev.call()).toMatchObject({ claimed: { attempt: 1 } });
+  expect(await dev.call()).toMatchObject({ inProgress: { attempt: 1 } });
+  await pressCtrlC(dev);
+  await expectNothingLeft(workplace);
+});
+
+test("claims and keys are kept from one run to the next", async () => {
+  const workplace = await createWorkplace();
+  const first = await startDev(workplace);
+  expect(await first.call()).toHaveProperty("claimed");
+  await pressCtrlC(first);
+
+  const second = await startDev(workplace);
+  expect(second.callerKey).toBe(first.callerKey);
+  expect(await second.call()).toHaveProperty("inProgress");
+  await pressCtrlC(second);
+});
+
+test("two started at once in one directory share its database and keys, and the last one out stops it", async () => {
+  const workplace = await createWorkplace();
+  const [first, second] = await Promise.all([startDev(workplace), startDev(workplace)]);
+  expect(second.callerKey).toBe(first.callerKey);
+  expect(await first.call()).toHaveProperty("claimed");
+  expect(await second.call()).toHaveProperty("inProgress");
+  await pressCtrlC(first);
+  expect(await second.call()).toHaveProperty("inProgress");
+  await pressCtrlC(second);
+  await expectNothingLeft(workplace);
+});
+
+test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT"])(
+  "a port that is taken is named with %s, and nothing is left behind",
+  async (variable) => {
+    const workplace = await createWorkplace();
+    const port = await takePort();
+    const ended = await runCommand(["dev"], workplace, { ...FREE_PORTS, [variable]: String(port) });
+    expect(ended.exit).toBe(1);
+    expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
+    expect(ended.stderr).not.toMatch(/\n\s+at /);
+    await expectNothingLeft(workplace);
+  },
+);
+
+/** What shows in the workplace that the start has come so far. */
+const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean>>> = {
+  "it has just begun": async () => true,
+  "the cluster is being made": ({ dir }) => holds(join(dir, ".onceward"), "postgres.init"),
+  "Postgres is being started": ({ temporaryDir }) => holds(temporaryDir, "onceward-"),
+};
+
+test.each(Object.entries(MOMENTS))("Ctrl-C when %s leaves nothing behind", async (_, hasCome) => {
+  const workplace = await createWorkplace();
+  const dev = startCommand(["dev"], workplace, FREE_PORTS);
+  await dev.untilPrinted(/Starting PostgreSQL/);
+  expect(await waitUntil(() => hasCome(workplace), MOMENT_TIMEOUT_MS)).toBe(true);
+  await pressCtrlC(dev);
+  await expectNothingLeft(workplace);
+  await pressCtrlC(await startDev(workplace));
+});
+
+test("a start after SIGKILL goes on with the data that was there", async () => {
+  const workplace = await createWorkplace();
+  const killed = await startDev(workplace);
+  expect(await killed.call()).toHaveProperty("claimed");
+  killed.signal("SIGKILL");
+  expect(await killed.ended).toMatchObject({ exit: "SIGKILL" });
+
+  const next = await startDev(workplace);
+  expect(await next.call()).toHaveProperty("inProgress");
+  await pressCtrlC(next);
+  await expectNothingLeft(workplace);
+});
+
+test("a second Ctrl-C ends it at once", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace, { ONCEWARD_DRAIN_DELAY: "5m" });
+  dev.signal("SIGINT");
+  const draining = async () => (await fetch(`${dev.managementUrl}/readyz`)).status === 503;
+  expect(await waitUntil(draining, MOMENT_TIMEOUT_MS)).toBe(true);
+  dev.signal("SIGINT");
+  expect(await dev.ended).toMatchObject({ exit: 1 });
+
+  await pressCtrlC(await startDev(workplace));
+  await expectNothingLeft(workplace);
+});
+
+test("with DATABASE_URL that database is used, and no Postgres is started", async () => {
+  const elsewhere = await createWorkplace();
+  const postgres = await startEmbeddedPostgres({
+    dataDir: join(elsewhere.dir, "data"),
+    settings: { fsync: "off" },
+  });
+  onTestFinished(() => postgres.stop());
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace, { DATABASE_URL: postgres.url("postgres") });
+  expect(await dev.call()).toHaveProperty("claimed");
+  expect(await readdir(join(workplace.dir, ".onceward"))).toEqual(["dev-secrets.json"]);
+  expect(await processesOf(workplace)).toEqual([]);
+  await pressCtrlC(dev);
+});
+
+/** A port of 127.0.0.1 that somebody listens on until the test is over. */
+async function takePort(): Promise<number> {
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  await promisify<number, string>(server.listen.bind(server))(0, "127.0.0.1");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the port has no number");
+  return address.port;
+}
+
+async function holds(dir: string, prefix: string): Promise<boolean> {
+  return (await readdir(dir)).some((name) => name.startsWith(prefix));
+}

@@ -1,0 +1,74 @@
+import pg from "pg";
+import { expect, test } from "vitest";
+import { createWorkplace, runCommand } from "../helpers/command.ts";
+import { useOwnPostgres } from "../helpers/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/serve.ts";
+
+const postgres = useOwnPostgres();
+
+test("an empty database is brought up to date, and then there is nothing to do", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const before = await runCommand(["migrate", "--check"], workplace, settings);
+  expect(before).toMatchObject({ exit: 1, stdout: "" });
+  expect(before.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
+
+  const first = await runCommand(["migrate"], workplace, settings);
+  expect(first).toMatchObject({ exit: 0, stderr: "" });
+  expect(first.stdout).toMatch(/^ran 0001_core\n(ran .*\n)*The schema is current\.\n$/);
+  const nothingToDo = { exit: 0, stdout: "The schema is current.\n", stderr: "" };
+  expect(await runCommand(["migrate"], workplace, settings)).toEqual(nothingToDo);
+  expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual(nothingToDo);
+});
+
+test("of several that migrate at once, one does, and all succeed", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const all = await Promise.all([1, 2, 3].map(() => runCommand(["migrate"], workplace, settings)));
+  expect(all.map(({ exit, stderr }) => ({ exit, stderr }))).toEqual(Array(3).fill({ exit: 0, stderr: "" }));
+  expect(all.filter(({ stdout }) => stdout.includes("ran 0001_core"))).toHaveLength(1);
+});
+
+test("a schema that a newer server made is served and said to be ahead", async () => {
+  const workplace = await createWorkplace();
+  const databaseUrl = await postgres.createDatabase();
+  const settings = settingsFor(databaseUrl);
+  await runCommand(["migrate"], workplace, settings);
+  await onDatabase(databaseUrl, "insert into schema_migrations (name, run_on) values ('9999_later', now())");
+  expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual({
+    exit: 0,
+    stdout: "The schema is ahead of this server, which goes on with it: 9999_later\n",
+    stderr: "",
+  });
+  const serve = await startServe(workplace, settings);
+  serve.signal("SIGTERM");
+  expect(await serve.ended).toMatchObject({ exit: 0 });
+});
+
+test("DATABASE_DIRECT_URL is the one that is migrated", async () => {
+  const workplace = await createWorkplace();
+  const [pooled, direct] = [await postgres.createDatabase(), await postgres.createDatabase()];
+  await runCommand(["migrate"], workplace, { ...settingsFor(pooled), DATABASE_DIRECT_URL: direct });
+  const check = (url: string) => runCommand(["migrate", "--check"], workplace, settingsFor(url));
+  const [ofPooled, ofDirect] = await Promise.all([check(pooled), check(direct)]);
+  expect([ofPooled.exit, ofDirect.exit]).toEqual([1, 0]);
+});
+
+test("an option that migrate doesn't have changes nothing", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const ended = await runCommand(["migrate", "--chekc"], workplace, settings);
+  expect(ended).toMatchObject({ exit: 1, stdout: "" });
+  expect(ended.stderr).toMatch(/^Unknown option '--chekc'/);
+  expect(await runCommand(["migrate", "--check"], workplace, settings)).toMatchObject({ exit: 1 });
+});
+
+async function onDatabase(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}

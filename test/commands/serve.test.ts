@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/command.ts";
+import { useOwnPostgres } from "../helpers/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/serve.ts";
+
+const postgres = useOwnPostgres();
+/** A port that nothing listens on. */
+const NO_POSTGRES = "postgresql://onceward:a-password@localhost:1/onceward";
+
+test("a replica that is asked to stop drains and ends with exit code 0", async () => {
+  const workplace = await createWorkplace();
+  const serve = await startServe(workplace, settingsFor(await postgres.createDatabase()));
+  serve.signal("SIGTERM");
+  expect(await serve.ended).toMatchObject({ exit: 0, stderr: "" });
+});
+
+test("a schema that is older than the replica is refused with the command to run", async () => {
+  const workplace = await createWorkplace();
+  const ended = await runCommand(["serve"], workplace, settingsFor(await postgres.createDatabase()));
+  expect(ended).toMatchObject({ exit: 1, stdout: "" });
+  expect(ended.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
+});
+
+test("everything that is wrong with the settings is told at once, and no secret with it", async () => {
+  const ended = await runCommand(["serve"], await createWorkplace(), {
+    DATABASE_URL: "db.example.com",
+    ONCEWARD_API_KEY_PEPPER: "too short",
+    ONCEWARD_OPERATOR_KEY: "not a key",
+    ONCEWARD_ANONYMOUS_TENANT: "demo",
+    ONCEWARD_HOST: "0.0.0.0",
+    ONCEWARD_GRPC_PORT: "65536",
+    ONCEWARD_DRAIN_DELAY: "3",
+    ONCEWARD_GRCP_PORT: "50051",
+  });
+  expect(ended).toMatchObject({ exit: 1, stdout: "" });
+  expect(ended.stderr.split("\n")).toEqual([
+    "The configuration is not usable:",
+    expect.stringMatching(/^ {2}- DATABASE_URL must be a URL such as postgresql:/),
+    "  - ONCEWARD_API_KEY_PEPPER must be text of at least 32 characters",
+    "  - ONCEWARD_OPERATOR_KEY must be an API key, ow_<id>_<secret>",
+    "  - ONCEWARD_GRPC_PORT must be a whole number from 0 to 65535",
+    expect.stringMatching(/^ {2}- ONCEWARD_DRAIN_DELAY must be a duration from 0s to 5m/),
+    "  - ONCEWARD_GRCP_PORT is not known",
+    "  - ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it",
+    "",
+  ]);
+});
+
+test("settings that are missing are named", async () => {
+  const ended = await runCommand(["serve"], await createWorkplace(), { ONCEWARD_API_KEY_PEPPER: "" });
+  expect(ended).toMatchObject({
+    exit: 1,
+    stderr:
+      "The configuration is not usable:\n  - DATABASE_URL is required\n  - ONCEWARD_API_KEY_PEPPER is required\n",
+  });
+});
+
+test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
+  "%j on a database that isn't there says so, without a stack or the password",
+  async (args) => {
+    const ended = await runCommand(args, await createWorkplace(), settingsFor(NO_POSTGRES));
+    expect(ended).toMatchObject({ exit: 1, stdout: "" });
+    expect(ended.stderr).toMatch(
+      /^Postgres at DATABASE_URL could not be used\.\n {2}because: .*ECONNREFUSED/,
+    );
+    expect(ended.stderr).not.toMatch(/\n\s+at |a-password/);
+  },
+);
+
+test.each([[[]], [["server"]], [["toString"]]])("%j is no command: the usage is shown", async (args) => {
+  const ended = await runCommand(args, await createWorkplace(), FREE_PORTS);
+  expect(ended).toMatchObject({ exit: 2, stdout: "" });
+  expect(ended.stderr).toMatch(/^onceward-server COMMAND\n/);
+});
