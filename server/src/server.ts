@@ -140,6 +140,7 @@ export function createServer(
       const served = unready.length === 0;
       unready = ["draining"];
       transports?.grpc.setServing(false);
+      transports?.http.startDraining();
       log.info({ delayMs: config.ONCEWARD_DRAIN_DELAY }, "draining");
       await delay(served ? config.ONCEWARD_DRAIN_DELAY : 0);
       waiters.drain();

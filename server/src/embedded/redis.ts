@@ -39,7 +39,7 @@ const WATCHED = '"$@" & read -r _; kill $!; wait; rm -rf "$0"';
  * @throws if one is, and doesn't start.
  */
 export async function startEmbeddedRedis(path: string): Promise<EmbeddedRedis | undefined> {
-  const program = await findProgram(path);
+  const program = await findRedisProgram(path);
   if (program === undefined) return undefined;
   const dir = await mkdtemp(join(tmpdir(), "onceward-redis-"));
   const socket = join(dir, "redis.sock");
@@ -65,7 +65,8 @@ async function end(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-async function findProgram(path: string): Promise<string | undefined> {
+/** The first server program in the directories of a `PATH`, as a file; undefined if there is none. */
+export async function findRedisProgram(path: string): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     for (const dir of path.split(delimiter)) {
       const file = join(dir, program);

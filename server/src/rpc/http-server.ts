@@ -11,6 +11,8 @@ import { takeTimeoutHeader } from "./timeouts.ts";
 export interface HttpServer {
   /** The port it listens on. */
   listen(host: string, port: number): Promise<number>;
+  /** From now on every answer asks its connection to leave; requests are still taken. */
+  startDraining(): void;
   /** Lets requests finish for so long, then closes what is left. */
   close(graceMs: number): Promise<void>;
 }
@@ -44,6 +46,7 @@ export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: Ht
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
   };
+  let draining = false;
   const server: Server = createServer(options, (request, response) => {
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
@@ -51,7 +54,10 @@ export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: Ht
     if (handle === undefined) return refusePath(response);
     takeTimeoutHeader(request.headers);
     handle(universalRequestFromNodeRequest(request, response, undefined, undefined))
-      .then((answer) => universalResponseToNodeResponse(answer, response))
+      .then((answer) => {
+        if (draining) response.setHeader("connection", "close");
+        return universalResponseToNodeResponse(answer, response);
+      })
       .catch((error: unknown) => {
         // The caller went away, or else the answer can't be written: either way it gets none.
         if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
@@ -63,6 +69,9 @@ export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: Ht
   server.timeout = SILENCE_MS;
   return {
     listen: (host, port) => listenHttp(server, host, port),
+    startDraining() {
+      draining = true;
+    },
     close: (graceMs) => closeHttp(server, graceMs),
   };
 }

@@ -29,15 +29,24 @@ export function createBatch(
       });
     }
     const replies = new Array<BatchResponseItem>(items.length);
-    const chains = Map.groupBy(items.keys(), (index) => chainOf(items[index] as BatchRequestItem));
+    const entries = items.map((item, index) => ({ item, index }));
+    const answer = async ({ item, index }: Entry) => {
+      replies[index] = await runItem(single, item, call);
+    };
+    const chains = Map.groupBy(entries, ({ item }) => chainOf(item));
     await Promise.all(
-      [...chains.values()].map(async (indexes) => {
-        for (const index of indexes)
-          replies[index] = await runItem(single, items[index] as BatchRequestItem, call);
+      [...chains.values()].map(async (chain) => {
+        for (const run of runsOf(chain)) await Promise.all(run.map(answer));
       }),
     );
     return create(BatchResponseSchema, { items: fitting(replies) });
   };
+}
+
+interface Entry {
+  readonly item: BatchRequestItem;
+  /** Where its answer goes. */
+  readonly index: number;
 }
 
 /** Length-prefixed, so that no two records share a chain by the characters of their names. */
@@ -45,6 +54,23 @@ function chainOf({ request }: BatchRequestItem): string {
   if (request.case === undefined) return "";
   const { namespace, key } = request.value;
   return `${namespace.length}:${namespace}${key}`;
+}
+
+/**
+ * Cuts a chain into what may be under way at once: claims in a row, or lookups in a row, because the store answers each
+ * as if it had come right after the one before it; of everything else, one call.
+ */
+function runsOf(chain: readonly Entry[]): Entry[][] {
+  const runs: Entry[][] = [];
+  let previous: ItemRequest["case"];
+  for (const entry of chain) {
+    const kind = entry.item.request.case;
+    const joins = kind === previous && (kind === "claim" || kind === "lookup");
+    if (joins) runs.at(-1)?.push(entry);
+    else runs.push([entry]);
+    previous = kind;
+  }
+  return runs;
 }
 
 /** Answers one item. Never rejects: an item that meets a bug fails alone, too. */

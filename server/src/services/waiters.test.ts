@@ -1,0 +1,111 @@
+import { describe, expect, test, vi } from "vitest";
+import { type RecordId, recordName } from "../domain/record.ts";
+import { createWaiters } from "./waiters.ts";
+
+const ONE: RecordId = { tenantId: 1, namespace: "charges", key: "order-1" };
+const OTHER: RecordId = { ...ONE, key: "order-2" };
+const A_MINUTE_MS = 60_000;
+
+/** Waiters for whom every record stays in progress until the test says otherwise. */
+function setUp() {
+  const released = new Set<string>();
+  const findHeld = vi.fn(
+    async (ids: readonly RecordId[]) => new Set(ids.map(recordName).filter((name) => !released.has(name))),
+  );
+  const onLookFailed = vi.fn();
+  const onAwaited = vi.fn();
+  const onAbandoned = vi.fn();
+  const waiters = createWaiters({ findHeld, onLookFailed, onAwaited, onAbandoned });
+  return {
+    waiters,
+    findHeld,
+    onLookFailed,
+    onAwaited,
+    onAbandoned,
+    release: (id: RecordId) => released.add(recordName(id)),
+  };
+}
+
+const NEVER = new AbortController().signal;
+
+describe("a waiter", () => {
+  test("is woken by what settles its record here, and nobody else is", async () => {
+    const { waiters } = setUp();
+    const woken = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];
+    const other = waiters.wait(OTHER, A_MINUTE_MS, NEVER);
+    waiters.wake(recordName(ONE));
+    await Promise.all(woken);
+    expect(waiters.count()).toBe(1);
+    waiters.wake(recordName(OTHER));
+    await other;
+    expect(waiters.count()).toBe(0);
+  });
+
+  test("is woken by what settles its record elsewhere, which one look for all of them finds", async () => {
+    const { waiters, findHeld, release } = setUp();
+    const waiting = [ONE, ONE, OTHER].map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
+    release(ONE);
+    await Promise.all(waiting.slice(0, 2));
+    expect(findHeld.mock.calls[0]?.[0]).toEqual([ONE, OTHER]);
+    expect(waiters.count()).toBe(1);
+    release(OTHER);
+    await waiting[2];
+  });
+
+  test("has its record announced once, and given up once nobody waits for it", async () => {
+    const { waiters, onAwaited, onAbandoned } = setUp();
+    const waiting = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];
+    expect(onAwaited.mock.calls).toEqual([[recordName(ONE)]]);
+    expect(onAbandoned).not.toHaveBeenCalled();
+    waiters.wake(recordName(ONE));
+    await Promise.all(waiting);
+    expect(onAbandoned.mock.calls).toEqual([[recordName(ONE)]]);
+  });
+
+  test("is woken when its time is up", async () => {
+    const { waiters } = setUp();
+    await waiters.wait(ONE, 1, NEVER);
+    expect(waiters.count()).toBe(0);
+  });
+
+  test("is gone as soon as its caller is", async () => {
+    const { waiters } = setUp();
+    const leaving = new AbortController();
+    const waiting = waiters.wait(ONE, A_MINUTE_MS, leaving.signal);
+    leaving.abort();
+    await expect(waiting).rejects.toMatchObject({ reason: "CANCELLED" });
+    expect(waiters.count()).toBe(0);
+    await expect(waiters.wait(ONE, A_MINUTE_MS, leaving.signal)).rejects.toMatchObject({
+      reason: "CANCELLED",
+    });
+  });
+
+  test("is sent away when the replica drains, and so is whoever comes after", async () => {
+    const { waiters } = setUp();
+    const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+    waiters.drain();
+    const shuttingDown = { reason: "SHUTTING_DOWN", retryAfterMs: expect.any(Number) };
+    await expect(waiting).rejects.toMatchObject(shuttingDown);
+    await expect(waiters.wait(ONE, A_MINUTE_MS, NEVER)).rejects.toMatchObject(shuttingDown);
+    expect(waiters.count()).toBe(0);
+  });
+
+  test("goes on waiting when a look fails", async () => {
+    const { waiters, findHeld, onLookFailed, release } = setUp();
+    findHeld.mockRejectedValueOnce(new Error("away"));
+    const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+    await vi.waitUntil(() => onLookFailed.mock.calls.length === 1);
+    expect(waiters.count()).toBe(1);
+    release(ONE);
+    await waiting;
+  });
+
+  test("of many is looked at in turn, a bounded number at once", async () => {
+    const { waiters, findHeld, release } = setUp();
+    const ids = Array.from({ length: 2500 }, (_, index) => ({ ...ONE, key: `order-${index}` }));
+    const waiting = ids.map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
+    for (const id of ids) release(id);
+    await Promise.all(waiting);
+    expect(findHeld.mock.calls.map(([looked]) => looked.length)).toEqual([1000, 1000, 500]);
+  });
+});
