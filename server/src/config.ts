@@ -51,7 +51,7 @@ export const VARIABLES = {
   REDIS_URL: variable(
     optional(redisUrl),
     undefined,
-    "Redis or Valkey, to make repeats cheap: `redis://`, `redis+sentinel://` or `redis+cluster://`. Never needed.",
+    "Redis or Valkey, to make repeats cheap: `redis://host:6379` or [another form](#redis). Never needed.",
   ),
   ONCEWARD_CACHE_MIB: variable(
     wholeNumber(0, 16_384),

@@ -45,7 +45,7 @@ export function startLoad(client: Claimant, callers: number, afterError: AfterEr
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;
         errors.push(error);
-        if (afterError === "stop" || error.code !== Code.Unavailable || stopping) return false;
+        if (afterError === "stop" || !saysUnavailable(error) || stopping) return false;
       }
     }
   }
@@ -67,3 +67,14 @@ export function startLoad(client: Claimant, callers: number, afterError: AfterEr
     },
   };
 }
+
+/**
+ * Whether an error is UNAVAILABLE, said by the server or by the client's own library of its connection. connect-node has
+ * other codes for the latter: a connection that was reset is Aborted or Internal, and a stream that the server's GOAWAY
+ * says was never looked at is Internal too.
+ */
+export function saysUnavailable({ code, message, cause }: ConnectError): boolean {
+  return code === Code.Unavailable || LOST_CONNECTION.test(`${message} ${cause}`);
+}
+
+const LOST_CONNECTION = /NGHTTP2_REFUSED_STREAM|ECONNRESET|socket hang up/;

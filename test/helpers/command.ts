@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { readPidFile } from "../../server/src/embedded/pid-file.ts";
+import { shutDown } from "../../server/src/embedded/postmaster.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 /** Nothing that a command prints takes longer, on a busy machine too. */
@@ -40,11 +42,20 @@ export interface Command {
 /** A workplace of a test's own, which any user can enter: as root, Postgres runs as somebody else. */
 export async function createWorkplace(): Promise<Workplace> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "ow-command-")));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  onTestFinished(async () => {
+    await stopPostgres(dir);
+    await rm(dir, { recursive: true, force: true });
+  });
   await chmod(dir, 0o755);
   const temporaryDir = join(dir, "tmp");
   await mkdir(temporaryDir);
   return { dir, temporaryDir };
+}
+
+/** What a command that was killed, or that failed its test, left running. */
+async function stopPostgres(dir: string): Promise<void> {
+  const left = await readPidFile(join(dir, ".onceward", "postgres"));
+  if (left !== undefined) await shutDown(left);
 }
 
 /** Starts a command; it is killed when the test is over. Of the environment it has PATH and what is given. */

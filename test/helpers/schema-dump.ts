@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 
@@ -76,8 +75,3 @@ select pg_get_indexdef(i.indexrelid) as ddl
  where c.relnamespace = 'public'::regnamespace
    and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
  order by c.relname`;
-
-/** Writes the dump of a database to its file. */
-export async function writeSchema(databaseUrl: string): Promise<void> {
-  await writeFile(SCHEMA_FILE, await dumpSchema(databaseUrl));
-}

@@ -24,12 +24,16 @@ export interface ServerProcess extends Addresses {
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 
-/** Starts `onceward-server serve` on a database and free ports. `env` overrides its configuration. */
+/**
+ * Starts `onceward-server serve`, or another program that logs "serving" as it does, on a database and free ports. `env`
+ * overrides its configuration.
+ */
 export async function startServerProcess(
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
+  program: readonly string[] = [MAIN, "serve"],
 ): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [MAIN, "serve"], {
+  const child = spawn(process.execPath, program, {
     env: {
       PATH: process.env.PATH,
       DATABASE_URL: databaseUrl,

@@ -1,5 +1,5 @@
 import { type Config, readConfig } from "../../server/src/config.ts";
-import { type Addresses, createServer } from "../../server/src/server.ts";
+import { type Addresses, createServer, type ServerTuning } from "../../server/src/server.ts";
 import { createLog, type LogLevel } from "../../server/src/telemetry/log.ts";
 
 /** The pepper that test tenants' keys are digested with. */
@@ -18,6 +18,7 @@ export interface TestServer extends Addresses {
 export async function startTestServer(
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
+  tuning: ServerTuning = {},
 ): Promise<TestServer> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -34,7 +35,8 @@ export async function startTestServer(
   });
   const log: Record<string, unknown>[] = [];
   const level: LogLevel = config.ONCEWARD_LOG_LEVEL;
-  const server = createServer(config, createLog(level, { write: (line) => log.push(JSON.parse(line)) }));
+  const output = { write: (line: string) => log.push(JSON.parse(line)) };
+  const server = createServer(config, createLog(level, output), tuning);
   const addresses = await server.start();
   let stopped: Promise<void> | undefined;
   return {

@@ -19,7 +19,11 @@ const HEALTH: Readonly<Record<string, Fields>> = {
 
 /** What is used of grpc/reflection/v1/reflection.proto; v1alpha is the same. */
 const REFLECTION: Readonly<Record<string, Fields>> = {
-  ServerReflectionRequest: { 4: ["file_containing_symbol", "string"], 7: ["list_services", "string"] },
+  ServerReflectionRequest: {
+    3: ["file_by_filename", "string"],
+    4: ["file_containing_symbol", "string"],
+    7: ["list_services", "string"],
+  },
   ServerReflectionResponse: {
     4: ["file_descriptor_response", "FileDescriptorResponse"],
     6: ["list_services_response", "ListServiceResponse"],
@@ -49,11 +53,23 @@ export function reflectionService(version: "v1" | "v1alpha"): DescService {
   ]);
 }
 
-/** The service that a server describes by its files. */
+/** The service that files describe, in whatever order they came. */
 export function describedService(files: readonly FileDescriptorProto[], name: string): DescService {
-  const service = createFileRegistry(create(FileDescriptorSetSchema, { file: [...files] })).getService(name);
+  const file = importedFirst(files);
+  const service = createFileRegistry(create(FileDescriptorSetSchema, { file })).getService(name);
   if (service === undefined) throw new Error(`${name} is not described`);
   return service;
+}
+
+/** Each file behind those that it imports, as a registry wants them. */
+function importedFirst(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
+  const sorted = new Set<FileDescriptorProto>();
+  const add = (file: FileDescriptorProto) => {
+    for (const imported of files) if (file.dependency.includes(imported.name)) add(imported);
+    sorted.add(file);
+  };
+  for (const file of files) add(file);
+  return [...sorted];
 }
 
 interface MethodSpec {

@@ -8,8 +8,9 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
  * - `lose-replies`: requests pass; the first bytes that come back cut the connection instead.
  * - `swallow`: bytes of either direction vanish, and connections stay open: a network that went dead.
  * - `refuse`: connections are cut, new ones at once.
+ * - `hold`: requests wait, and go on once the mode is another one.
  */
-export type ProxyMode = "forward" | "lose-replies" | "swallow" | "refuse";
+export type ProxyMode = "forward" | "lose-replies" | "swallow" | "refuse" | "hold";
 
 /** A TCP proxy on a loopback port, for faults between two processes. */
 export interface TcpProxy {
@@ -34,6 +35,7 @@ export async function startTcpProxy(
   let mode: ProxyMode = "forward";
   let target = initialTarget;
   const open = new Set<Socket>();
+  const nears = new Set<Socket>();
   const server = createServer((near) => {
     if (mode === "refuse") {
       near.destroy();
@@ -41,6 +43,8 @@ export async function startTcpProxy(
     }
     const far = typeof target === "string" ? connect(target) : connect(target, "127.0.0.1");
     open.add(near).add(far);
+    nears.add(near);
+    if (mode === "hold") near.pause();
     const end = () => {
       near.destroy();
       far.destroy();
@@ -50,10 +54,11 @@ export async function startTcpProxy(
       socket.on("error", end);
       socket.on("close", () => {
         open.delete(socket);
+        nears.delete(near);
         end();
       });
     }
-    near.on("data", (bytes) => {
+    near.on("data", (bytes: Buffer) => {
       onRequest(bytes);
       if (mode !== "swallow") far.write(bytes);
     });
@@ -72,6 +77,7 @@ export async function startTcpProxy(
     setMode(next) {
       mode = next;
       if (mode === "refuse") cut();
+      for (const near of nears) mode === "hold" ? near.pause() : near.resume();
     },
     setTarget(next) {
       target = next;

@@ -4,9 +4,13 @@ import { sweepBatch } from "../../server/src/store/sweep-records.ts";
 import type { TestDatabase } from "./database.ts";
 import type { TestTenant } from "./tenants.ts";
 
-/** Turns a tenant's records into the markers that forgetting leaves. */
+/** Forgets a tenant's records: markers stay, and copies of what they were are not found any more. */
 export async function forgetRecords(database: TestDatabase, { id }: TestTenant): Promise<void> {
-  await database.query("update records set state = 0 where tenant_id = $1", [id]);
+  await database.query(
+    `with forgotten as (update records set state = 0 where tenant_id = $1)
+     update tenants set cache_generation = cache_generation + 1 where id = $1`,
+    [id],
+  );
 }
 
 /** How many rows a tenant has, whatever they say. */

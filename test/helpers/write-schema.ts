@@ -1,9 +1,9 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
-import { writeSchema } from "./schema-dump.ts";
+import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
 
 /** `npm run schema:dump`: migrates an empty database and writes down what it then looks like. */
 const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
@@ -13,7 +13,7 @@ try {
   const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
   try {
     await migrate(postgres.url("postgres"), () => {});
-    await writeSchema(postgres.url("postgres"));
+    await writeFile(SCHEMA_FILE, await dumpSchema(postgres.url("postgres")));
   } finally {
     await postgres.stop();
   }

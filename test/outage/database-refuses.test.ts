@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { lockRows, openConnection } from "../helpers/connections.ts";
 import { connectCrowd } from "../helpers/crowd.ts";
@@ -27,19 +27,27 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Ends every connection that servers have to this database. */
-async function terminateConnections(): Promise<void> {
-  await database.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity
+/** Ends every connection that servers have to this database. @returns the processes that served them. */
+async function terminateConnections(): Promise<number[]> {
+  const ended = await database.query<{ pid: number }>(
+    `select pid, pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'onceward'`,
   );
+  return ended.map(({ pid }) => pid);
+}
+
+/** Ends them, and resolves once none is left that a call could still meet. */
+async function replaceConnections(): Promise<void> {
+  const ended = await terminateConnections();
+  const left = () => database.query("select from pg_stat_activity where pid = any ($1)", [ended]);
+  await vi.waitUntil(async () => (await left()).length === 0, { timeout: 5000, interval: 5 });
 }
 
 /** Changes a setting of the database, for connections made from now on, and ends those that there are. */
 async function setForAll(setting: string): Promise<void> {
   const [row] = await database.query<{ name: string }>("select current_database() as name");
   await database.query(`alter database ${row?.name} ${setting}`);
-  await terminateConnections();
+  await replaceConnections();
 }
 
 test("callers go on when all connections are ended under load, and nothing acknowledged is lost", async () => {
@@ -83,6 +91,7 @@ test("a row that stays locked costs its own call only: the others of its batch s
 test("a database that is read-only refuses writes for a while, answers reads, and is then itself again", async () => {
   const { fencingToken } = await grant(client, { key: "read-only" });
   await setForAll("set default_transaction_read_only = on");
+  onTestFinished(() => setForAll("reset default_transaction_read_only"));
   const id = { ...ORDER, key: "read-only" };
   const unavailable = { code: "Unavailable", reason: "DATABASE_UNAVAILABLE", retryable: true };
   expect(await errorOf(client.complete({ ...id, fencingToken, result: success("paid") }))).toMatchObject(
@@ -90,8 +99,6 @@ test("a database that is read-only refuses writes for a while, answers reads, an
   );
   expect(await errorOf(client.claim(id))).toMatchObject(unavailable);
   expect((await client.lookup(id)).record?.fencingToken).toBe(fencingToken);
-  // The test's own connections are older than the setting, or end with their transaction.
-  await database.query("set default_transaction_read_only = off");
   await setForAll("reset default_transaction_read_only");
   await client.complete({ ...id, fencingToken, result: success("paid") });
 });
@@ -103,7 +110,7 @@ test("a database that takes no more connections is unavailable, until it takes o
   // A limit does not hold for a superuser, and so the server becomes somebody else.
   const guest = connectClient(await startAsGuest(admin, row?.name ?? ""), tenant.apiKey);
   await admin.query(`alter database ${row?.name} connection limit 0`);
-  await terminateConnections();
+  await replaceConnections();
   expect(await errorOf(guest.claim({ ...ORDER, key: "crowded" }))).toMatchObject({
     code: "Unavailable",
     reason: "DATABASE_UNAVAILABLE",

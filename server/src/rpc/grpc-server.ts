@@ -8,8 +8,8 @@ import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { toStatus } from "./errors.ts";
-import { createGrpcConnections } from "./grpc-connections.ts";
 import { decode, ENCODING_HEADER, takeEncodingHeader } from "./grpc-encoding.ts";
+import { createGrpcListener } from "./grpc-listener.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
 import type { Route } from "./route.ts";
@@ -40,6 +40,8 @@ export interface GrpcServerOptions {
  * one is refused by the transport (RESOURCE_EXHAUSTED), before it is read.
  */
 export const MAX_READ_BYTES = 2 * MAX_MESSAGE_BYTES;
+/** A connection that has been asked to leave is closed after this: longer than a wait. */
+const CONNECTION_AGE_GRACE_MS = 70_000;
 const CONNECTION_IDLE_MS = 10 * 60_000;
 /** A peer that vanished without a word is found out within these two. */
 const KEEPALIVE_TIME_MS = 30_000;
@@ -59,6 +61,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.max_receive_message_length": MAX_READ_BYTES,
     "grpc.max_send_message_length": MAX_READ_BYTES,
     "grpc.max_concurrent_streams": MAX_CONCURRENT_STREAMS,
+    "grpc.max_connection_age_ms": connectionAgeMs,
+    "grpc.max_connection_age_grace_ms": CONNECTION_AGE_GRACE_MS,
     "grpc.max_connection_idle_ms": CONNECTION_IDLE_MS,
     "grpc.keepalive_time_ms": KEEPALIVE_TIME_MS,
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
@@ -77,15 +81,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   );
   const paths = new Set<unknown>(routes.map((route) => route.path));
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
-  const connections = createGrpcConnections({
-    accept: (socket) => injector.injectConnection(socket),
-    maxAgeMs: connectionAgeMs,
+  const listener = createGrpcListener((socket) => injector.injectConnection(socket));
+  const slowRequests = createSlowRequests({
+    timeoutMs: requestTimeoutMs,
+    isOurs: (stream) => stream.session?.socket.localPort === listener.port(),
   });
-  const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
-  // Node tells of the streams of every server in the process, which matters to tests alone.
   const onStreamCreated = (message: unknown) => {
     const { stream, headers } = message as StreamCreated;
-    if (stream.session === undefined || !connections.watch(stream.session)) return;
     takeTimeoutHeader(headers);
     takeEncodingHeader(headers, paths.has(headers[":path"]));
     slowRequests.watch(stream);
@@ -93,7 +95,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   diagnostics.subscribe(STREAM_CREATED, onStreamCreated);
 
   return {
-    listen: connections.listen,
+    listen: listener.listen,
     setServing(serving) {
       const status = serving ? "SERVING" : "NOT_SERVING";
       for (const service of new Set(["", ...routes.map((route) => route.method.parent.typeName)])) {
@@ -101,12 +103,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       }
     },
     async close(graceMs) {
-      await connections.farewell();
-      // What grpc-js has to end all connections by force forgets them where channelz is off.
-      const timer = setTimeout(connections.destroy, graceMs);
-      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-      clearTimeout(timer);
-      connections.destroy();
+      const closed = listener.close(graceMs);
+      // Sends GOAWAY. It doesn't wait for connections that it didn't accept itself.
+      server.tryShutdown(() => {});
+      await closed;
       diagnostics.unsubscribe(STREAM_CREATED, onStreamCreated);
       slowRequests.stop();
     },

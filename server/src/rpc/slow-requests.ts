@@ -10,6 +10,8 @@ export interface SlowRequests {
 export interface SlowRequestsOptions {
   /** How long a request may take, from its headers to its last byte; it is ended up to a quarter later. */
   readonly timeoutMs: number;
+  /** Whether a stream is this server's: Node tells of the streams of all servers in the process. */
+  readonly isOurs: (stream: ServerHttp2Stream) => boolean;
 }
 
 /**
@@ -19,7 +21,7 @@ export interface SlowRequestsOptions {
  *
  * It holds for streaming calls too: a reflection client that keeps its stream open has to open another.
  */
-export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequests {
+export function createSlowRequests({ timeoutMs, isOurs }: SlowRequestsOptions): SlowRequests {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {
@@ -32,7 +34,7 @@ export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequ
       if (atMs > oldestMs) return;
       openedAtMs.delete(stream);
       // A request that is whole may be worked on, or waited for, as long as its deadline says.
-      if (!stream.readableEnded) stream.close(constants.NGHTTP2_CANCEL);
+      if (!stream.readableEnded && isOurs(stream)) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
 

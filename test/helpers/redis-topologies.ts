@@ -1,0 +1,112 @@
+import { expect } from "vitest";
+import { freePort, startRedis, type TestRedis } from "./redis.ts";
+
+/** Servers that take over from each other. */
+export interface Topology {
+  /** For `REDIS_URL`. */
+  readonly url: string;
+  /** The one that data is written to; of a cluster, the one that a failover is tried on. */
+  readonly master: TestRedis;
+  /** Its replica, which takes over once the master is killed or hangs. */
+  readonly replica: TestRedis;
+  stop(): Promise<void>;
+}
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+
+/** A master, a replica, and three sentinels of which two must agree. */
+export async function startSentinels(): Promise<Topology> {
+  const master = await startRedis();
+  const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(master.port)] });
+  const sentinel = [
+    `sentinel monitor main 127.0.0.1 ${master.port} 2`,
+    "sentinel down-after-milliseconds main 500",
+    "sentinel failover-timeout main 3000",
+  ];
+  const sentinels = await Promise.all([1, 2, 3].map(() => startRedis({ sentinel })));
+  for (const { command } of sentinels) {
+    await expect
+      .poll(async () => {
+        const replicas = await command("sentinel", "replicas", "main");
+        const others = await command("sentinel", "sentinels", "main");
+        return [replicas, others].map((list) => (Array.isArray(list) ? list.length : 0));
+      }, PATIENCE)
+      .toEqual([1, 2]);
+  }
+  await untilInSync(replica);
+  const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",");
+  return {
+    url: `redis+sentinel://${hosts}/main`,
+    master,
+    replica,
+    async stop() {
+      await Promise.all([...sentinels, master, replica].map((redis) => redis.stop()));
+    },
+  };
+}
+
+const SLOTS = [
+  [0, 5460],
+  [5461, 10922],
+  [10923, 16383],
+] as const;
+
+/** Three masters, and a replica of the first. */
+export async function startCluster(): Promise<Topology> {
+  const nodes = await Promise.all([1, 2, 3, 4].map(startNode));
+  const [first, , , replica] = nodes;
+  if (first === undefined || replica === undefined) throw new Error("a node is missing");
+  await Promise.all(
+    SLOTS.map(([from, to], index) => nodes[index]?.redis.command("cluster", "addslotsrange", from, to)),
+  );
+  for (const { redis, busPort } of nodes) {
+    await first.redis.command("cluster", "meet", "127.0.0.1", redis.port, busPort);
+  }
+  const firstId = String(await first.redis.command("cluster", "myid"));
+  const replicate = () =>
+    replica.redis.command("cluster", "replicate", firstId).then(String, (error: Error) => error.message);
+  await expect.poll(replicate, PATIENCE).toBe("OK");
+  const state = async ({ redis }: ClusterNode) =>
+    /cluster_state:\w+/.exec(String(await redis.command("cluster", "info")))?.[0];
+  for (const node of nodes) await expect.poll(() => state(node), PATIENCE).toBe("cluster_state:ok");
+  await untilInSync(replica.redis);
+  const hosts = nodes.map(({ redis }) => `127.0.0.1:${redis.port}`).join(",");
+  return {
+    url: `redis+cluster://${hosts}`,
+    master: first.redis,
+    replica: replica.redis,
+    async stop() {
+      await Promise.all(nodes.map(({ redis }) => redis.stop()));
+    },
+  };
+}
+
+interface ClusterNode {
+  readonly redis: TestRedis;
+  readonly busPort: number;
+}
+
+async function startNode(): Promise<ClusterNode> {
+  const busPort = await freePort();
+  const args = [
+    "--cluster-enabled",
+    "yes",
+    "--cluster-port",
+    String(busPort),
+    "--cluster-node-timeout",
+    "1000",
+  ];
+  return { redis: await startRedis({ args }), busPort };
+}
+
+/** Resolves once a replica has everything that its master has. */
+async function untilInSync(replica: TestRedis): Promise<void> {
+  const info = async () => String(await replica.command("info", "replication"));
+  await expect.poll(info, PATIENCE).toContain("master_link_status:up");
+}
+
+/** Resolves once a replica has taken over. */
+export async function untilMaster(replica: TestRedis): Promise<void> {
+  const info = async () => String(await replica.command("info", "replication"));
+  await expect.poll(info, PATIENCE).toContain("role:master");
+}

@@ -1,0 +1,108 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ConnectionOptions } from "node:tls";
+import { Redis } from "ioredis";
+import { describe, inject } from "vitest";
+
+/** A Redis of a test's own, on a loopback port, that may be treated badly. */
+export interface TestRedis {
+  readonly port: number;
+  /** `redis://…` without credentials. */
+  readonly url: string;
+  /** Runs a command on a connection of the test's own. */
+  command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
+  signal(name: NodeJS.Signals): void;
+  /** Ends it at once, without a word to anybody. */
+  kill(): Promise<void>;
+  /** Starts it anew on the same port, empty, after `kill`. */
+  restart(): Promise<void>;
+  /** Ends it for good. */
+  stop(): Promise<void>;
+}
+
+export interface RedisSettings {
+  /** Undefined: a free one. */
+  readonly port?: number;
+  /** More of its command line, such as `["--cluster-enabled", "yes"]`. */
+  readonly args?: readonly string[];
+  /** Undefined: a server of data. Otherwise a sentinel with these lines in its configuration. */
+  readonly sentinel?: readonly string[];
+  /** How the test's own connection gets in. */
+  readonly connect?: {
+    readonly username?: string;
+    readonly password?: string;
+    readonly tls?: ConnectionOptions;
+  };
+}
+
+/** Runs tests that need a Redis; they are left out where none is installed, which the setup says. */
+export function describeWithRedis(title: string, tests: () => void): void {
+  describe.runIf(inject("redisProgram") !== "")(title, tests);
+}
+
+/** Runs the server until standard input ends, which it also does when the tests are killed. */
+const WATCHED = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait';
+
+/** Starts an empty Redis that keeps nothing on disk. */
+export async function startRedis(settings: RedisSettings = {}): Promise<TestRedis> {
+  const port = settings.port ?? (await freePort());
+  const dir = await mkdtemp(join(tmpdir(), "ow-redis-"));
+  const config = join(dir, "sentinel.conf");
+  if (settings.sentinel !== undefined) await writeFile(config, settings.sentinel.join("\n"));
+  const kind =
+    settings.sentinel === undefined ? ["--save", "", "--appendonly", "no"] : [config, "--sentinel"];
+  const common = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir];
+  const args = [...kind, ...common, ...(settings.args ?? [])];
+  let running = await launch(args);
+  const control = new Redis({ ...settings.connect, port, lazyConnect: true });
+  // What it is told after a kill shows in the command's own error.
+  control.on("error", () => {});
+  await control.ping();
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    command: (name, ...args) => control.callBuffer(name, ...args),
+    signal: (name) => process.kill(running.pid, name),
+    kill: () => running.end(),
+    async restart() {
+      running = await launch(args);
+      await control.ping();
+    },
+    async stop() {
+      control.disconnect();
+      await running.end();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function launch(args: readonly string[]) {
+  const child = spawn("sh", ["-c", WATCHED, "sh", inject("redisProgram"), ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const exited = once(child, "exit");
+  const [line] = await once(child.stdout, "data");
+  // What it prints from here on is of no interest, but must be read.
+  child.stdout.resume();
+  return {
+    pid: Number.parseInt(String(line), 10),
+    async end() {
+      child.stdin.end();
+      await exited;
+    },
+  };
+}
+
+/** A port that nobody listens on at the moment, low enough for what else a cluster's node opens. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

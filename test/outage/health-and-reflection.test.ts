@@ -1,0 +1,118 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { healthClient, NOT_SERVING, SERVING } from "../helpers/health.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { describedService, reflectionService } from "../helpers/standard-services.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { bytes, ORDER } from "../helpers/verbs.ts";
+
+const SERVICE = "onceward.v1.IdempotencyService";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+test.each(["", SERVICE])("the health of %j is SERVING, without a credential", async (service) => {
+  expect(await healthClient(server).check(service)).toBe(SERVING);
+});
+
+test("the health of a service that is not there is NOT_FOUND", async () => {
+  expect(await errorOf(healthClient(server).check("onceward.v1.Nothing"))).toMatchObject({
+    code: "NotFound",
+  });
+});
+
+test("who watches is told SERVING at once, and NOT_SERVING when the server drains", async () => {
+  const own = await startTestServer(database.url, {
+    ONCEWARD_DRAIN_DELAY: "1s",
+    ONCEWARD_DRAIN_TIMEOUT: "100ms",
+  });
+  onTestFinished(() => own.stop());
+  const statuses = healthClient(own).watch(SERVICE);
+  expect(await statuses.next()).toMatchObject({ value: SERVING });
+  const stopped = own.stop();
+  expect(await statuses.next()).toMatchObject({ value: NOT_SERVING });
+  await stopped;
+});
+
+interface ReflectionAnswer {
+  readonly fileDescriptorResponse?: { readonly fileDescriptorProto: readonly Uint8Array[] };
+  readonly listServicesResponse?: { readonly service: readonly { readonly name: string }[] };
+}
+
+type Question = Readonly<Partial<Record<"fileByFilename" | "fileContainingSymbol" | "listServices", string>>>;
+
+async function reflect(version: "v1" | "v1alpha", question: Question): Promise<ReflectionAnswer> {
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}` });
+  // The service was described at run time, and so its method has no type.
+  const client = createClient(reflectionService(version), transport) as unknown as {
+    serverReflectionInfo(questions: AsyncIterable<Question>): AsyncIterable<ReflectionAnswer>;
+  };
+  for await (const answer of client.serverReflectionInfo(only(question))) return answer;
+  throw new Error("reflection did not answer");
+}
+
+async function* only<Value>(value: Value): AsyncIterable<Value> {
+  yield value;
+}
+
+/** The files that describe the service, and all that they import, asked for one by one where they did not come along. */
+async function describingFiles(version: "v1" | "v1alpha"): Promise<FileDescriptorProto[]> {
+  const files = new Map<string, FileDescriptorProto>();
+  let question: Question | undefined = { fileContainingSymbol: SERVICE };
+  while (question !== undefined) {
+    const { fileDescriptorResponse } = await reflect(version, question);
+    for (const bytes of fileDescriptorResponse?.fileDescriptorProto ?? []) {
+      const file = fromBinary(FileDescriptorProtoSchema, bytes);
+      files.set(file.name, file);
+    }
+    const imported = [...files.values()].flatMap(({ dependency }) => dependency);
+    const missing = imported.find((name) => !files.has(name));
+    question = missing === undefined ? undefined : { fileByFilename: missing };
+  }
+  return [...files.values()];
+}
+
+test.each(["v1", "v1alpha"] as const)(
+  "a client that knows only reflection %s can claim and complete",
+  async (version) => {
+    const { listServicesResponse } = await reflect(version, { listServices: "*" });
+    expect(listServicesResponse?.service.map(({ name }) => name)).toContain(SERVICE);
+    const files = await describingFiles(version);
+
+    const { apiKey } = await createTenant(database);
+    const authorize: Interceptor = (next) => (request) => {
+      request.header.set("authorization", `Bearer ${apiKey}`);
+      return next(request);
+    };
+    const transport = createGrpcTransport({
+      baseUrl: `http://127.0.0.1:${server.grpcPort}`,
+      interceptors: [authorize],
+    });
+    const client = createClient(describedService(files, SERVICE), transport) as unknown as {
+      claim(request: unknown): Promise<{ outcome: { case: string; value: { fencingToken: bigint } } }>;
+      complete(request: unknown): Promise<unknown>;
+    };
+    const { outcome } = await client.claim(ORDER);
+    await client.complete({
+      ...ORDER,
+      fencingToken: outcome.value.fencingToken,
+      result: { kind: 1, payload: bytes("done") },
+    });
+    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+  },
+);

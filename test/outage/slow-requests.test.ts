@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import http2, { type ClientHttp2Stream } from "node:http2";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/raw-grpc.ts";
+import { ORDER } from "../helpers/verbs.ts";
+
+/** Streams of one connection that the server takes at once. */
+const MAX_STREAMS = 2000;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(() => target?.end());
+
+afterEach(() => target.expectUnharmed());
+
+/** A connection, gone when the test is. */
+async function connect() {
+  const session = await connectHttp2(target.server.grpcPort);
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+/** Resolves with the code that the server resets the stream with. */
+async function resetCode(stream: ClientHttp2Stream): Promise<number> {
+  stream.on("error", () => {});
+  stream.resume();
+  await once(stream, "close").catch(() => {});
+  return stream.rstCode;
+}
+
+const message = framed(ClaimRequestSchema, ORDER);
+
+test.each([
+  ["never comes", Buffer.alloc(0)],
+  ["stops within its length", message.subarray(0, 3)],
+  ["stops half-way", message.subarray(0, 8)],
+  ["is whole but never said to be", message],
+])("a stream whose message %s is closed, and the connection lives on", async (_name, start) => {
+  const session = await connect();
+  const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
+  if (start.byteLength > 0) stream.write(start);
+  expect(await resetCode(stream)).toBe(http2.constants.NGHTTP2_CANCEL);
+  const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
+  expect(answer.code).toBe("OK");
+});
+
+test("a stream whose message trickles in is closed, however often a byte comes", async () => {
+  const session = await connect();
+  const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
+  stream.write(Buffer.from([0, 0, 0, 255, 255]));
+  const trickle = setInterval(() => stream.write("x"), 20);
+  onTestFinished(() => clearInterval(trickle));
+  expect(await resetCode(stream)).toBe(http2.constants.NGHTTP2_CANCEL);
+});
+
+test.each([
+  "/nowhere",
+  "/grpc.health.v1.Health/Check",
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+])("a stream to %s that never ends is closed too", async (path) => {
+  const session = await connect();
+  const stream = session.request(grpcHeaders("Claim", undefined, { ":path": path }));
+  await resetCode(stream);
+  expect(stream.closed).toBe(true);
+});
+
+test("every stream that the server takes at once may be slow, and all are closed", async () => {
+  const session = await connect();
+  const streams = Array.from({ length: MAX_STREAMS }, () =>
+    session.request(grpcHeaders("Claim", target.tenant.apiKey)),
+  );
+  await Promise.all(streams.map(resetCode));
+  const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
+  expect(answer.code).toBe("OK");
+});
+
+test("a call that waits longer than a request may take is not slow", async () => {
+  const session = await connect();
+  const key = { namespace: "charges", key: "waited-for" };
+  const headers = grpcHeaders("Claim", target.tenant.apiKey);
+  await callRaw(session, headers, framed(ClaimRequestSchema, key));
+  const waiting = framed(ClaimRequestSchema, { ...key, wait: { seconds: 2n } });
+  expect((await callRaw(session, headers, waiting)).code).toBe("OK");
+});
