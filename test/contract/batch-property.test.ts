@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { ItemRequest } from "../helpers/batches.ts";
 import { runBatch } from "../helpers/batches.ts";
 import { comparable } from "../helpers/comparable.ts";
-import { type Caller, describeContract } from "../helpers/contract.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
 import { runOneByOne } from "../helpers/one-by-one.ts";
 import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/verbs.ts";
 
@@ -80,7 +80,7 @@ function requestOf(
   }
 }
 
-describeContract("A batch equals the same calls made one after another", (contract) => {
+function equalsItsCalls(contract: Contract): void {
   test.each(["RECLAIM", "HOLD"])(
     "under %s, whatever the calls are",
     async (onLeaseExpiry) => {
@@ -107,9 +107,14 @@ describeContract("A batch equals the same calls made one after another", (contra
             expect(comparable(together, keys)).toEqual(comparable(apart, keys));
           },
         ),
-        { numRuns: 40 },
+        { numRuns: 25 },
       );
     },
     60_000,
   );
+}
+
+describeContract("A batch equals the same calls made one after another", equalsItsCalls);
+describeContract("A batch equals its calls where copies of completed records are kept", equalsItsCalls, {
+  ONCEWARD_CACHE_MIB: "64",
 });

@@ -58,6 +58,19 @@ describeContract("Batch", (contract) => {
     ]);
   });
 
+  test("tells a claim that comes after one that accepted ambiguity of the claim which that one got", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const accepting: ItemRequest = { case: "claim", value: { ...ORDER, acceptAmbiguous: true } };
+    const responses = await runBatch(client, [claimOrder, accepting, claimOrder]);
+    expect(responses).toMatchObject([
+      { value: { outcome: { case: "ambiguous" } } },
+      { value: { outcome: { case: "claimed", value: { attempt: 2 } } } },
+      { value: { outcome: { case: "inProgress", value: { attempt: 2 } } } },
+    ]);
+  });
+
   test("that completes the same claim twice stores it once", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);

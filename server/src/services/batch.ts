@@ -62,15 +62,25 @@ function chainOf({ request }: BatchRequestItem): string {
  */
 function runsOf(chain: readonly Entry[]): Entry[][] {
   const runs: Entry[][] = [];
-  let previous: ItemRequest["case"];
+  let previous: ItemRequest | undefined;
   for (const entry of chain) {
-    const kind = entry.item.request.case;
-    const joins = kind === previous && (kind === "claim" || kind === "lookup");
-    if (joins) runs.at(-1)?.push(entry);
+    const { request } = entry.item;
+    if (previous !== undefined && joins(previous, request)) runs.at(-1)?.push(entry);
     else runs.push([entry]);
-    previous = kind;
+    previous = request;
   }
   return runs;
+}
+
+/**
+ * A claim that accepts ambiguity has to look again where one that doesn't has its answer at once, and so would be
+ * overtaken by those that come after it.
+ */
+function joins(previous: ItemRequest, next: ItemRequest): boolean {
+  if (previous.case === "claim" && next.case === "claim") {
+    return previous.value.acceptAmbiguous === next.value.acceptAmbiguous;
+  }
+  return previous.case === "lookup" && next.case === "lookup";
 }
 
 /** Answers one item. Never rejects: an item that meets a bug fails alone, too. */
