@@ -166,16 +166,15 @@ describeContract("Batch", (contract) => {
     }
     const claims = keys.map((key): ItemRequest => ({ case: "claim", value: { ...ORDER, key } }));
     const responses = await runBatch(client, [...claims, { case: "claim", value: { ...ORDER, key: "new" } }]);
-    expect(responses.map((response) => response.case)).toEqual([
-      ...["claim", "claim", "claim", "claim"],
-      "error",
-      "claim",
-    ]);
-    expect(itemErrorOf(responses[4])).toMatchObject({
+    const replayed = responses.slice(0, keys.length);
+    const refused = replayed.findIndex((response) => response.case === "error");
+    expect(replayed.filter((response) => response.case === "claim")).toHaveLength(4);
+    expect(itemErrorOf(responses[refused])).toMatchObject({
       code: Code.ResourceExhausted,
       reason: ErrorReason.RESPONSE_TOO_LARGE,
     });
-    const alone = await client.claim({ ...ORDER, key: "e" });
+    expect(responses.at(-1)).toMatchObject({ case: "claim", value: { outcome: { case: "claimed" } } });
+    const alone = await client.claim({ ...ORDER, key: keys[refused] ?? "" });
     expect(alone.outcome).toMatchObject({ case: "completed", value: { resultExpired: false } });
   });
 

@@ -30,8 +30,9 @@ export function createBatch(
     }
     const replies = new Array<BatchResponseItem>(items.length);
     const entries = items.map((item, index) => ({ item, index }));
+    const fitting = createReplyBudget(items.length);
     const answer = async ({ item, index }: Entry) => {
-      replies[index] = await runItem(single, item, call);
+      replies[index] = fitting(await runItem(single, item, call));
     };
     const chains = Map.groupBy(entries, ({ item }) => chainOf(item));
     await Promise.all(
@@ -39,7 +40,7 @@ export function createBatch(
         for (const run of runsOf(chain)) await Promise.all(run.map(answer));
       }),
     );
-    return create(BatchResponseSchema, { items: fitting(replies) });
+    return create(BatchResponseSchema, { items: replies });
   };
 }
 
@@ -121,17 +122,20 @@ const TOO_LARGE = errorItem(
   new Refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
 );
 
-/** The items as they are, as far as they fit into one message, and RESPONSE_TOO_LARGE in place of the others. */
-function fitting(items: readonly BatchResponseItem[]): BatchResponseItem[] {
+/**
+ * Answers a reply as it is if it fits into what is left of one message, and RESPONSE_TOO_LARGE otherwise. Replies are
+ * judged as they come: one that doesn't fit is let go at once, and does not wait in memory for the others.
+ */
+function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchResponseItem {
   // Room for every item's refusal is set aside first, so that a refusal always fits.
   const refusalBytes = responseItemBytes(TOO_LARGE);
-  let bytesLeft = MAX_MESSAGE_BYTES - items.length * refusalBytes;
-  return items.map((item) => {
-    const extraBytes = responseItemBytes(item) - refusalBytes;
+  let bytesLeft = MAX_MESSAGE_BYTES - items * refusalBytes;
+  return (reply) => {
+    const extraBytes = Math.max(0, responseItemBytes(reply) - refusalBytes);
     if (extraBytes > bytesLeft) return TOO_LARGE;
-    bytesLeft -= Math.max(0, extraBytes);
-    return item;
-  });
+    bytesLeft -= extraBytes;
+    return reply;
+  };
 }
 
 function errorItem(refusal: Refusal): BatchResponseItem {
