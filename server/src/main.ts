@@ -59,8 +59,8 @@ function untilStopRequested(): Promise<void> {
       asked = true;
       resolve();
     };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
+    // SIGHUP: its terminal was closed.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
   });
   return stopRequested;
 }

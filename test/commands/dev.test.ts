@@ -1,9 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { findRedisProgram } from "../../server/src/embedded/redis.ts";
 import { waitUntil } from "../../server/src/embedded/wait.ts";
 import { createWorkplace, FREE_PORTS, runCommand, startCommand, type Workplace } from "../helpers/command.ts";
 import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/dev.ts";
@@ -110,9 +111,40 @@ test("with DATABASE_URL that database is used, and no Postgres is started", asyn
   const dev = await startDev(workplace, { DATABASE_URL: postgres.url("postgres") });
   expect(await dev.call()).toHaveProperty("claimed");
   expect(await readdir(join(workplace.dir, ".onceward"))).toEqual(["dev-secrets.json"]);
-  expect(await processesOf(workplace)).toEqual([]);
+  const started = await processesOf(workplace);
+  expect(started.filter((commandLine) => commandLine.includes("postgres"))).toEqual([]);
   await pressCtrlC(dev);
 });
+
+test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
+  "a Redis that is installed is started too, and gone with dev, even if that is killed",
+  async () => {
+    const workplace = await createWorkplace();
+    const dev = await startDev(workplace);
+    const metrics = await (await fetch(`${dev.managementUrl}/metrics`)).text();
+    expect(metrics).toContain('onceward_degraded{reason="redis_bypassed"} 0');
+    expect(await redisProcesses(workplace)).not.toEqual([]);
+    dev.signal("SIGKILL");
+    expect(
+      await waitUntil(async () => (await redisProcesses(workplace)).length === 0, MOMENT_TIMEOUT_MS),
+    ).toBe(true);
+
+    await pressCtrlC(await startDev(workplace));
+    await expectNothingLeft(workplace);
+  },
+);
+
+test("without Redis on the PATH dev serves all the same, and says so", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace, { PATH: dirname(process.execPath) });
+  await dev.untilPrinted(/Redis +none/);
+  expect(await dev.call()).toHaveProperty("claimed");
+  await pressCtrlC(dev);
+});
+
+async function redisProcesses(workplace: Workplace): Promise<readonly string[]> {
+  return (await processesOf(workplace)).filter((commandLine) => commandLine.includes("redis.sock"));
+}
 
 /** A port of 127.0.0.1 that somebody listens on until the test is over. */
 async function takePort(): Promise<number> {

@@ -1,13 +1,14 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { digestSecret, parseApiKey } from "../auth/api-key.ts";
 import { type Config, readConfig } from "../config.ts";
 import type { Role } from "../domain/tenant.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../embedded/postgres.ts";
-import type { Addresses } from "../server.ts";
+import { type EmbeddedRedis, startEmbeddedRedis } from "../embedded/redis.ts";
 import { ensureApiKey } from "../store/api-keys.ts";
 import { ensureDatabase } from "../store/databases.ts";
 import { openPool } from "../store/pool.ts";
 import { ensureTenant } from "../store/tenants.ts";
+import { DEMO_TENANT, devBanner } from "./dev-banner.ts";
 import { type DevSecrets, ensureDevSecrets } from "./dev-secrets.ts";
 import type { Host } from "./host.ts";
 import { runMigrations } from "./schema.ts";
@@ -15,11 +16,10 @@ import { serveUntilStopped } from "./serve.ts";
 
 const DATA_DIR = ".onceward";
 const DATABASE = "onceward";
-const DEMO_TENANT = "demo";
 
 /**
- * `dev`: a replica with everything it needs, on an empty machine: its own Postgres unless `DATABASE_URL` names one, the
- * schema, a demo tenant with two keys, and a banner that says how to call it. What it keeps is under `.onceward/`.
+ * `dev`: a replica with everything it needs, on an empty machine: its own Postgres unless `DATABASE_URL` names one, a
+ * Redis if one is installed, the schema, a demo tenant with two keys, and a banner that says how to call it. What it keeps is under `.onceward/`.
  */
 export async function dev(host: Host): Promise<void> {
   // From here on Ctrl-C lets what is being started finish, so that it can be stopped.
@@ -30,18 +30,26 @@ export async function dev(host: Host): Promise<void> {
   const dataDir = join(host.workingDir, DATA_DIR);
   const secrets = await ensureDevSecrets(dataDir);
   const env = { ...defaults(secrets), ...withoutEmpty(host.env) };
-  const embedded =
-    env.DATABASE_URL === undefined ? await startEmbedded(host, dataDir, () => stopping) : undefined;
+  const postgres =
+    env.DATABASE_URL === undefined ? await startPostgres(host, dataDir, () => stopping) : undefined;
+  const redis = env.REDIS_URL === undefined && !stopping ? await startRedis(host) : undefined;
   try {
-    if (!stopping) await serveDemo(host, env, secrets, embedded);
+    if (!stopping) await serveDemo(host, env, secrets, { postgres, redis });
   } finally {
-    await embedded?.stop();
+    await redis?.stop();
+    await postgres?.stop();
   }
   host.print("Stopped; what was claimed is kept for the next start.");
 }
 
+/** What `dev` started itself; what the environment names instead is undefined. */
+interface Embedded {
+  readonly postgres: EmbeddedPostgres | undefined;
+  readonly redis: EmbeddedRedis | undefined;
+}
+
 /** Undefined: Ctrl-C was pressed meanwhile, which a terminal also sends to what we have just started, such as initdb. */
-async function startEmbedded(
+async function startPostgres(
   host: Host,
   dataDir: string,
   stopping: () => boolean,
@@ -55,19 +63,37 @@ async function startEmbedded(
   }
 }
 
+/** Undefined: none is installed, or it doesn't start; neither keeps the service from serving. */
+async function startRedis(host: Host): Promise<EmbeddedRedis | undefined> {
+  try {
+    return await startEmbeddedRedis(host.env.PATH ?? "");
+  } catch (error) {
+    host.print(`Going on without Redis: ${error instanceof Error ? error.message : error}`);
+    return undefined;
+  }
+}
+
 async function serveDemo(
   host: Host,
   env: Environment,
   secrets: DevSecrets,
-  embedded: EmbeddedPostgres | undefined,
+  { postgres, redis }: Embedded,
 ): Promise<void> {
-  const config = readConfig(embedded === undefined ? env : await onEmbedded(embedded, env));
+  const withRedis = redis === undefined ? env : { ...env, REDIS_URL: redis.url };
+  const config = readConfig(postgres === undefined ? withRedis : await onEmbedded(postgres, withRedis));
   await runMigrations(config);
   await ensureDemoTenant(config, secrets);
-  const postgres = embedded ? `PostgreSQL ${embedded.version} in ${DATA_DIR}/` : "DATABASE_URL";
+  const backing = {
+    postgres: postgres ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/` : "as DATABASE_URL says",
+    redis: redis ? `${basename(redis.program)}, for copies only` : describeRedis(env),
+  };
   await serveUntilStopped(host, config, (addresses) => {
-    for (const line of banner(config, addresses, secrets, postgres)) host.print(line);
+    for (const line of devBanner(config, addresses, secrets, backing)) host.print(line);
   });
+}
+
+function describeRedis({ REDIS_URL }: Environment): string {
+  return REDIS_URL === undefined ? "none: no redis-server or valkey-server on the PATH" : "as REDIS_URL says";
 }
 
 type Environment = Host["env"];
@@ -107,36 +133,4 @@ async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<vo
   } finally {
     await pool.close();
   }
-}
-
-function banner(
-  config: Config,
-  addresses: Addresses,
-  secrets: DevSecrets,
-  postgres: string,
-): readonly string[] {
-  const { ONCEWARD_HOST: bound } = config;
-  const host = bound.includes(":") ? `[${bound}]` : bound;
-  const http = `http://${host}:${addresses.httpPort}`;
-  return [
-    "",
-    "Onceward is serving.",
-    "",
-    `  gRPC (health, reflection)   ${host}:${addresses.grpcPort}`,
-    `  Connect, gRPC-Web, JSON     ${http}`,
-    `  livez, readyz, metrics      http://${host}:${addresses.managementPort}`,
-    `  Postgres                    ${postgres}`,
-    "",
-    `  Tenant "${DEMO_TENANT}"`,
-    `    caller's key   ${secrets.callerKey}`,
-    `    admin's key    ${secrets.adminKey}`,
-    "",
-    "  Ask whether you may charge order 1; ask again, and somebody is doing it:",
-    "",
-    `curl -s ${http}/onceward.v1.IdempotencyService/Claim \\`,
-    `  -H 'content-type: application/json' -H 'authorization: Bearer ${secrets.callerKey}' \\`,
-    `  -d '{"namespace": "charges", "key": "order-1"}'`,
-    "",
-    "Ctrl-C stops it.",
-  ];
 }

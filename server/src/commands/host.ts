@@ -10,7 +10,7 @@ export interface Host {
   print(line: string): void;
   readonly logDestination: DestinationStream;
   /**
-   * Resolves on the first SIGINT or SIGTERM after the first call; from then on a second one ends the process at once. A
+   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call; from then on a second one ends the process at once. A
    * command that has something to clean up calls it first thing.
    */
   untilStopRequested(): Promise<void>;

@@ -1,0 +1,40 @@
+import type { Config } from "../config.ts";
+import type { Addresses } from "../server.ts";
+import type { DevSecrets } from "./dev-secrets.ts";
+
+/** The tenant that `dev` makes. */
+export const DEMO_TENANT = "demo";
+
+/** What `dev` prints once it serves: where, on what, with which keys, and one call to copy. */
+export function devBanner(
+  config: Config,
+  addresses: Addresses,
+  secrets: DevSecrets,
+  backing: { readonly postgres: string; readonly redis: string },
+): readonly string[] {
+  const { ONCEWARD_HOST: bound } = config;
+  const host = bound.includes(":") ? `[${bound}]` : bound;
+  const http = `http://${host}:${addresses.httpPort}`;
+  return [
+    "",
+    "Onceward is serving.",
+    "",
+    `  gRPC (health, reflection)   ${host}:${addresses.grpcPort}`,
+    `  Connect, gRPC-Web, JSON     ${http}`,
+    `  livez, readyz, metrics      http://${host}:${addresses.managementPort}`,
+    `  Postgres                    ${backing.postgres}`,
+    `  Redis                       ${backing.redis}`,
+    "",
+    `  Tenant "${DEMO_TENANT}"`,
+    `    caller's key   ${secrets.callerKey}`,
+    `    admin's key    ${secrets.adminKey}`,
+    "",
+    "  Ask whether you may charge order 1; ask again, and somebody is doing it:",
+    "",
+    `curl -s ${http}/onceward.v1.IdempotencyService/Claim \\`,
+    `  -H 'content-type: application/json' -H 'authorization: Bearer ${secrets.callerKey}' \\`,
+    `  -d '{"namespace": "charges", "key": "order-1"}'`,
+    "",
+    "Ctrl-C stops it.",
+  ];
+}
