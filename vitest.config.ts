@@ -4,6 +4,11 @@ import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
 
 /** Needs a database: runs once per Postgres version that is there. */
 const DATABASE_TESTS = ["test/{contract,concurrency,outage,store,client}/**/*.test.ts"];
+/** Needs Redis, too; whichever Postgres it is makes no difference. */
+const REDIS_TESTS = ["test/cache/**/*.test.ts"];
+
+const POSTGRES_SETUP = "test/helpers/postgres-setup.ts";
+const REDIS_SETUP = "test/helpers/redis-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
 
@@ -14,14 +19,22 @@ const shared = {
   },
 };
 
-function databaseProject(name: string, binaries?: string) {
+interface DatabaseProject {
+  readonly name: string;
+  readonly include: string[];
+  readonly globalSetup: string[];
+  /** A directory with another Postgres than the packaged one. */
+  readonly binaries?: string;
+}
+
+function databaseProject({ name, include, globalSetup, binaries = "" }: DatabaseProject) {
   return {
     ...shared,
     test: {
       name,
-      include: DATABASE_TESTS,
-      globalSetup: ["test/helpers/postgres-setup.ts"],
-      provide: { postgresBinaries: binaries ?? "" },
+      include,
+      globalSetup,
+      provide: { postgresBinaries: binaries },
       testTimeout: 20_000,
       hookTimeout: 60_000,
     },
@@ -40,14 +53,27 @@ export default defineConfig({
           include: [
             "server/src/**/*.test.ts",
             "clients/*/src/**/*.test.ts",
-            "test/{embedded,commands,repository,demo}/**/*.test.ts",
+            "test/{embedded,commands,repository,demo,bench}/**/*.test.ts",
           ],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },
-      databaseProject("postgres 18"),
-      ...(system15 === undefined ? [] : [databaseProject("postgres 15", system15)]),
+      databaseProject({
+        name: "postgres 18",
+        include: [...DATABASE_TESTS, ...REDIS_TESTS],
+        globalSetup: [POSTGRES_SETUP, REDIS_SETUP],
+      }),
+      ...(system15 === undefined
+        ? []
+        : [
+            databaseProject({
+              name: "postgres 15",
+              include: DATABASE_TESTS,
+              globalSetup: [POSTGRES_SETUP],
+              binaries: system15,
+            }),
+          ]),
     ],
   },
 });

@@ -30,6 +30,9 @@ export interface FastPathOptions {
   readonly log: Logger;
 }
 
+/** What goes wrong with Redis goes wrong with every command: the metric counts each time, the log says it now and then. */
+const WARNING_INTERVAL_MS = 60_000;
+
 /** @see FastPath */
 export function openFastPath(options: FastPathOptions): FastPath {
   const { maxBytes, redisUrl, installationId, metrics } = options;
@@ -58,16 +61,16 @@ interface OpenRedis {
 function openRedis(url: string, { installationId, onSettled, metrics, log }: FastPathOptions): OpenRedis {
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
-  let inTrouble = false;
-  // A Redis that is away says so again and again: the log has the first time, the metric all.
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
   const failed = (error: unknown) => {
     metrics.redisErrors.inc();
-    if (!inTrouble) log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
-    inTrouble = true;
+    if (performance.now() - warnedAtMs < WARNING_INTERVAL_MS) return;
+    log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
+    warnedAtMs = performance.now();
   };
   const isBack = () => {
-    if (inTrouble) log.info("Redis is back");
-    inTrouble = false;
+    if (Number.isFinite(warnedAtMs)) log.info("Redis is back");
+    warnedAtMs = Number.NEGATIVE_INFINITY;
   };
   const connection = connectRedis(target, "commands", failed);
   const cache = createRedisCache(connection, {
@@ -77,10 +80,7 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
     },
   });
   connection.on("ready", isBack);
-  const subscriber =
-    target.kind === "cluster"
-      ? connection
-      : connectRedis(target, "subscriptions", () => metrics.redisErrors.inc());
+  const subscriber = connectRedis(target, "subscriptions", () => metrics.redisErrors.inc());
   const wakeChannel = createWakeChannel({ publisher: cache, subscriber, installationId, onSettled });
   return {
     cache,
@@ -89,7 +89,6 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
       wakeChannel.close();
       cache.stop();
       connection.disconnect();
-      subscriber.disconnect();
     },
   };
 }

@@ -5,11 +5,9 @@ import type { RedisTarget } from "./redis-url.ts";
 export type RedisConnection = Redis | Cluster;
 
 const CONNECT_TIMEOUT_MS = 1000;
-/** A connection that owes an answer for so long is given up, and made anew. */
+/** A connection that owes an answer for so long is given up and made anew, of a cluster after asking who serves what. */
 const SILENCE_TIMEOUT_MS = 1000;
 const MAX_RECONNECT_DELAY_MS = 1000;
-/** A cluster is asked this often who serves what: a master that hangs doesn't say that it was replaced. */
-const SLOTS_REFRESH_INTERVAL_MS = 2000;
 /** A server that turned into a replica is left for the one that its name leads to now, at most this often. */
 const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
@@ -59,7 +57,6 @@ function open(target: RedisTarget, purpose: "commands" | "subscriptions"): Redis
         redisOptions: options,
         enableOfflineQueue: false,
         clusterRetryStrategy: reconnectDelayMs,
-        slotsRefreshInterval: SLOTS_REFRESH_INTERVAL_MS,
         // A MOVED is followed once or twice; more would take longer than Postgres.
         maxRedirections: 2,
         // Certificates are of names: a name must not become an address before they are compared.

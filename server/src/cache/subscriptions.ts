@@ -4,8 +4,12 @@ import type { RedisConnection } from "./redis-connection.ts";
 export interface Subscriptions {
   want(channel: string): void;
   unwant(channel: string): void;
-  /** Subscribes to what is wanted and not known to be subscribed to; all of it where nothing can be relied on. */
-  renew(whatIsKnown: "is right" | "may be wrong"): void;
+  /** Tries again what failed. */
+  renew(): void;
+  /** Whether there is a connection, as far as is known. */
+  isConnected(): boolean;
+  /** For a connection that says nothing any more. */
+  reconnect(): void;
   close(): void;
 }
 
@@ -51,20 +55,24 @@ export function createSubscriptions(
   }
 
   async function succeeds(command: () => Promise<unknown>): Promise<boolean> {
-    if (connection.status !== "ready") return false;
+    if (!isConnected()) return false;
     return command().then(
       () => true,
       () => false,
     );
   }
 
-  function renew(whatIsKnown: "is right" | "may be wrong"): void {
-    if (whatIsKnown === "may be wrong") held.clear();
-    if (connection.status !== "ready") return;
+  const isConnected = () => connection.status === "ready";
+
+  function renew(): void {
+    if (!isConnected()) return;
     for (const channel of wanted) if (!held.has(channel)) change(channel);
   }
 
-  const renewAll = () => renew("may be wrong");
+  const renewAll = () => {
+    held.clear();
+    renew();
+  };
   connection.on("ready", renewAll);
   connection.on("message", onMessage);
   return {
@@ -77,10 +85,13 @@ export function createSubscriptions(
       change(channel);
     },
     renew,
+    isConnected,
+    reconnect: () => connection.disconnect(true),
     close() {
       closed = true;
       connection.off("ready", renewAll);
       connection.off("message", onMessage);
+      connection.disconnect();
     },
   };
 }

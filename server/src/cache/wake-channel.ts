@@ -23,8 +23,8 @@ export interface WakeChannel {
 }
 
 export interface WakeChannelOptions {
-  readonly publisher: Pick<RedisCache, "publish">;
-  /** Used for nothing else, or a cluster's, which has a connection of its own for subscriptions. */
+  readonly publisher: Pick<RedisCache, "publish" | "isBypassed">;
+  /** Used for nothing else, and closed with the channel. */
   readonly subscriber: RedisConnection;
   readonly installationId: string;
   /** A record, named by `recordName`, may have been settled on another replica. */
@@ -32,8 +32,9 @@ export interface WakeChannelOptions {
 }
 
 const SAY_INTERVAL_MS = 1000;
-/** Two sayings may be lost. */
+/** Two of what comes every second may be lost. */
 const SAID_FOR_MS = 3000;
+const DEAF_AFTER_MS = 3000;
 
 /** @see WakeChannel */
 export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
@@ -41,33 +42,40 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
   const waitersChannel = `onceward:wake:${installationId}:waiters`;
   const settledPrefix = `onceward:wake:${installationId}:settled:`;
   const replica = randomUUID();
+  const echoChannel = `onceward:wake:${installationId}:echo:${replica}`;
   let awaited = 0;
   let othersWaitUntilMs = Number.NEGATIVE_INFINITY;
   let saidAtMs = Number.NEGATIVE_INFINITY;
   let heardAtMs = performance.now();
 
   const subscriptions = createSubscriptions(subscriber, (channel, message) => {
-    if (channel !== waitersChannel) onSettled(channel.slice(settledPrefix.length));
-    else if (message === replica) heardAtMs = performance.now();
-    else othersWaitUntilMs = performance.now() + SAID_FOR_MS;
+    if (channel === echoChannel) heardAtMs = performance.now();
+    else if (channel !== waitersChannel) onSettled(channel.slice(settledPrefix.length));
+    else if (message !== replica) othersWaitUntilMs = performance.now() + SAID_FOR_MS;
   });
   subscriptions.want(waitersChannel);
+  subscriptions.want(echoChannel);
 
   function sayThatSomebodyWaits(): void {
     saidAtMs = performance.now();
     publisher.publish(waitersChannel, replica);
   }
 
-  const timer = setInterval(() => {
-    if (awaited === 0) {
-      heardAtMs = performance.now();
-      return subscriptions.renew("is right");
+  /** Who only listens isn't told that nobody is there any more: a replica that doesn't hear itself connects anew. */
+  function checkHearing(): void {
+    const nowMs = performance.now();
+    if (publisher.isBypassed() || !subscriptions.isConnected()) heardAtMs = nowMs;
+    if (nowMs - heardAtMs > DEAF_AFTER_MS) {
+      heardAtMs = nowMs;
+      subscriptions.reconnect();
     }
-    // A replica hears itself, too; one that doesn't may have lost its subscriptions without being told.
-    const isDeaf = performance.now() - heardAtMs > SAID_FOR_MS;
-    if (isDeaf) heardAtMs = performance.now();
-    subscriptions.renew(isDeaf ? "may be wrong" : "is right");
-    sayThatSomebodyWaits();
+    publisher.publish(echoChannel, "");
+  }
+
+  const timer = setInterval(() => {
+    subscriptions.renew();
+    checkHearing();
+    if (awaited > 0) sayThatSomebodyWaits();
   }, SAY_INTERVAL_MS).unref();
 
   return {

@@ -18,13 +18,14 @@ export interface EmbeddedRedis {
 const PROGRAMS = ["valkey-server", "redis-server"];
 const START_TIMEOUT_MS = 5000;
 /** It keeps copies only: no file, no port, and the least used go first. */
-const SETTINGS = [
-  "--port 0",
-  "--save ''",
-  "--appendonly no",
-  "--maxmemory 64mb",
-  "--maxmemory-policy allkeys-lru",
-];
+const SETTINGS = {
+  port: "0",
+  save: "",
+  appendonly: "no",
+  maxmemory: "64mb",
+  "maxmemory-policy": "allkeys-lru",
+  unixsocketperm: "700",
+};
 /**
  * Runs the server until standard input ends: it does when `stop` says so, and also when this process is killed, which
  * would otherwise leave the server behind.
@@ -43,8 +44,8 @@ export async function startEmbeddedRedis(path: string): Promise<EmbeddedRedis | 
   if (program === undefined) return undefined;
   const dir = await mkdtemp(join(tmpdir(), "onceward-redis-"));
   const socket = join(dir, "redis.sock");
-  const settings = [...SETTINGS, `--dir ${dir}`, `--unixsocket ${socket}`, "--unixsocketperm 700"];
-  const args = settings.flatMap((setting) => setting.split(" ")).map((word) => (word === "''" ? "" : word));
+  const settings = { ...SETTINGS, dir, unixsocket: socket };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   // A process group of its own: a terminal's Ctrl-C is for the service, which stops Redis after its last call.
   const child = spawn("sh", ["-c", WATCHED, dir, program, ...args], {
     detached: true,

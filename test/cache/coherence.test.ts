@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/fast-path.ts";
+import { granted, grantsAmong } from "../helpers/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+import { createTenant, type PolicyColumns } from "../helpers/tenants.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+
+/** Without memory, so that it is Redis that answers. */
+describeWithRedis("A copy in Redis", () => {
+  let redis: TestRedis;
+  let database: TestDatabase;
+  let servers: readonly [TestServer, TestServer];
+
+  beforeAll(async () => {
+    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
+    const start = () => startTestServer(database.url, { REDIS_URL: redis.url });
+    servers = await Promise.all([start(), start()]);
+  });
+
+  afterAll(async () => {
+    await Promise.all(servers?.map((server) => server.stop()) ?? []);
+    await Promise.all([database?.drop(), redis?.stop()]);
+  });
+
+  /** A tenant's clients of both servers; the second asks Redis. */
+  async function newTenant(policy: PolicyColumns = {}) {
+    const tenant = await createTenant(database, policy);
+    const [one, two] = servers.map((server) => connectClient(server, tenant.apiKey)) as [
+      IdempotencyClient,
+      IdempotencyClient,
+    ];
+    await repeatOften(two);
+    return { tenant, one, two };
+  }
+
+  /** How often a server finds a copy that is none. */
+  const invalidLooks = () => countLooks(servers[1], "redis", "invalid");
+
+  test("answers a repeat on another replica as Postgres would, without a statement", async () => {
+    const { one, two } = await newTenant();
+    const result = {
+      ...success("pa\u0000id ☃"),
+      contentType: "text/plain",
+      metadata: { "X-Trace": "a", empty: "" },
+    };
+    await complete(one, result);
+    const fromPostgres = await one.lookup(ORDER);
+    await copiesOf(redis, ORDER.key, 1);
+    const { outcome, expiresAt } = await claimFromRedis(servers[1], two);
+    expect(outcome).toMatchObject({ case: "completed", value: { result, resultExpired: false } });
+    expect(expiresAt).toEqual(fromPostgres.record?.expiresAt);
+    await expect
+      .poll(() => statementsDuring(servers[1], () => two.claim(ORDER)), { timeout: 5000 })
+      .toEqual({});
+    await redis.command("flushall");
+  });
+
+  test("is made of nothing that is not completed, and a miss grants nothing", async () => {
+    const { one, two } = await newTenant();
+    await redis.command("flushall");
+    const claims = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => (index % 2 ? one : two).claim(ORDER)),
+    );
+    expect(grantsAmong(claims)).toHaveLength(1);
+    await one.release({ ...ORDER, fencingToken: grantsAmong(claims)[0]?.fencingToken ?? 0n });
+    expect(await copiesOf(redis, ORDER.key, 0)).toEqual([]);
+    await complete(one);
+    await redis.command("flushall");
+    expect((await two.claim(ORDER)).outcome.case).toBe("completed");
+    await redis.command("flushall");
+  });
+
+  test("answers a claim with another fingerprint with the mismatch, and one without with the result", async () => {
+    const { one, two } = await newTenant();
+    const { fencingToken } = await grant(one, { fingerprint: fingerprintOf("10 EUR") });
+    await one.complete({ ...ORDER, fencingToken, result: success("paid") });
+    await claimFromRedis(servers[1], two);
+    await claimFromRedis(servers[1], two, { ...ORDER, ...{ fingerprint: fingerprintOf("10 EUR") } });
+    const hits = await countLooks(servers[1], "redis", "hit");
+    await expect
+      .poll(async () => {
+        const other = { ...ORDER, fingerprint: fingerprintOf("99 EUR") };
+        expect(await errorOf(two.claim(other))).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
+        return countLooks(servers[1], "redis", "hit");
+      })
+      .toBeGreaterThan(hits);
+    await redis.command("flushall");
+  });
+
+  test("that was altered, cut off or stored under another name is no copy", async () => {
+    const { one, two } = await newTenant();
+    await complete(one, success("mine"));
+    const other = { ...ORDER, key: "order-2" };
+    const { fencingToken } = granted(await one.claim(other));
+    await one.complete({ ...other, fencingToken, result: success("another's") });
+    const [name = ""] = await copiesOf(redis, ORDER.key, 1);
+    const [otherName = ""] = await copiesOf(redis, other.key, 1);
+    const whole = (await redis.command("get", name)) as Buffer;
+    const flipped = Buffer.from(whole);
+    flipped.writeUInt8(flipped.readUInt8(flipped.length - 1) ^ 1, flipped.length - 1);
+    const swapped = (await redis.command("get", otherName)) as Buffer;
+    for (const value of [flipped, whole.subarray(0, -1), swapped, Buffer.alloc(0), Buffer.from("{}")]) {
+      const before = await invalidLooks();
+      await expect
+        .poll(async () => {
+          await redis.command("set", name, value);
+          const { outcome } = await two.claim(ORDER);
+          expect(outcome).toMatchObject({ case: "completed", value: { result: success("mine") } });
+          return invalidLooks();
+        })
+        .toBeGreaterThan(before);
+    }
+    await redis.command("flushall");
+  });
+
+  test("is written after the commit, and not at all where nothing was committed", async () => {
+    const { tenant, one } = await newTenant();
+    const { fencingToken } = await grant(one);
+    const locker = await openConnection(database);
+    await lockRows(locker, tenant, [ORDER.key]);
+    const completing = one.complete({ ...ORDER, fencingToken, result: success("paid") });
+    // What is written comes in the order of the writes: once the marker is there, a copy would be, too.
+    const marker = { namespace: "markers", key: "marker" };
+    const { fencingToken: markerToken } = granted(await one.claim(marker));
+    await one.complete({ ...marker, fencingToken: markerToken, result: success("marker") });
+    await copiesOf(redis, marker.key, 1);
+    expect(await copiesOf(redis, ORDER.key, 0)).toEqual([]);
+    await locker.query("rollback");
+    await completing;
+    await copiesOf(redis, ORDER.key, 1);
+    const late = { ...ORDER, fencingToken, result: success("other") };
+    expect(await errorOf(one.complete(late))).toMatchObject({ reason: "ALREADY_COMPLETED" });
+    await redis.command("flushall");
+  });
+
+  test("lives no longer than what is left of the result's retention", async () => {
+    const { one } = await newTenant({ key_retention_s: 7200, result_retention_s: 90 });
+    const tightened = await grant(one, { retention: seconds(60) });
+    await one.complete({ ...ORDER, fencingToken: tightened.fencingToken, result: success("paid") });
+    const asStamped = { ...ORDER, key: "order-3" };
+    const { fencingToken } = granted(await one.claim(asStamped));
+    await one.complete({ ...asStamped, fencingToken, result: success("paid") });
+    for (const [key, retentionMs] of [
+      [ORDER.key, 60_000],
+      [asStamped.key, 90_000],
+    ] as const) {
+      const [name = ""] = await copiesOf(redis, key, 1);
+      const leftMs = Number(await redis.command("pttl", name));
+      expect(leftMs).toBeGreaterThan(0);
+      expect(leftMs).toBeLessThanOrEqual(retentionMs);
+    }
+    await redis.command("flushall");
+  });
+
+  test("that Redis keeps past the end of the retention is not answered from", async () => {
+    const { tenant, one, two } = await newTenant();
+    await complete(one, success("paid"));
+    await redis.command("flushall");
+    // Postgres counts in whole seconds from the claim; that its end is near is what SQL is for.
+    const [row] = await database.query<{ ends_at_ms: number }>(
+      `update records set result_expires_at = clock_timestamp() + interval '1500 milliseconds'
+        where tenant_id = $1 and key = $2
+       returning date_part('epoch', result_expires_at) * 1000 as ends_at_ms`,
+      [tenant.id, ORDER.key],
+    );
+    expect((await two.claim(ORDER)).outcome).toMatchObject({ value: { resultExpired: false } });
+    const [name = ""] = await copiesOf(redis, ORDER.key, 1);
+    await redis.command("persist", name);
+    await claimFromRedis(servers[1], two);
+    await expect
+      .poll(
+        async () => {
+          const [now] = await database.query<{ ms: number }>("select date_part('epoch', now()) * 1000 as ms");
+          const hasEnded = (now?.ms ?? 0) >= (row?.ends_at_ms ?? 0);
+          const { outcome } = await two.claim(ORDER);
+          if (outcome.case !== "completed") throw new Error(`the claim was answered ${outcome.case}`);
+          if (hasEnded) expect(outcome.value.resultExpired).toBe(true);
+          return hasEnded;
+        },
+        { timeout: 5000 },
+      )
+      .toBe(true);
+    expect(await redis.command("exists", name)).toBe(1);
+    await redis.command("flushall");
+  });
+
+  test("is never found by another tenant, whatever the key", async () => {
+    const mine = await newTenant();
+    const theirs = await newTenant();
+    await complete(mine.one, success("mine"));
+    await copiesOf(redis, ORDER.key, 1);
+    await claimFromRedis(servers[1], mine.two);
+    expect((await theirs.two.claim(ORDER)).outcome.case).toBe("claimed");
+    await redis.command("flushall");
+  });
+
+  test("is never found by another installation that shares the Redis", async () => {
+    const [first, second] = await Promise.all([createTestDatabase(), createTestDatabase()]);
+    onTestFinished(async () => {
+      await Promise.all([first.drop(), second.drop()]);
+    });
+    // Both are copies of one template.
+    await second.query("update installation set id = gen_random_uuid()");
+    const tenants = [await createTenant(first), await createTenant(second)] as const;
+    // The same name in all but the installation.
+    expect(tenants[0].id).toBe(tenants[1].id);
+    const [one, two] = await Promise.all(
+      [first, second].map(async (database, index) => {
+        const server = await startTestServer(database.url, { REDIS_URL: redis.url });
+        onTestFinished(() => server.stop());
+        return connectClient(server, tenants[index]?.apiKey);
+      }),
+    );
+    if (one === undefined || two === undefined) throw new Error("a client is missing");
+    await repeatOften(two);
+    await complete(one, success("the first's"));
+    await copiesOf(redis, ORDER.key, 1);
+    expect((await two.claim(ORDER)).outcome.case).toBe("claimed");
+    await redis.command("flushall");
+  });
+
+  test("is not made of a payload that would push hundreds of others out", async () => {
+    const { one } = await newTenant();
+    await complete(one, success("x".repeat(20_000)));
+    const next = { ...ORDER, key: "order-4" };
+    const { fencingToken } = granted(await one.claim(next));
+    await one.complete({ ...next, fencingToken, result: success("small") });
+    await copiesOf(redis, next.key, 1);
+    expect(await copiesOf(redis, ORDER.key, 0)).toEqual([]);
+    expect((await one.claim(ORDER)).outcome).toMatchObject({
+      value: { result: { payload: bytes("x".repeat(20_000)) } },
+    });
+  });
+});

@@ -1,0 +1,63 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { startEmbeddedRedis } from "../../server/src/embedded/redis.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase } from "../helpers/database.ts";
+import { claimFromRedis, repeatOften } from "../helpers/fast-path.ts";
+import { describeWithRedis } from "../helpers/redis.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete } from "../helpers/verbs.ts";
+
+const MODULE = fileURLToPath(new URL("../../server/src/embedded/redis.ts", import.meta.url));
+const socketOf = (url: string) => url.replace("redis+unix://", "");
+
+describeWithRedis("The embedded Redis", () => {
+  const path = dirname(inject("redisProgram"));
+
+  test("keeps copies for a server, and leaves nothing behind when it is stopped", async () => {
+    const redis = await startEmbeddedRedis(path);
+    if (redis === undefined) throw new Error("there is no Redis");
+    onTestFinished(redis.stop);
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
+    onTestFinished(() => server.stop());
+    const client = connectClient(server, (await createTenant(database)).apiKey);
+    await repeatOften(client);
+    await complete(client);
+    await claimFromRedis(server, client);
+    await redis.stop();
+    expect(existsSync(dirname(socketOf(redis.url)))).toBe(false);
+  });
+
+  test("ends with the process that started it, also when that is killed", async () => {
+    const script = `import(${JSON.stringify(MODULE)})
+      .then(({ startEmbeddedRedis }) => startEmbeddedRedis(${JSON.stringify(path)}))
+      .then(({ url }) => console.log(url));
+      setInterval(() => {}, 1000);`;
+    const starter = spawn(process.execPath, ["--eval", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const exited = once(starter, "exit");
+    onTestFinished(async () => {
+      starter.kill("SIGKILL");
+      await exited;
+    });
+    const [line] = await once(starter.stdout, "data");
+    const socket = socketOf(String(line).trim());
+    expect(existsSync(socket)).toBe(true);
+    starter.kill("SIGKILL");
+    await expect.poll(() => existsSync(dirname(socket)), { timeout: 10_000 }).toBe(false);
+  });
+
+  test("is none where no program is on the PATH", async () => {
+    const empty = await mkdtemp(join(tmpdir(), "ow-empty-"));
+    onTestFinished(() => rm(empty, { recursive: true }));
+    expect(await startEmbeddedRedis(empty)).toBeUndefined();
+  });
+});

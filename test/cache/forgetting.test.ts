@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/fast-path.ts";
+import { granted } from "../helpers/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { forgetRecords } from "../helpers/time.ts";
+import { complete, grant, ORDER, success } from "../helpers/verbs.ts";
+
+describeWithRedis("What was forgotten", () => {
+  let redis: TestRedis;
+  let proxy: TcpProxy;
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
+    proxy = await startTcpProxy(redis.port);
+  });
+
+  afterAll(async () => {
+    await proxy?.close();
+    await Promise.all([redis?.stop(), database?.drop()]);
+  });
+
+  async function startReplica(redisPort: number, cacheMib: number) {
+    const env = { REDIS_URL: `redis://127.0.0.1:${redisPort}`, ONCEWARD_CACHE_MIB: String(cacheMib) };
+    const server = await startTestServer(database.url, env);
+    onTestFinished(() => server.stop());
+    await untilBypassed(server, false);
+    return server;
+  }
+
+  test("stays forgotten when a copy of it is written late", async () => {
+    const tenant = await createTenant(database);
+    const slow = connectClient(await startReplica(proxy.port, 0), tenant.apiKey);
+    const { fencingToken } = await grant(slow);
+    proxy.setMode("hold");
+    await slow.complete({ ...ORDER, fencingToken, result: success("forgotten") });
+    await forgetRecords(database, tenant);
+    expect(await copiesOf(redis, ORDER.key, 0)).toEqual([]);
+    proxy.setMode("forward");
+    await copiesOf(redis, ORDER.key, 1);
+    const server = await startReplica(redis.port, 0);
+    const client = connectClient(server, tenant.apiKey);
+    await repeatOften(client);
+    const misses = await countLooks(server, "redis", "miss");
+    expect((await grant(client)).attempt).toBe(1);
+    expect(await countLooks(server, "redis", "miss")).toBe(misses + 1);
+  });
+
+  /**
+   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas keep it
+   * (what they know of a tenant is never older) is what is tested.
+   */
+  test("is forgotten on every replica within 10 s, cut off from Redis", { timeout: 30_000 }, async () => {
+    const tenant = await createTenant(database);
+    const servers = [await startReplica(proxy.port, 16), await startReplica(proxy.port, 16)];
+    const clients = servers.map((server) => connectClient(server, tenant.apiKey));
+    const [first] = clients;
+    if (first === undefined) throw new Error("a client is missing");
+    await complete(first);
+    const other = { ...ORDER, key: "order-2" };
+    const { fencingToken } = granted(await first.claim(other));
+    await first.complete({ ...other, fencingToken, result: success("done") });
+    // Each replica has both in memory.
+    for (const client of clients) for (const id of [ORDER, other]) await client.claim(id);
+    proxy.setMode("refuse");
+    for (const server of servers) await untilBypassed(server, true);
+    await forgetRecords(database, tenant);
+    const forgotten = clients.map((client, index) => {
+      const id = [ORDER, other][index];
+      const claim = async () => (await client.claim(id ?? ORDER)).outcome.case;
+      return expect.poll(claim, { timeout: 10_000, interval: 50 }).toBe("claimed");
+    });
+    await Promise.all(forgotten);
+    proxy.setMode("forward");
+  });
+});

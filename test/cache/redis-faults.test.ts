@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import {
+  claimFromRedis,
+  copiesOf,
+  countLooks,
+  type Repeats,
+  repeatOften,
+  startRepeats,
+  untilBypassed,
+} from "../helpers/fast-path.ts";
+import { describeWithRedis, freePort, startRedis, type TestRedis } from "../helpers/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+import { startTcpProxy } from "../helpers/tcp-proxy.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { complete, ORDER } from "../helpers/verbs.ts";
+
+/** Keys that are completed and repeated before, during and after a fault. */
+const SOME_KEYS = 50;
+const CALLERS = 8;
+
+describeWithRedis("Redis", () => {
+  let database: TestDatabase;
+  let tenant: TestTenant;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterAll(async () => {
+    await database?.drop();
+  });
+
+  async function startOwnRedis(args: readonly string[] = []): Promise<TestRedis> {
+    const redis = await startRedis({ args });
+    onTestFinished(() => redis.stop());
+    return redis;
+  }
+
+  /** A server without memory, and a client of it in a namespace that repeats often. */
+  async function startServer(
+    redisUrl: string,
+  ): Promise<{ readonly server: TestServer; readonly client: IdempotencyClient }> {
+    tenant = await createTenant(database);
+    const server = await startTestServer(database.url, { REDIS_URL: redisUrl });
+    onTestFinished(() => server.stop());
+    const client = connectClient(server, tenant.apiKey);
+    await repeatOften(client);
+    return { server, client };
+  }
+
+  function startLoad(server: TestServer): Repeats {
+    const clients = Array.from({ length: CALLERS }, () => connectClient(server, tenant.apiKey));
+    return startRepeats(clients, ORDER.namespace);
+  }
+
+  test("that is frozen fails no call, is passed over, and is used again when it goes on", async () => {
+    const redis = await startOwnRedis();
+    const { server, client } = await startServer(redis.url);
+    const load = startLoad(server);
+    await load.more(SOME_KEYS);
+    redis.signal("SIGSTOP");
+    await untilBypassed(server, true);
+    const unanswered = await countLooks(server, "redis", "unanswered");
+    await load.more(SOME_KEYS);
+    expect(await countLooks(server, "redis", "unanswered")).toBeGreaterThan(unanswered);
+    redis.signal("SIGCONT");
+    await untilBypassed(server, false);
+    await load.more(SOME_KEYS);
+    await load.stop();
+    await complete(client);
+    await claimFromRedis(server, client);
+  });
+
+  test("that is frozen while nobody calls is used again when it goes on", async () => {
+    const redis = await startOwnRedis();
+    const { server, client } = await startServer(redis.url);
+    redis.signal("SIGSTOP");
+    await complete(client);
+    await expect
+      .poll(async () => {
+        await client.claim(ORDER);
+        return countLooks(server, "redis", "unanswered");
+      })
+      .toBeGreaterThan(3);
+    await untilBypassed(server, true);
+    redis.signal("SIGCONT");
+    await untilBypassed(server, false);
+  });
+
+  test("that is killed and comes back empty fails no call", async () => {
+    const redis = await startOwnRedis();
+    const { server, client } = await startServer(redis.url);
+    const load = startLoad(server);
+    await load.more(SOME_KEYS);
+    await redis.kill();
+    await untilBypassed(server, true);
+    await load.more(SOME_KEYS);
+    await redis.restart();
+    await untilBypassed(server, false);
+    await load.more(SOME_KEYS);
+    await load.stop();
+    await complete(client);
+    await claimFromRedis(server, client);
+  });
+
+  test("behind a network that went dead fails no call, and is reconnected to", async () => {
+    const redis = await startOwnRedis();
+    const proxy = await startTcpProxy(redis.port);
+    onTestFinished(() => proxy.close());
+    const { server, client } = await startServer(`redis://127.0.0.1:${proxy.port}`);
+    const load = startLoad(server);
+    await load.more(SOME_KEYS);
+    proxy.setMode("swallow");
+    await untilBypassed(server, true);
+    await load.more(SOME_KEYS);
+    proxy.setMode("forward");
+    await untilBypassed(server, false);
+    await load.more(SOME_KEYS);
+    await load.stop();
+    await complete(client);
+    await claimFromRedis(server, client);
+  });
+
+  test("that is emptied under load fails no call, and a crowd that repeats one key costs a few statements", async () => {
+    const redis = await startOwnRedis();
+    const { server, client } = await startServer(redis.url);
+    await complete(client);
+    const load = startLoad(server);
+    for (let round = 0; round < 5; round++) {
+      await load.more(10);
+      await redis.command("flushall");
+    }
+    await load.stop();
+    await redis.command("flushall");
+    const crowd = () => Promise.all(Array.from({ length: 500 }, () => client.claim(ORDER)));
+    const { claim_records: statements } = await statementsDuring(server, crowd);
+    expect(statements).toBeLessThanOrEqual(50);
+  });
+
+  test.each([
+    ["became a read-only replica", ["replicaof", "127.0.0.1", "1"], ["replicaof", "no", "one"]],
+    ["has no memory left", ["config", "set", "maxmemory", "1"], ["config", "set", "maxmemory", "0"]],
+  ])("that %s fails no call, and takes copies again afterwards", async (_, [name = "", ...args], back) => {
+    const redis = await startOwnRedis();
+    const { server, client } = await startServer(redis.url);
+    const load = startLoad(server);
+    await load.more(SOME_KEYS);
+    await redis.command(name, ...args);
+    await load.more(SOME_KEYS);
+    const [backName = "", ...backArgs] = back;
+    await redis.command(backName, ...backArgs);
+    await untilBypassed(server, false);
+    await load.more(SOME_KEYS);
+    await load.stop();
+    await complete(client);
+    await expect
+      .poll(
+        async () => {
+          await client.claim(ORDER);
+          return redis.command(
+            "exists",
+            ...((await redis.command("keys", `*${ORDER.key}`)) as Buffer[]),
+            "none",
+          );
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(1);
+    await claimFromRedis(server, client);
+  });
+
+  test("that isn't there at the start is used when it comes", async () => {
+    const port = await freePort();
+    const { server, client } = await startServer(`redis://127.0.0.1:${port}`);
+    await complete(client);
+    await untilBypassed(server, true);
+    const redis = await startRedis({ port });
+    onTestFinished(() => redis.stop());
+    await untilBypassed(server, false);
+    await claimFromRedis(server, client);
+  });
+
+  test("that refuses the password is passed over, and the log keeps the password to itself", async () => {
+    const redis = await startRedis({ args: ["--requirepass", "right"], connect: { password: "right" } });
+    onTestFinished(() => redis.stop());
+    const { server, client } = await startServer(`redis://:wrong-pass@127.0.0.1:${redis.port}`);
+    await complete(client);
+    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+    await untilBypassed(server, true);
+    expect(await countLooks(server, "redis", "hit")).toBe(0);
+    expect(JSON.stringify(server.log)).not.toContain("wrong-pass");
+    expect(server.log.filter(({ msg }) => String(msg).startsWith("Redis is in trouble"))).toHaveLength(1);
+  });
+
+  test("gets along with an ACL user that may do what the service needs and nothing more", async () => {
+    const redis = await startOwnRedis();
+    const rights = [
+      "~onceward:*",
+      "&onceward:*",
+      "+get",
+      "+set",
+      "+publish",
+      "+subscribe",
+      "+unsubscribe",
+      "+info",
+    ];
+    await redis.command("acl", "setuser", "onceward", "on", ">p@ss", ...rights);
+    const { server, client } = await startServer(`redis://onceward:p%40ss@127.0.0.1:${redis.port}`);
+    await complete(client);
+    await copiesOf(redis, ORDER.key, 1);
+    await claimFromRedis(server, client);
+    await untilBypassed(server, false);
+  });
+
+  test("that lets an ACL user do nothing is passed over, and no call fails", async () => {
+    const redis = await startOwnRedis();
+    await redis.command("acl", "setuser", "nobody", "on", ">secret", "+info");
+    const { server } = await startServer(`redis://nobody:secret@127.0.0.1:${redis.port}`);
+    const load = startLoad(server);
+    await load.more(SOME_KEYS);
+    await untilBypassed(server, true);
+    await load.stop();
+  });
+});

@@ -1,0 +1,137 @@
+import { readFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { makeCertificate } from "../helpers/certificates.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import {
+  claimFromRedis,
+  countLooks,
+  repeatOften,
+  startRepeats,
+  untilBypassed,
+} from "../helpers/fast-path.ts";
+import { granted } from "../helpers/records.ts";
+import { describeWithRedis, freePort, startRedis } from "../helpers/redis.ts";
+import { startCluster, startSentinels, untilMaster } from "../helpers/redis-topologies.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { startServerProcess } from "../helpers/server-process.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+const SOME_KEYS = 50;
+/** How long a message from one replica to another may take on a busy machine. */
+const WAKING_MS = 1000;
+
+describeWithRedis("Copies are kept", () => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  afterAll(async () => {
+    await database?.drop();
+  });
+
+  test.each([
+    ["behind sentinels", startSentinels],
+    ["in a cluster", startCluster],
+  ])("%s, and a failover from a master that hangs fails no call", { timeout: 90_000 }, async (_, start) => {
+    const redis = await start();
+    onTestFinished(() => redis.stop());
+    const { apiKey } = await createTenant(database);
+    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
+    onTestFinished(() => server.stop());
+    await untilBypassed(server, false);
+    const clients = Array.from({ length: 8 }, () => connectClient(server, apiKey));
+    const [client] = clients;
+    if (client === undefined) throw new Error("a client is missing");
+    await repeatOften(client);
+    await complete(client);
+    await claimFromRedis(server, client);
+    const load = startRepeats(clients, ORDER.namespace);
+    await load.more(SOME_KEYS);
+    redis.master.signal("SIGSTOP");
+    await load.more(SOME_KEYS);
+    await untilMaster(redis.replica);
+    await load.more(SOME_KEYS);
+    await load.stop();
+    await untilBypassed(server, false);
+    // Of the keys' slots, a third were those of the master that is gone.
+    for (let index = 0; index < 12; index++) {
+      const id = { ...ORDER, key: `after-${index}` };
+      const { fencingToken } = granted(await client.claim(id));
+      await client.complete({ ...id, fencingToken, result: success(id.key) });
+      const { outcome } = await claimFromRedis(server, client, id);
+      expect(outcome).toMatchObject({ value: { result: success(id.key) } });
+    }
+    await expectWaking(redis.url, client, apiKey);
+  });
+
+  /** A replica that never looks by itself learns what another one settles; a message may be lost, not all of them. */
+  async function expectWaking(redisUrl: string, near: IdempotencyClient, apiKey: string): Promise<void> {
+    const replica = await startTestServer(database.url, { REDIS_URL: redisUrl }, { waiterTickMs: 600_000 });
+    onTestFinished(() => replica.stop());
+    const far = connectClient(replica, apiKey);
+    let round = 0;
+    const isWoken = async () => {
+      const id = { ...ORDER, key: `awaited-${++round}` };
+      const { fencingToken } = granted(await near.claim(id));
+      const leaving = new AbortController();
+      const waiting = far.claim({ ...id, wait: seconds(60) }, { signal: leaving.signal }).then(
+        ({ outcome }) => outcome.case,
+        () => "gone",
+      );
+      await untilWaiting(replica, 1);
+      await near.complete({ ...id, fencingToken, result: success("done") });
+      const answer = await Promise.race([waiting, pause(WAKING_MS)]);
+      leaving.abort();
+      await waiting;
+      return answer;
+    };
+    await expect.poll(isWoken, { timeout: 20_000 }).toBe("completed");
+  }
+
+  test("over TLS, of a server whose certificate is trusted, and of no other", async () => {
+    const certificate = await makeCertificate();
+    onTestFinished(certificate.remove);
+    const { certificateFile, keyFile } = certificate;
+    const port = await freePort();
+    const files = [
+      "--tls-cert-file",
+      certificateFile,
+      "--tls-key-file",
+      keyFile,
+      "--tls-ca-cert-file",
+      certificateFile,
+    ];
+    const redis = await startRedis({
+      port,
+      args: ["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "no", ...files],
+      connect: { tls: { ca: await readFile(certificateFile) } },
+    });
+    onTestFinished(() => redis.stop());
+    const tenant = await createTenant(database);
+    const REDIS_URL = `rediss://127.0.0.1:${port}`;
+    const trusting = await startServerProcess(database.url, {
+      REDIS_URL,
+      ONCEWARD_CACHE_MIB: "0",
+      NODE_EXTRA_CA_CERTS: certificateFile,
+    });
+    onTestFinished(() => trusting.end());
+    const client = connectClient(trusting, tenant.apiKey);
+    await repeatOften(client);
+    await complete(client);
+    await claimFromRedis(trusting, client);
+    const wary = await startTestServer(database.url, { REDIS_URL });
+    onTestFinished(() => wary.stop());
+    const refusals = () =>
+      wary.log.filter(({ err }) => String(JSON.stringify(err)).includes("self-signed certificate"));
+    await expect.poll(refusals, { timeout: 10_000 }).not.toEqual([]);
+    await untilBypassed(wary, true);
+    expect((await connectClient(wary, tenant.apiKey).claim(ORDER)).outcome.case).toBe("completed");
+    expect(await countLooks(wary, "redis", "hit")).toBe(0);
+  });
+});

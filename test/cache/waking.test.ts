@@ -1,0 +1,196 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { endLeases, grantsAmong } from "../helpers/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+const WAITING = { ...ORDER, wait: seconds(60) };
+/** Longer than any wait: who is woken was told. */
+const NEVER_LOOK = { waiterTickMs: 600_000 };
+const PATIENCE = { timeout: 10_000, interval: 10 };
+
+describeWithRedis("A claim that waits on another replica", () => {
+  let redis: TestRedis;
+  let database: TestDatabase;
+  let servers: TestServer[] = [];
+
+  beforeAll(async () => {
+    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
+  });
+
+  afterEach(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    servers = [];
+  });
+
+  afterAll(async () => {
+    await Promise.all([redis?.stop(), database?.drop()]);
+  });
+
+  /** Two replicas that know of each other, one where ORDER is held and one where a claim waits for it. */
+  async function holderAndWaiter(tuning = NEVER_LOOK as { readonly waiterTickMs?: number }) {
+    const env = { REDIS_URL: redis.url };
+    const [near, far] = await Promise.all([
+      startTestServer(database.url, env, tuning),
+      startTestServer(database.url, env, tuning),
+    ]);
+    servers = [near, far];
+    await expect.poll(() => subscribersOf("waiters"), PATIENCE).toBe(2);
+    const tenant = await createTenant(database);
+    const holder = connectClient(near, tenant.apiKey);
+    const { fencingToken } = await grant(holder);
+    const waiting = connectClient(far, tenant.apiKey).claim(WAITING);
+    await untilWaiting(far, 1);
+    await expect.poll(() => subscribersOf(ORDER.key), PATIENCE).toBe(1);
+    return { far, tenant, holder, held: { ...ORDER, fencingToken }, waiting };
+  }
+
+  /** How many replicas listen on the channel with this end. */
+  async function subscribersOf(end: string): Promise<number> {
+    const channels = (await redis.command("pubsub", "channels", `onceward:wake:*${end}`)) as Buffer[];
+    const [channel] = channels;
+    if (channel === undefined) return 0;
+    const [, count] = (await redis.command("pubsub", "numsub", channel)) as [Buffer, number];
+    return count;
+  }
+
+  /** Listens to what replicas tell each other; `heard` is the messages so far, once everything said by now is in. */
+  async function eavesdrop() {
+    const listener = new Redis(redis.port);
+    onTestFinished(() => listener.disconnect());
+    const messages: string[] = [];
+    listener.on("pmessage", (_, channel: string) => messages.push(channel));
+    await listener.psubscribe("onceward:wake:*", "marker:*");
+    return {
+      async heard(part: string) {
+        const marker = `marker:${messages.length}`;
+        await redis.command("publish", marker, "");
+        await expect.poll(() => messages, PATIENCE).toContain(marker);
+        return messages.filter((channel) => channel.includes(part));
+      },
+    };
+  }
+
+  test("is told of the completion", async () => {
+    const { holder, held, waiting } = await holderAndWaiter();
+    await holder.complete({ ...held, result: success("done") });
+    expect((await waiting).outcome).toMatchObject({ case: "completed", value: { result: success("done") } });
+    await expect.poll(() => subscribersOf(ORDER.key), PATIENCE).toBe(0);
+  });
+
+  test("is told of the release", async () => {
+    const { holder, held, waiting } = await holderAndWaiter();
+    await holder.release(held);
+    expect((await waiting).outcome.case).toBe("claimed");
+  });
+
+  test("is told after Redis was killed and came back while it waited", async () => {
+    const { holder, held, waiting } = await holderAndWaiter();
+    await redis.kill();
+    await redis.restart();
+    await expect.poll(() => subscribersOf("waiters"), PATIENCE).toBe(2);
+    await expect.poll(() => subscribersOf(ORDER.key), PATIENCE).toBe(1);
+    const { heard } = await eavesdrop();
+    await expect.poll(() => heard("waiters"), PATIENCE).not.toEqual([]);
+    await holder.complete({ ...held, result: success("done") });
+    expect((await waiting).outcome.case).toBe("completed");
+  });
+
+  test("finds out by itself where there is no Redis", async () => {
+    const { holder, held, waiting } = await holderAndWaiter({});
+    await redis.kill();
+    await holder.complete({ ...held, result: success("done") });
+    expect((await waiting).outcome.case).toBe("completed");
+    await redis.restart();
+  });
+
+  test("makes others say what they settle, who say nothing where nobody waits elsewhere", async () => {
+    const { holder, held, waiting, tenant } = await holderAndWaiter();
+    const { heard } = await eavesdrop();
+    await holder.complete({ ...held, result: success("done") });
+    await waiting;
+    expect(await heard("settled")).toHaveLength(1);
+    await Promise.all(servers.map((server) => server.stop()));
+    const alone = await startTestServer(database.url, { REDIS_URL: redis.url });
+    servers.push(alone);
+    const client = connectClient(alone, tenant.apiKey);
+    const own = { ...ORDER, key: "order-2" };
+    const { fencingToken } = await grant(client, own);
+    const waitingHere = client.claim({ ...own, wait: seconds(60) });
+    await untilWaiting(alone, 1);
+    await client.complete({ ...own, fencingToken, result: success("done") });
+    expect((await waitingHere).outcome.case).toBe("completed");
+    expect(await heard("settled")).toHaveLength(1);
+  });
+
+  test("is one of 10,000, which cost a few statements a second, and are gone with their callers", {
+    timeout: 120_000,
+  }, async () => {
+    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
+    servers = [server];
+    const tenant = await createTenant(database);
+    const client = connectClient(server, tenant.apiKey);
+    await grant(client, { key: "template", lease: seconds(600) });
+    await database.query(
+      `insert into records
+       select (jsonb_populate_record(r, jsonb_build_object('key', 'waits-' || n))).*
+         from records r, generate_series(1, 10000) n
+        where r.tenant_id = $1 and r.key = 'template'`,
+      [tenant.id],
+    );
+    const clients = Array.from({ length: 10 }, () => connectClient(server, tenant.apiKey));
+    const leaving = new AbortController();
+    const waiting = Array.from({ length: 10_000 }, (_, index) => {
+      const call = clients[index % clients.length]?.claim(
+        { ...WAITING, key: `waits-${index + 1}`, lease: seconds(600) },
+        index % 2 ? { signal: leaving.signal } : {},
+      );
+      if (call === undefined) throw new Error("a client is missing");
+      return index % 2 ? errorOf(call).then(({ code }) => code) : call;
+    });
+    await untilWaiting(server, 10_000, 60_000);
+    const windowMs = 3000;
+    const { read_held_records: looks = 0, ...others } = await statementsDuring(server, () => pause(windowMs));
+    expect(looks).toBeGreaterThan(0);
+    expect(looks).toBeLessThanOrEqual((20 * windowMs) / 1000);
+    expect(Object.keys(others).filter((name) => !name.startsWith("read_"))).toEqual([]);
+    leaving.abort();
+    await untilWaiting(server, 5000, 60_000);
+    await endLeases(database, tenant);
+    const answers = await Promise.all(waiting);
+    expect(answers.filter((answer) => answer === "Canceled")).toHaveLength(5000);
+    expect(grantsAmong(answers.filter((answer) => typeof answer !== "string"))).toHaveLength(5000);
+  });
+
+  test("is told that its replica goes away when it drains", async () => {
+    const { far, waiting } = await holderAndWaiter();
+    const error = errorOf(waiting);
+    await far.stop();
+    expect(await error).toMatchObject({ code: "Unavailable", retryable: true });
+  });
+
+  test("on the replica that completes it is answered from the copy made there", async () => {
+    const env = { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "1" };
+    const server = await startTestServer(database.url, env, NEVER_LOOK);
+    servers = [server];
+    const client = connectClient(server, (await createTenant(database)).apiKey);
+    const { fencingToken } = await grant(client);
+    const waiting = Array.from({ length: 20 }, () => client.claim(WAITING));
+    await untilWaiting(server, 20);
+    const statements = await statementsDuring(server, async () => {
+      await client.complete({ ...ORDER, fencingToken, result: success("done") });
+      for (const { outcome } of await Promise.all(waiting)) {
+        expect(outcome).toMatchObject({ case: "completed", value: { result: success("done") } });
+      }
+    });
+    expect(statements).toEqual({ complete_records: 1 });
+  });
+});
