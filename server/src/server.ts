@@ -93,6 +93,7 @@ export function createServer(
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: config.REDIS_URL,
       installationId: await readInstallationId(pool),
+      secret: config.ONCEWARD_API_KEY_PEPPER,
       onSettled: waiters.wake,
       metrics,
       log,

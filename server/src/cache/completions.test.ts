@@ -54,6 +54,7 @@ function createReplicas() {
       memory: createMemoryCache(1024 * 1024),
       redis,
       installationId,
+      secret: "a pepper of thirty-two characters",
       onLook: (layer, result) => looks.push(`${layer} ${result}`),
     });
     // Repeats are frequent here.
@@ -71,6 +72,16 @@ test("a copy is found in memory, and by another replica in Redis and then in its
   expect(one.looks).toEqual(["memory hit"]);
   for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toMatchObject({ owner: RECORD.owner });
   expect(two.looks).toEqual(["memory miss", "redis hit", "memory hit"]);
+});
+
+test("all who ask for a record at once share one look in Redis, and go on in the order in which they came", async () => {
+  const { newReplica } = createReplicas();
+  const [one, two] = [newReplica(), newReplica()];
+  one.keep(RECORD, terms());
+  const order: number[] = [];
+  await Promise.all([0, 1, 2].map((n) => two.find(id, terms()).then(() => order.push(n))));
+  expect(two.looks.filter((look) => look.startsWith("redis"))).toEqual(["redis hit"]);
+  expect(order).toEqual([0, 1, 2]);
 });
 
 test("nothing but a completed record with its result is kept", async () => {
@@ -173,6 +184,7 @@ test("without Redis, memory alone answers", async () => {
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
     installationId: "here",
+    secret: "a pepper of thirty-two characters",
     onLook: () => {},
   });
   replica.keep(RECORD, terms());

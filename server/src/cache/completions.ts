@@ -33,6 +33,8 @@ export interface CompletionsOptions {
   readonly redis: RedisCache | undefined;
   /** Tells installations apart that share a Redis. */
   readonly installationId: string;
+  /** Keys the digest of what is kept in Redis; the same on every replica. */
+  readonly secret: string;
   readonly onLook: OnLook;
 }
 
@@ -48,9 +50,11 @@ export function createCompletions({
   memory,
   redis,
   installationId,
+  secret,
   onLook,
 }: CompletionsOptions): Completions {
   const meter = createRepeatMeter();
+  const looks = new Map<string, Promise<LiveRecord | undefined>>();
   const nameOf = (id: RecordId, { generation }: CopyTerms) =>
     `${installationId}:${generation}:${recordName(id)}`;
 
@@ -72,7 +76,7 @@ export function createCompletions({
       onLook("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
-    const record = decodeEntry(name, id, bytes);
+    const record = decodeEntry(name, id, bytes, secret);
     // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
     const lifetimeMs = record === undefined ? 0 : leftMs(record, latestNowMs(terms));
     if (record === undefined || lifetimeMs <= 0) {
@@ -85,12 +89,25 @@ export function createCompletions({
     return record;
   }
 
+  /**
+   * One look for all who ask for a record meanwhile: Redis hears once of a key that everybody wants, and they go on in
+   * the order in which they came, as a batch's calls must.
+   */
+  function lookTogether(cache: RedisCache, id: RecordId, terms: CopyTerms): Promise<LiveRecord | undefined> {
+    const name = nameOf(id, terms);
+    const underWay = looks.get(name);
+    if (underWay !== undefined) return underWay;
+    const look = findInRedis(cache, id, terms).finally(() => looks.delete(name));
+    looks.set(name, look);
+    return look;
+  }
+
   return {
     async find(id, terms) {
       if (performance.now() - terms.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
       const record = findInMemory(nameOf(id, terms), terms);
       if (record !== undefined || redis === undefined) return record;
-      return meter.repeatsOften(namespaceOf(id)) ? findInRedis(redis, id, terms) : undefined;
+      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, terms) : undefined;
     },
 
     keep(record, terms) {
@@ -101,7 +118,7 @@ export function createCompletions({
       if (lifetimeMs <= 0) return;
       const name = nameOf(record.id, terms);
       memory.set(name, record, lifetimeMs);
-      const bytes = redis && encodeEntry(name, record);
+      const bytes = redis && encodeEntry(name, record, secret);
       if (bytes !== undefined) redis?.set(name, bytes, lifetimeMs);
     },
 

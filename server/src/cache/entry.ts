@@ -1,11 +1,11 @@
-import { createHash } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { LiveRecord, Result } from "../domain/record.ts";
 
 /**
  * A completed record as Redis holds it: a digest, the length of a JSON header, the header, the payload.
  *
  * The digest covers the entry's own name, so that a value that was altered, cut off, or stored under another record's
- * name is no value.
+ * name is no value; it is keyed by the installation's secret, so that one who can write to Redis can't make a result up.
  */
 const DIGEST_BYTES = 16;
 const LENGTH_BYTES = 4;
@@ -32,7 +32,7 @@ interface Header {
 }
 
 /** Undefined unless the record is completed and has its result. */
-export function encodeEntry(name: string, record: LiveRecord): Buffer | undefined {
+export function encodeEntry(name: string, record: LiveRecord, secret: string): Buffer | undefined {
   const { phase, fingerprint } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return undefined;
   const { kind, contentType, metadata, payload } = phase.result;
@@ -58,13 +58,18 @@ export function encodeEntry(name: string, record: LiveRecord): Buffer | undefine
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeUInt32BE(headerBytes.byteLength);
   const body = Buffer.concat([length, headerBytes, payload]);
-  return Buffer.concat([digest(name, body), body]);
+  return Buffer.concat([digest(name, body, secret), body]);
 }
 
 /** Undefined if the bytes are not the entry of that name, whole and unaltered. */
-export function decodeEntry(name: string, id: LiveRecord["id"], bytes: Buffer): LiveRecord | undefined {
+export function decodeEntry(
+  name: string,
+  id: LiveRecord["id"],
+  bytes: Buffer,
+  secret: string,
+): LiveRecord | undefined {
   const body = bytes.subarray(DIGEST_BYTES);
-  if (body.byteLength < LENGTH_BYTES || !bytes.subarray(0, DIGEST_BYTES).equals(digest(name, body)))
+  if (body.byteLength < LENGTH_BYTES || !bytes.subarray(0, DIGEST_BYTES).equals(digest(name, body, secret)))
     return undefined;
   try {
     return parseBody(id, body);
@@ -97,8 +102,8 @@ function parseBody(id: LiveRecord["id"], body: Buffer): LiveRecord {
   };
 }
 
-function digest(name: string, body: Buffer): Buffer {
-  const hash = createHash("sha256")
+function digest(name: string, body: Buffer, secret: string): Buffer {
+  const hash = createHmac("sha256", secret)
     .update(`${FORMAT}:${Buffer.byteLength(name)}:${name}`)
     .update(body)
     .digest();

@@ -24,6 +24,8 @@ export interface FastPathOptions {
   /** Undefined: memory alone. */
   readonly redisUrl: string | undefined;
   readonly installationId: string;
+  /** Keys the digest of what is kept in Redis; the same on every replica. */
+  readonly secret: string;
   /** A record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
   readonly metrics: Metrics;
@@ -35,7 +37,7 @@ const WARNING_INTERVAL_MS = 60_000;
 
 /** @see FastPath */
 export function openFastPath(options: FastPathOptions): FastPath {
-  const { maxBytes, redisUrl, installationId, metrics } = options;
+  const { maxBytes, redisUrl, installationId, secret, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
@@ -43,6 +45,7 @@ export function openFastPath(options: FastPathOptions): FastPath {
       memory,
       redis: redis?.cache,
       installationId,
+      secret,
       onLook: (layer, result) => metrics.cacheRequests.inc({ layer, result }),
     }),
     wakeChannel: redis?.wakeChannel,
