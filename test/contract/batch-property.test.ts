@@ -28,6 +28,9 @@ const operation: fc.Arbitrary<Operation> = fc.record({
   variant: fc.boolean(),
 });
 
+/** Between two tokens of the sequence, which begins at 1 and goes in steps of 1,024. */
+const NEVER_GRANTED = 700n;
+
 /** What each key has behind it when the operations come. */
 const start = fc.record({
   claims: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: KEYS.length, maxLength: KEYS.length }),
@@ -63,7 +66,7 @@ function requestOf(
   const id = { ...ORDER, key: run + key };
   const granted = tokens.get(key) ?? [];
   const named = { current: granted.at(-1), older: granted.at(-2), "never granted": undefined }[token];
-  const held = { ...id, fencingToken: named ?? 1n };
+  const held = { ...id, fencingToken: named ?? NEVER_GRANTED };
   switch (kind) {
     case "claim": {
       const bound = fingerprint === "none" ? {} : { fingerprint: fingerprintOf(fingerprint) };

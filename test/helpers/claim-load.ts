@@ -77,4 +77,4 @@ export function saysUnavailable({ code, message, cause }: ConnectError): boolean
   return code === Code.Unavailable || LOST_CONNECTION.test(`${message} ${cause}`);
 }
 
-const LOST_CONNECTION = /NGHTTP2_REFUSED_STREAM|ECONNRESET|socket hang up/;
+const LOST_CONNECTION = /NGHTTP2_REFUSED_STREAM|ECONNRESET|EPIPE|socket hang up/;

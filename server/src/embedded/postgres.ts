@@ -3,15 +3,18 @@ import { dirname, resolve } from "node:path";
 import { assertRuns, packagedBinaries } from "./binaries.ts";
 import { ensureCluster, locateData } from "./cluster.ts";
 import { withLock } from "./lock.ts";
-import type { Postmaster } from "./pid-file.ts";
+import { isPostmaster, type Postmaster } from "./pid-file.ts";
 import { findPostmaster, launch, shutDown } from "./postmaster.ts";
 import { announcePresence, type Presence } from "./presence.ts";
 import { chooseServerUser, type ServerUser } from "./server-user.ts";
 import { reachableBinaries, SHELTERS } from "./shelter.ts";
 import { makeSocketDir, removeSocketDir, urlOf } from "./socket.ts";
+import { waitUntil } from "./wait.ts";
 
 // Whoever holds the lock may be creating the cluster and then starting it; their limits add up to this.
 const LOCK_TIMEOUT_MS = 200_000;
+// A killed process is gone within moments, once it has a core to die on.
+const DEATH_TIMEOUT_MS = 2000;
 
 /** What to start, and where. */
 export type EmbeddedPostgresOptions = {
@@ -55,14 +58,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const lockFile = `${dataDir}.lock`;
   return await withLock(lockFile, LOCK_TIMEOUT_MS, async () => {
     const place = await locateData(dataDir, user, options.shelters ?? SHELTERS);
-    const running = await findPostmaster(place);
-    const postmaster = running ?? (await startServer(dataDir, place, user, options));
-    const presence = await announce(postmaster, place, running !== undefined);
+    const { postmaster, presence, adopted } = await join(place, () =>
+      startServer(dataDir, place, user, options),
+    );
     let stopped: Promise<void> | undefined;
     return {
       url: (database) => urlOf(postmaster, database),
       version: presence.version,
-      adopted: running !== undefined,
+      adopted,
       pid: postmaster.pid,
       stop: () => {
         stopped ??= withLock(lockFile, LOCK_TIMEOUT_MS, () => leave(postmaster, presence));
@@ -90,11 +93,24 @@ async function startServer(
   }
 }
 
-async function announce(postmaster: Postmaster, place: string, adopted: boolean): Promise<Presence> {
+interface Joined {
+  readonly postmaster: Postmaster;
+  readonly presence: Presence;
+  readonly adopted: boolean;
+}
+
+/** Connects to the server that runs on this data, or else starts one. */
+async function join(place: string, start: () => Promise<Postmaster>): Promise<Joined> {
+  const running = await findPostmaster(place);
+  const postmaster = running ?? (await start());
   try {
-    return await announcePresence(urlOf(postmaster, "postgres"));
+    const presence = await announcePresence(urlOf(postmaster, "postgres"));
+    return { postmaster, presence, adopted: running !== undefined };
   } catch (cause) {
-    if (!adopted) await leaveUnannounced(postmaster);
+    // A server that was just killed is seen until it is gone.
+    const wasDying = running && (await waitUntil(() => !isPostmaster(postmaster.pid), DEATH_TIMEOUT_MS));
+    if (wasDying) return await join(place, start);
+    if (running === undefined) await leaveUnannounced(postmaster);
     const where = `process ${postmaster.pid}, which ${place}/postmaster.pid names`;
     throw new Error(`PostgreSQL (${where}) does not answer at ${postmaster.socketDir}: ${cause}`, { cause });
   }
