@@ -1,0 +1,96 @@
+import { openFastPath } from "../../server/src/cache/open.ts";
+import { readConfig } from "../../server/src/config.ts";
+import type { Principal } from "../../server/src/domain/tenant.ts";
+import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
+import { createGrpcServer } from "../../server/src/rpc/grpc-server.ts";
+import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
+import { routesOf } from "../../server/src/rpc/route.ts";
+import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
+import { createWaiters } from "../../server/src/services/waiters.ts";
+import { readInstallationId } from "../../server/src/store/installation.ts";
+import { openPool } from "../../server/src/store/pool.ts";
+import { findHeld } from "../../server/src/store/read-records.ts";
+import { createRecordStore } from "../../server/src/store/record-store.ts";
+import { findTenants } from "../../server/src/store/tenants.ts";
+import { createLog } from "../../server/src/telemetry/log.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
+
+/**
+ * The service without what is around its core, to compare with: the same transport, handlers, caches and statements, but
+ * nobody is authenticated, nothing is timed or counted but looks into the cache, and no deadline is kept. Run as a child.
+ */
+const config = readConfig(
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== "BENCH_TENANT_ID")),
+);
+const tenantId = Number(process.env.BENCH_TENANT_ID);
+const log = createLog("info", process.stdout);
+const pool = openPool(
+  { databaseUrl: config.DATABASE_URL, size: config.ONCEWARD_POOL_SIZE, throughPgBouncer: false },
+  { ran: () => {}, connectionLost: () => {} },
+);
+/** The real server's tenants are never older than this either; a copy needs to know. */
+const REFRESH_MS = 4000;
+/** As the real server's default is; here nobody is timed out. */
+const TIMEOUT_MS = 70_000;
+
+let principal = await readPrincipal();
+setInterval(() => {
+  readPrincipal().then(
+    (fresh) => {
+      principal = fresh;
+    },
+    // The database was stopped first; the bench is ending.
+    () => process.exit(1),
+  );
+}, REFRESH_MS);
+
+const waiters = createWaiters({
+  findHeld: (ids) => findHeld(pool, ids),
+  onLookFailed: () => {},
+  onAwaited: () => {},
+  onAbandoned: () => {},
+});
+const fastPath = openFastPath({
+  maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
+  redisUrl: config.REDIS_URL,
+  installationId: await readInstallationId(pool),
+  secret: config.ONCEWARD_API_KEY_PEPPER,
+  onSettled: waiters.wake,
+  metrics: createMetrics("bare"),
+  log,
+});
+const idempotency = createIdempotencyService({
+  records: createRecordStore(pool),
+  completions: fastPath.completions,
+  waiters,
+  wakeChannel: fastPath.wakeChannel,
+  onClaim: () => {},
+});
+
+const straight: Pipeline = (route, incoming) =>
+  route.handle(incoming.read(), {
+    principal,
+    atMs: performance.now() + TIMEOUT_MS,
+    cancelled: false,
+    get signal() {
+      return incoming.signal;
+    },
+    reportBug: (error) => {
+      throw error;
+    },
+  });
+
+const grpc = createGrpcServer({
+  routes: routesOf(IdempotencyService, "CALLER", idempotency),
+  pipeline: straight,
+  connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
+  requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
+});
+const grpcPort = await grpc.listen(config.ONCEWARD_HOST, 0);
+log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
+
+async function readPrincipal(): Promise<Principal> {
+  const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
+  if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
+  return { role: "CALLER", keyId: "bench", tenant, namespaces: undefined };
+}

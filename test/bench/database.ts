@@ -1,0 +1,27 @@
+import pg from "pg";
+
+/** A database of the bench, for what is done behind the service's back: filling tables, moving time, counting. */
+export interface BenchDatabase extends AsyncDisposable {
+  readonly url: string;
+  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** Connects on first use. */
+export function openBenchDatabase(url: string): BenchDatabase {
+  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  // The database is stopped before the bench is when the bench is interrupted.
+  pool.on("error", () => {});
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= pool.end();
+    return closed;
+  };
+  return {
+    url,
+    query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      (await pool.query<Row>(text, [...values])).rows,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

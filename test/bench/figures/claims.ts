@@ -1,0 +1,77 @@
+import type { Figure } from "../figure.ts";
+import type { Finding } from "../finding.ts";
+import { measureLimit } from "../limit.ts";
+import { alternate } from "../load.ts";
+import { FreshClaims } from "../target.ts";
+import { diyTarget } from "../target-diy.ts";
+import { oncewardTarget } from "../target-onceward.ts";
+
+const BARS = new Map([
+  [64, 2.2],
+  [256, 3],
+  [1024, 4],
+]);
+/** P6 looks at these callers' slowest. */
+const P6_CALLERS = 64;
+
+/** P1, durable claims a second; and P6, the 99th percentile of the same claims. */
+export const measureClaims: Figure = async ({ rig, main, options, violations, signal, pace, progress }) => {
+  const findings: Finding[] = [];
+  const database = await rig.createDiyDatabase();
+  const { target, pool } = diyTarget(database);
+  try {
+    const onceward = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
+    const diy = new FreshClaims(target, violations);
+    for (const [callers, atLeast] of BARS) {
+      if (!options.only.has("P1") && callers !== P6_CALLERS) continue;
+      progress(`claims, ${callers} callers`);
+      const sides = { onceward: onceward.claim, diy: diy.claim };
+      const measured = await alternate(sides, { ...pace, callers }, signal);
+      findings.push({
+        figure: "P1",
+        part: String(callers),
+        what: `claims/s ÷ DIY, ${callers} callers`,
+        value: measured.onceward.perSecond / measured.diy.perSecond,
+        unit: "×",
+        bar: { atLeast },
+        raw: { "Onceward /s": measured.onceward.perSecond, "DIY /s": measured.diy.perSecond },
+      });
+      if (callers !== P6_CALLERS) continue;
+      findings.push({
+        figure: "P6",
+        what: `p99 of a claim ÷ DIY, ${callers} callers`,
+        value: measured.onceward.p99Ms / measured.diy.p99Ms,
+        unit: "×",
+        bar: { atMost: 1 },
+        raw: { "Onceward ms": measured.onceward.p99Ms, "DIY ms": measured.diy.p99Ms },
+      });
+    }
+    await onceward.verify();
+    await diy.verify();
+    if (options.only.has("P1")) findings.push(...(await limit(database.url)));
+  } finally {
+    await pool.end();
+  }
+  return findings;
+
+  /** What is there to be had from Postgres by anybody, and how near Onceward comes to it. */
+  async function limit(databaseUrl: string): Promise<readonly Finding[]> {
+    progress("the limit: pgbench");
+    const perSecond = await measureLimit(databaseUrl, options.quick ? 1 : 5, signal);
+    const best = Math.max(...findings.map(({ raw }) => raw["Onceward /s"] ?? 0));
+    if (perSecond === undefined) {
+      progress("pgbench is not on the PATH: no limit");
+      return [];
+    }
+    return [
+      {
+        figure: "P1",
+        part: "limit",
+        what: "best claims/s ÷ limit (pgbench, 200 rows a statement)",
+        value: best / perSecond,
+        unit: "×",
+        raw: { "Onceward /s": best, "limit rows/s": perSecond },
+      },
+    ];
+  }
+};

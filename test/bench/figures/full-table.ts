@@ -1,0 +1,32 @@
+import type { Figure } from "../figure.ts";
+import { fillRecords } from "../fill.ts";
+import { alternate } from "../load.ts";
+import { FreshClaims } from "../target.ts";
+import { oncewardTarget } from "../target-onceward.ts";
+
+const CALLERS = 256;
+
+/** P7, claims into a table that holds millions of rows already, by turns with claims into one that held none. */
+export const measureFullTable: Figure = async ({ rig, options, violations, signal, pace, progress }) => {
+  await using empty = await rig.startStation();
+  await using full = await rig.startStation();
+  progress(`filling a table with ${options.rows} rows`);
+  await fillRecords(full, { rows: options.rows, signal });
+  progress(`claims among ${options.rows} rows, ${CALLERS} callers`);
+  const none = new FreshClaims(oncewardTarget(empty.client.calls, empty.database), violations);
+  const many = new FreshClaims(oncewardTarget(full.client.calls, full.database), violations);
+  const sides = { none: none.claim, many: many.claim };
+  const measured = await alternate(sides, { ...pace, callers: CALLERS }, signal);
+  await none.verify();
+  await many.verify();
+  return [
+    {
+      figure: "P7",
+      what: `claims/s with ${options.rows.toLocaleString("en-US")} rows ÷ with none`,
+      value: measured.many.perSecond / measured.none.perSecond,
+      unit: "×",
+      bar: { atLeast: 0.85 },
+      raw: { rows: options.rows, "with /s": measured.many.perSecond, "without /s": measured.none.perSecond },
+    },
+  ];
+};

@@ -1,0 +1,31 @@
+import type { Figure } from "../figure.ts";
+import { alternate } from "../load.ts";
+import { FreshClaims } from "../target.ts";
+import { openUnaryTarget } from "../target-unary.ts";
+
+const CALLERS = 256;
+
+/** P12, what stands around the core. Over unary calls, where each claim pays for it by itself. */
+export const measureOverhead: Figure = async ({ rig, violations, signal, pace, progress }) => {
+  progress(`with and without what is around the core, ${CALLERS} callers`);
+  await using whole = await rig.startStation();
+  await using bare = await rig.startStation({ on: whole, bare: true });
+  await using wholeTarget = await openUnaryTarget(whole);
+  await using bareTarget = await openUnaryTarget(bare);
+  const withIt = new FreshClaims(wholeTarget, violations);
+  const without = new FreshClaims(bareTarget, violations);
+  const sides = { withIt: withIt.claim, without: without.claim };
+  const measured = await alternate(sides, { ...pace, callers: CALLERS }, signal);
+  await withIt.verify();
+  await without.verify();
+  return [
+    {
+      figure: "P12",
+      what: "unary claims/s with authentication, metrics, deadlines ÷ without",
+      value: measured.withIt.perSecond / measured.without.perSecond,
+      unit: "×",
+      bar: { atLeast: 0.85 },
+      raw: { "with /s": measured.withIt.perSecond, "without /s": measured.without.perSecond },
+    },
+  ];
+};

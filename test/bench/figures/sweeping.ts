@@ -1,0 +1,75 @@
+import type { Bench, Figure } from "../figure.ts";
+import { fillRecords } from "../fill.ts";
+import { runSlice, type Slice, summarize } from "../load.ts";
+import type { Station } from "../rig.ts";
+import { FreshClaims } from "../target.ts";
+import { oncewardTarget } from "../target-onceward.ts";
+
+const CALLERS = 256;
+/** Long against the time between two sweeps. */
+const SLICE_MS = 8000;
+const QUICK_SLICE_MS = 1500;
+/** By when the sweep must have caught up after a slice; otherwise the rows left go into the next finding as they are. */
+const CATCH_UP_MS = 20_000;
+
+/** P8, claims while as many rows become due for the sweep as are claimed: their moments are staggered over a slice. */
+export const measureSweeping: Figure = async (bench) => {
+  const { rig, options, violations, signal, pace, progress } = bench;
+  await using station = await rig.startStation({ env: { ONCEWARD_SWEEP_INTERVAL: "500ms" } });
+  const fresh = new FreshClaims(oncewardTarget(station.client.calls, station.database), violations);
+  const durationMs = options.quick ? QUICK_SLICE_MS : SLICE_MS;
+  const claim = () => runSlice(fresh.claim, { callers: CALLERS, durationMs }, signal);
+  await runSlice(fresh.claim, { callers: CALLERS, durationMs: pace.warmUpMs }, signal);
+  const slices: { readonly without: Slice[]; readonly during: Slice[] } = { without: [], during: [] };
+  const lagsS: number[] = [];
+  for (let turn = 0; turn < (options.quick ? 1 : 3); turn++) {
+    progress("claims without a sweep");
+    const without = await claim();
+    slices.without.push(without);
+    const rows = Math.round((without.perSecond * durationMs) / 1000);
+    progress(`claims while ${rows} rows become due`);
+    await fillRecords(station, { rows, signal, endedOverMs: durationMs });
+    slices.during.push(await claim());
+    lagsS.push(await readLagS(station));
+    await untilSwept(station, bench);
+  }
+  await fresh.verify();
+  const [without, during] = [summarize(slices.without), summarize(slices.during)];
+  return [
+    {
+      figure: "P8",
+      part: "claims",
+      what: "claims/s while the sweep removes as much as comes in ÷ without",
+      value: during.perSecond / without.perSecond,
+      unit: "×",
+      bar: { atLeast: 0.85 },
+      raw: { "with /s": during.perSecond, "without /s": without.perSecond },
+    },
+    {
+      figure: "P8",
+      part: "lag",
+      what: `the sweep's lag after ${durationMs / 1000} s of it`,
+      value: Math.max(...lagsS),
+      unit: "s",
+      bar: { atMost: 1.5 },
+      raw: {},
+    },
+  ];
+};
+
+/** How long the most overdue row has waited. */
+async function readLagS({ database }: Station): Promise<number> {
+  const [row] = await database.query<{ lag_s: number }>(
+    "select coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s from records where sweep_at <= now()",
+  );
+  return row?.lag_s ?? 0;
+}
+
+async function untilSwept(station: Station, { signal, progress }: Bench): Promise<void> {
+  const giveUpAtMs = performance.now() + CATCH_UP_MS;
+  while ((await readLagS(station)) > 0) {
+    signal.throwIfAborted();
+    if (performance.now() > giveUpAtMs) return progress("the sweep did not catch up");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

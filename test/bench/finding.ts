@@ -1,0 +1,27 @@
+/** The figures of a run, in the order of the table. */
+export const FIGURES = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12"] as const;
+export type FigureId = (typeof FIGURES)[number];
+
+/** What a figure has to reach. */
+export type Bar = { readonly atLeast: number } | { readonly atMost: number };
+
+/** One line of the table. */
+export interface Finding {
+  readonly figure: FigureId;
+  /** Which of the figure's values this is, such as "64"; undefined: it has one. */
+  readonly part?: string;
+  readonly what: string;
+  /** A ratio, unless `unit` says otherwise. */
+  readonly value: number;
+  /** `×` for a ratio. */
+  readonly unit: "×" | "/s" | "ms" | "s" | "MiB";
+  readonly bar?: Bar;
+  /** What it was calculated from, each with its unit at the end of its name. */
+  readonly raw: Readonly<Record<string, number>>;
+}
+
+/** Whether a finding reaches its bar; undefined: it has none. */
+export function meetsBar({ value, bar }: Finding): boolean | undefined {
+  if (bar === undefined) return undefined;
+  return "atLeast" in bar ? value >= bar.atLeast : value <= bar.atMost;
+}

@@ -1,0 +1,117 @@
+import { writeFile } from "node:fs/promises";
+import { availableParallelism, cpus, totalmem } from "node:os";
+import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
+import { measureClaims } from "./figures/claims.ts";
+import { measureFairness } from "./figures/fairness.ts";
+import { measureFullTable } from "./figures/full-table.ts";
+import { measureLone } from "./figures/lone.ts";
+import { measureMemory } from "./figures/memory.ts";
+import { measureOverhead } from "./figures/overhead.ts";
+import { measurePairs } from "./figures/pairs.ts";
+import { measureReplays } from "./figures/replays.ts";
+import { measureSweeping } from "./figures/sweeping.ts";
+import { measureUnary } from "./figures/unary.ts";
+import { measureWaiting } from "./figures/waiting.ts";
+import { FIGURES, type FigureId, type Finding, meetsBar } from "./finding.ts";
+import { measureGrowth } from "./growth.ts";
+import { type BenchOptions, readOptions } from "./options.ts";
+import { markdownTable, plainTable, resultJson } from "./report.ts";
+import { startRig } from "./rig.ts";
+import { soak } from "./soak.ts";
+import { createViolations } from "./violations.ts";
+
+/**
+ * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`: measures
+ * what performance promises, side by side with what a user would write instead. Exits 1 on a wrong answer, however fast,
+ * and 130 if it was interrupted.
+ */
+const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
+  { of: ["P1", "P6"], figure: measureClaims },
+  { of: ["P2"], figure: measurePairs },
+  { of: ["P3"], figure: measureReplays },
+  { of: ["P4"], figure: measureUnary },
+  { of: ["P5"], figure: measureLone },
+  { of: ["P7"], figure: measureFullTable },
+  { of: ["P8"], figure: measureSweeping },
+  { of: ["P9"], figure: measureMemory },
+  { of: ["P10"], figure: measureFairness },
+  { of: ["P11"], figure: measureWaiting },
+  { of: ["P12"], figure: measureOverhead },
+];
+
+// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
+const interruption = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
+}
+
+try {
+  await run(readOptions(process.argv.slice(2)));
+} catch (error) {
+  const reason = interruption.signal.aborted ? interruption.signal.reason : error;
+  console.error(`\n${reason instanceof Error ? reason.message : reason}`);
+  process.exitCode = interruption.signal.aborted ? 130 : 1;
+}
+
+async function run(options: BenchOptions): Promise<void> {
+  const limit = new AbortController();
+  const limitMs = longestMs(options);
+  setTimeout(() => limit.abort(new Error(`not finished after ${limitMs / 60_000} min`)), limitMs).unref();
+  const signal = AbortSignal.any([interruption.signal, limit.signal]);
+  const startedAtMs = performance.now();
+  const progress = (what: string) => {
+    console.log(`${String(Math.round((performance.now() - startedAtMs) / 1000)).padStart(5)} s  ${what}`);
+  };
+
+  progress("starting Postgres, Redis and a server");
+  await using rig = await startRig();
+  signal.throwIfAborted();
+  await using main = await rig.startStation();
+  console.log(machine(rig.postgresVersion, rig.redisProgram));
+  const violations = createViolations();
+  const pace = options.quick ? QUICK_PACE : FULL_PACE;
+  const bench: Bench = { rig, main, options, violations, signal, pace, progress };
+
+  if (options.growth) await measureGrowth(bench);
+  else if (options.soakMs !== undefined) await soak(bench, options.soakMs);
+  else await report(await measureAll(bench), bench);
+  for (const example of violations.examples) console.error(`WRONG: ${example}`);
+  if (violations.count > 0) process.exitCode = 1;
+}
+
+async function measureAll(bench: Bench): Promise<readonly Finding[]> {
+  const { options, signal } = bench;
+  const findings: Finding[] = [];
+  for (const { of, figure } of MEASUREMENTS) {
+    if (!of.some((id) => options.only.has(id))) continue;
+    signal.throwIfAborted();
+    findings.push(...(await figure(bench)));
+  }
+  return findings
+    .filter((finding) => options.only.has(finding.figure))
+    .sort((a, b) => FIGURES.indexOf(a.figure) - FIGURES.indexOf(b.figure));
+}
+
+async function report(findings: readonly Finding[], { options, violations }: Bench): Promise<void> {
+  console.log(`\n${options.markdown ? markdownTable(findings) : plainTable(findings)}\n`);
+  const missed = findings.filter((finding) => meetsBar(finding) === false).length;
+  if (options.quick) console.log("Quick: too short for figures to rest on.");
+  console.log(`${missed} bars missed, ${violations.count} wrong answers.`);
+  await writeFile(options.out, `${JSON.stringify(resultJson(findings, violations.count), null, 2)}\n`);
+  console.log(`Written to ${options.out}.`);
+}
+
+function machine(postgresVersion: string, redisProgram: string | undefined): string {
+  const cores = `${availableParallelism()} cores (${cpus()[0]?.model ?? "unknown"})`;
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const redis = redisProgram ?? "no Redis installed: without it";
+  return `${cores}, ${memory}, Node ${process.version}, PostgreSQL ${postgresVersion} as it comes, ${redis}`;
+}
+
+/** Whoever waits for longer waits for something that will not come. */
+function longestMs({ quick, rows, growth, soakMs }: BenchOptions): number {
+  if (soakMs !== undefined) return soakMs + 5 * 60_000;
+  if (quick) return 4 * 60_000;
+  // Ten million rows are filled in about ten minutes.
+  return (25 + (growth ? 15 : 0) + (rows / 1e6) * 3) * 60_000;
+}

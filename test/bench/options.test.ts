@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { FIGURES } from "./finding.ts";
+import { readOptions } from "./options.ts";
+
+test("without options everything is measured", () => {
+  const options = readOptions([]);
+  expect([...options.only]).toEqual([...FIGURES]);
+  expect(options).toMatchObject({ quick: false, rows: 1_000_000, out: "bench.json", soakMs: undefined });
+});
+
+test("figures, rows and durations are read", () => {
+  const options = readOptions(["--only", "P1,p3", "--rows", "10M", "--soak", "10m"]);
+  expect([...options.only]).toEqual(["P1", "P3"]);
+  expect(options).toMatchObject({ rows: 10_000_000, soakMs: 600_000 });
+});
+
+test.each([
+  ["--only", "P13"],
+  ["--rows", "many"],
+  ["--soak", "10"],
+])("%s %s is refused", (option, value) => {
+  expect(() => readOptions([option, value])).toThrow(option);
+});

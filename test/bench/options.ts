@@ -1,0 +1,73 @@
+import { parseArgs } from "node:util";
+import { FIGURES, type FigureId } from "./finding.ts";
+
+/** What the command line asks for. */
+export interface BenchOptions {
+  readonly quick: boolean;
+  /** Which figures; all of them unless `--only` names some. */
+  readonly only: ReadonlySet<FigureId>;
+  /** Rows in the table that P7 calls full, and that `--growth` grows to. */
+  readonly rows: number;
+  /** Where the results go, as JSON. */
+  readonly out: string;
+  /** Print the table as Markdown, for README.md. */
+  readonly markdown: boolean;
+  readonly growth: boolean;
+  /** How long to soak; undefined: no soak. */
+  readonly soakMs: number | undefined;
+}
+
+/** Filled in about a minute; the bar is for `--rows 10M`, which takes a quarter of an hour. */
+const DEFAULT_ROWS = 1_000_000;
+const QUICK_ROWS = 100_000;
+
+/** @throws with what is wrong, for the person who typed it. */
+export function readOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: "boolean", default: false },
+      only: { type: "string" },
+      rows: { type: "string" },
+      out: { type: "string", default: "bench.json" },
+      markdown: { type: "boolean", default: false },
+      growth: { type: "boolean", default: false },
+      soak: { type: "string" },
+    },
+  });
+  const { quick, out, markdown, growth } = values;
+  return {
+    quick,
+    out,
+    markdown,
+    growth,
+    only: values.only === undefined ? new Set(FIGURES) : figures(values.only),
+    rows: values.rows === undefined ? (quick ? QUICK_ROWS : DEFAULT_ROWS) : count(values.rows),
+    soakMs: values.soak === undefined ? undefined : durationMs(values.soak),
+  };
+}
+
+function figures(text: string): ReadonlySet<FigureId> {
+  const named = text.split(",").map((name) => {
+    const figure = FIGURES.find((id) => id === name.trim().toUpperCase());
+    if (figure === undefined) throw new Error(`--only takes ${FIGURES.join(",")}, not ${name}`);
+    return figure;
+  });
+  return new Set(named);
+}
+
+const MULTIPLES: Readonly<Record<string, number>> = { "": 1, k: 1e3, M: 1e6 };
+
+function count(text: string): number {
+  const [, digits, multiple = ""] = /^(\d{1,9})([kM]?)$/.exec(text) ?? [];
+  if (digits === undefined) throw new Error(`--rows takes a number such as 200k or 10M, not ${text}`);
+  return Number(digits) * (MULTIPLES[multiple] ?? 1);
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+
+function durationMs(text: string): number {
+  const [, digits, unit = ""] = /^(\d{1,6})([smh])$/.exec(text) ?? [];
+  if (digits === undefined) throw new Error(`--soak takes a duration such as 90s or 10m, not ${text}`);
+  return Number(digits) * (UNITS_MS[unit] ?? 1000);
+}

@@ -1,0 +1,122 @@
+import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createOnceward, type Onceward } from "@onceward/client";
+import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { startEmbeddedRedis } from "../../server/src/embedded/redis.ts";
+import { ensureDatabase } from "../../server/src/store/databases.ts";
+import { migrate } from "../../server/src/store/migrate.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { type BenchDatabase, openBenchDatabase } from "./database.ts";
+import { DIY_TABLE } from "./target-diy.ts";
+
+/** A server with a tenant, its database, and a client of it. */
+export interface Station extends AsyncDisposable {
+  readonly server: ServerProcess;
+  readonly database: BenchDatabase;
+  readonly tenant: TestTenant;
+  readonly client: Onceward;
+}
+
+/** What is measured on: one Postgres with its default, durable settings, one Redis, and servers as processes. */
+export interface Rig extends AsyncDisposable {
+  readonly postgresVersion: string;
+  /** Undefined: none is installed, and the servers run without. */
+  readonly redisProgram: string | undefined;
+  /** A server on a new database, or on one that is there; `env` overrides its configuration. */
+  startStation(how?: StationOptions): Promise<Station>;
+  /** A new database with the DIY's table. */
+  createDiyDatabase(): Promise<BenchDatabase>;
+}
+
+export interface StationOptions {
+  readonly on?: Pick<Station, "database" | "tenant">;
+  readonly env?: Readonly<Record<string, string>>;
+  /** The same transport without what is around the core, for P12. */
+  readonly bare?: boolean;
+}
+
+const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
+
+/** Starts both; disposing stops everything that was started on it and removes what they wrote. */
+export async function startRig(): Promise<Rig> {
+  const cleanUp = new AsyncDisposableStack();
+  try {
+    const postgres = await startPostgres(cleanUp);
+    const redis = await startEmbeddedRedis(process.env.PATH ?? "");
+    if (redis !== undefined) cleanUp.defer(() => redis.stop());
+    let databases = 0;
+    const createDatabase = async () => {
+      const name = `bench_${++databases}`;
+      await ensureDatabase(postgres.url("postgres"), name);
+      return cleanUp.use(openBenchDatabase(postgres.url(name)));
+    };
+    const createStationDatabase = async () => {
+      const database = await createDatabase();
+      await migrate(database.url, () => {});
+      return { database, tenant: await createTenant(database) };
+    };
+    return {
+      postgresVersion: postgres.version,
+      redisProgram: redis?.program,
+      async createDiyDatabase() {
+        const database = await createDatabase();
+        await database.query(DIY_TABLE);
+        return database;
+      },
+      async startStation({ on, env, bare = false } = {}) {
+        const { database, tenant } = on ?? (await createStationDatabase());
+        const station = await openStation({ database, tenant }, bare, {
+          ONCEWARD_SWEEP_INTERVAL: "5s",
+          ...(redis && { REDIS_URL: redis.url }),
+          ...env,
+        });
+        return cleanUp.use(station);
+      },
+      [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
+    };
+  } catch (error) {
+    await cleanUp.disposeAsync();
+    throw error;
+  }
+}
+
+async function startPostgres(cleanUp: AsyncDisposableStack) {
+  const dir = await mkdtemp(join(tmpdir(), "onceward-bench-"));
+  cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
+  // As root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  const dataDir = join(dir, "postgres");
+  const postgres = await startEmbeddedPostgres({ dataDir });
+  // Where its user could not get in after all, the data lies elsewhere, behind a link.
+  const data = await realpath(dataDir);
+  cleanUp.defer(() => rm(data, { recursive: true, force: true }));
+  cleanUp.defer(() => postgres.stop());
+  return postgres;
+}
+
+async function openStation(
+  { database, tenant }: Pick<Station, "database" | "tenant">,
+  bare: boolean,
+  env: Readonly<Record<string, string>>,
+): Promise<Station> {
+  const server = bare
+    ? await startServerProcess(database.url, { ...env, BENCH_TENANT_ID: String(tenant.id) }, [BARE_SERVER])
+    : await startServerProcess(database.url, env);
+  const client = createOnceward({
+    address: `http://127.0.0.1:${server.grpcPort}`,
+    apiKey: tenant.apiKey,
+  });
+  return {
+    server,
+    database,
+    tenant,
+    client,
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await server.end();
+    },
+  };
+}

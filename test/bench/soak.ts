@@ -1,0 +1,56 @@
+import { readMetrics } from "../helpers/metrics.ts";
+import type { Bench } from "./figure.ts";
+import { runSlice } from "./load.ts";
+import { number } from "./report.ts";
+import { median } from "./statistics.ts";
+import { FreshClaims } from "./target.ts";
+import { oncewardTarget } from "./target-onceward.ts";
+
+const CALLERS = 64;
+const SAMPLES = 30;
+const MIN_SLICE_MS = 1000;
+/** Garbage comes and goes; a leak does not stop at this. */
+const FLAT = 1.1;
+
+/** `--soak 10m`: claims and completes for so long, and says whether memory stays what it is. */
+export async function soak(bench: Bench, durationMs: number): Promise<void> {
+  const { main, violations, signal, progress } = bench;
+  const pairs = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
+  const sliceMs = Math.max(MIN_SLICE_MS, durationMs / SAMPLES);
+  const samples: Sample[] = [];
+  for (let lastedMs = 0; lastedMs < durationMs; lastedMs += sliceMs) {
+    const { perSecond } = await runSlice(pairs.pair, { callers: CALLERS, durationMs: sliceMs }, signal);
+    const sample = await takeSample(bench);
+    samples.push(sample);
+    const memory = Object.entries(sample).map(([name, mib]) => `${name} ${number(mib)} MiB`);
+    progress(`${number(perSecond)} pairs/s, ${memory.join(", ")}`);
+  }
+  await pairs.verify();
+  for (const name of ["client heap", "client RSS", "server heap", "server RSS"] as const) {
+    const growth = growthOf(samples.map((sample) => sample[name]));
+    console.log(
+      `${name}: last third ÷ middle third ${number(growth)}, ${growth <= FLAT ? "flat" : "NOT FLAT"}`,
+    );
+  }
+}
+
+type Sample = Readonly<Record<"client heap" | "client RSS" | "server heap" | "server RSS", number>>;
+
+const MIB = 2 ** 20;
+
+async function takeSample({ main }: Bench): Promise<Sample> {
+  const { heapUsed, rss } = process.memoryUsage();
+  const metrics = await readMetrics(main.server);
+  return {
+    "client heap": heapUsed / MIB,
+    "client RSS": rss / MIB,
+    "server heap": (metrics.get("nodejs_heap_size_used_bytes") ?? Number.NaN) / MIB,
+    "server RSS": await main.server.rssMb(),
+  };
+}
+
+/** Caches fill in the first third, which doesn't count. */
+function growthOf(values: readonly number[]): number {
+  const third = Math.floor(values.length / 3);
+  return median(values.slice(2 * third)) / median(values.slice(third, 2 * third));
+}

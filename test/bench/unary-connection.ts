@@ -1,0 +1,161 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock } from "../helpers/http2-frames.ts";
+
+/**
+ * A gRPC connection that costs as little as it can, so that what is measured is the server: frames are written as they
+ * are, many calls in one write, and headers that come back are not read.
+ */
+export interface UnaryConnection {
+  /** Makes a call. @throws if it is answered without a message: it failed. */
+  call(headers: Buffer, message: Uint8Array): Promise<Buffer>;
+  close(): void;
+}
+
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+/** RFC 9113, section 6.9.2: what may be sent before the peer allows more. */
+const INITIAL_WINDOW_BYTES = 65_535;
+/** Allowed to the server once and for all: more than a run receives. */
+const RECEIVE_WINDOW_BYTES = 2 ** 31 - 1;
+const FRAME_HEAD_BYTES = 9;
+const MESSAGE_HEAD_BYTES = 5;
+const ACK = 0x1;
+
+/** The headers of calls of a method with a credential: encoded once, literally, as a client without a table does. */
+export function callHeaders(method: string, apiKey: string): Buffer {
+  return headerBlock({
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": `/onceward.v1.IdempotencyService/${method}`,
+    ":authority": "127.0.0.1",
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: `Bearer ${apiKey}`,
+  });
+}
+
+interface OpenCall {
+  readonly resolve: (message: Buffer) => void;
+  readonly reject: (error: Error) => void;
+  readonly parts: Buffer[];
+}
+
+/** Opens a connection to a server's gRPC port on loopback. */
+export async function openUnaryConnection(port: number): Promise<UnaryConnection> {
+  const socket = connect({ host: "127.0.0.1", port, noDelay: true });
+  await once(socket, "connect");
+  const open = new Map<number, OpenCall>();
+  let nextStream = 1;
+  let windowBytes = INITIAL_WINDOW_BYTES;
+  /** Calls that wait for the window, oldest first. */
+  let held: { readonly frames: Buffer[]; readonly bytes: number }[] = [];
+  let outgoing: Buffer[] = [];
+
+  /** Many calls that are made in one turn leave in one write. */
+  function write(frames: readonly Buffer[]): void {
+    if (outgoing.length === 0) queueMicrotask(flush);
+    outgoing.push(...frames);
+  }
+
+  function flush(): void {
+    const bytes = Buffer.concat(outgoing);
+    outgoing = [];
+    if (socket.writable) socket.write(bytes);
+  }
+
+  function send(frames: Buffer[], bytes: number): void {
+    if (held.length > 0 || bytes > windowBytes) {
+      held.push({ frames, bytes });
+      return;
+    }
+    windowBytes -= bytes;
+    write(frames);
+  }
+
+  function widen(bytes: number): void {
+    windowBytes += bytes;
+    const waiting = held;
+    held = [];
+    for (const { frames, bytes: needed } of waiting) send(frames, needed);
+  }
+
+  function receive(type: number, flags: number, stream: number, payload: Buffer): void {
+    const call = open.get(stream);
+    if (type === FRAME.data) call?.parts.push(payload);
+    if (type === FRAME.windowUpdate && stream === 0) widen(payload.readUInt32BE());
+    if (type === FRAME.settings && (flags & ACK) === 0) write([frame(FRAME.settings, ACK, 0)]);
+    if (type === FRAME.ping && (flags & ACK) === 0) write([frame(FRAME.ping, ACK, 0, payload)]);
+    const carriesEnd = type === FRAME.data || type === FRAME.headers;
+    const ended = type === FRAME.resetStream || (carriesEnd && (flags & END_STREAM) !== 0);
+    if (call !== undefined && ended) {
+      open.delete(stream);
+      settle(call);
+    }
+  }
+
+  const parse = frameParser(receive);
+  socket.on("data", parse);
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    for (const { reject } of open.values()) reject(new Error("the connection was closed"));
+    open.clear();
+  });
+  const settings = Buffer.alloc(6);
+  settings.writeUInt16BE(SETTINGS_INITIAL_WINDOW_SIZE, 0);
+  settings.writeUInt32BE(RECEIVE_WINDOW_BYTES, 2);
+  const update = Buffer.alloc(4);
+  update.writeUInt32BE(RECEIVE_WINDOW_BYTES - INITIAL_WINDOW_BYTES);
+  write([PREFACE, frame(FRAME.settings, 0, 0, settings), frame(FRAME.windowUpdate, 0, 0, update)]);
+
+  return {
+    call(headers, message) {
+      return new Promise((resolve, reject) => {
+        if (!socket.writable) throw new Error("the connection was closed");
+        const stream = nextStream;
+        nextStream += 2;
+        open.set(stream, { resolve, reject, parts: [] });
+        const body = Buffer.alloc(MESSAGE_HEAD_BYTES + message.byteLength);
+        body.writeUInt32BE(message.byteLength, 1);
+        body.set(message, MESSAGE_HEAD_BYTES);
+        const frames = [
+          frame(FRAME.headers, END_HEADERS, stream, headers),
+          frame(FRAME.data, END_STREAM, stream, body),
+        ];
+        send(frames, body.byteLength);
+      });
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+const SETTINGS_INITIAL_WINDOW_SIZE = 0x4;
+
+function settle({ parts, resolve, reject }: OpenCall): void {
+  const [first] = parts;
+  if (first === undefined) reject(new Error("the call failed"));
+  else resolve((parts.length === 1 ? first : Buffer.concat(parts)).subarray(MESSAGE_HEAD_BYTES));
+}
+
+/** Cuts what arrives into frames: RFC 9113, section 4.1. */
+function frameParser(
+  onFrame: (type: number, flags: number, stream: number, payload: Buffer) => void,
+): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    const bytes = rest.byteLength === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let at = 0;
+    while (bytes.byteLength - at >= FRAME_HEAD_BYTES) {
+      const end = at + FRAME_HEAD_BYTES + bytes.readUIntBE(at, 3);
+      if (end > bytes.byteLength) break;
+      const stream = bytes.readUInt32BE(at + 5) & 0x7fffffff;
+      onFrame(
+        bytes.readUInt8(at + 3),
+        bytes.readUInt8(at + 4),
+        stream,
+        bytes.subarray(at + FRAME_HEAD_BYTES, end),
+      );
+      at = end;
+    }
+    rest = bytes.subarray(at);
+  };
+}
