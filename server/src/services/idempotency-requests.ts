@@ -46,7 +46,7 @@ interface Parsing {
 export function parseClaim(
   request: ClaimRequest,
   principal: Principal,
-): ClaimCommand & { readonly waitMs: number } {
+): { readonly command: ClaimCommand; readonly waitMs: number } {
   const { id, policy, violations } = parsing(request, principal);
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
   if (fingerprint.byteLength !== 0 && fingerprint.byteLength !== FINGERPRINT_BYTES) {
@@ -63,7 +63,7 @@ export function parseClaim(
   violations.throwIfAny();
 
   const keyRetentionS = retentionS ?? policy.keyRetentionS;
-  return {
+  const command = {
     id,
     fingerprint: fingerprint.byteLength === 0 ? undefined : fingerprint,
     claimId,
@@ -74,8 +74,8 @@ export function parseClaim(
     keyRetentionS,
     resultRetentionS: Math.min(policy.resultRetentionS, keyRetentionS),
     failureRetentionS: Math.min(policy.failureRetentionS, keyRetentionS),
-    waitMs,
   };
+  return { command, waitMs };
 }
 
 /** @throws Refusal RESULT_TOO_LARGE, besides what `parseClaim` does. */

@@ -91,7 +91,7 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
 
   return {
     async claim(request, call) {
-      const { waitMs, ...command } = parseClaim(request, call.principal);
+      const { command, waitMs } = parseClaim(request, call.principal);
       const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
       let outcome = await claimOnce(command, call);
       while (outcome.kind === "inProgress") {

@@ -3,9 +3,11 @@ import { Refusal, type Violation } from "../domain/refusal.ts";
 
 /** Collects everything that is wrong with a request, so that its caller hears of it at once. */
 export class Violations {
-  readonly #found: Violation[] = [];
+  /** Made for the first one: nearly every request has none. */
+  #found: Violation[] | undefined;
 
   add(field: string, description: string): void {
+    this.#found ??= [];
     this.#found.push({ field, description });
   }
 
@@ -62,7 +64,7 @@ export class Violations {
 
   /** @throws Refusal INVALID_REQUEST with everything that was found. */
   throwIfAny(): void {
-    if (this.#found.length === 0) return;
+    if (this.#found === undefined) return;
     const summary = this.#found.map(({ field, description }) => `${field} ${description}`).join("; ");
     throw new Refusal("INVALID_REQUEST", summary, { violations: this.#found });
   }

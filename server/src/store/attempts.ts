@@ -4,7 +4,7 @@ import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts"
 import { Refusal } from "../domain/refusal.ts";
 import { type Batcher, createBatcher } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
-import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { APPLIED_COLUMNS, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 /** What a statement did to an operation's record, and what it saw. */
 export interface Seen {
@@ -18,7 +18,7 @@ export interface Seen {
  * not all, with the rows that it met. Where all went well, the second half is not run.
  */
 export const APPLIED_AND_MET = `
-select true as applied, ${RECORD_COLUMNS} from applied r
+select true as applied, ${APPLIED_COLUMNS} from applied r
 union all
 select false, ${RECORD_COLUMNS}
   from input i

@@ -1,7 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerComplete, type CompleteCommand, type Completion, completion } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
-import { withoutLargePayload } from "./large-payloads.ts";
+import { withoutLargePayload, withPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { RESULT_KIND } from "./record-row.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
@@ -68,9 +68,11 @@ export function createCompleteRecord(pool: Pool): CompleteRecord {
     maxInFlight: MAX_IN_FLIGHT,
   });
   return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ applied, record: seen }) => {
-      const record = seen && withoutLargePayload(seen);
-      return applied && record !== undefined ? completion(record, false) : answerComplete(record, command);
+    attempt(attempts, command, deadline, ({ applied, record }) => {
+      if (!applied || record === undefined) {
+        return answerComplete(record && withoutLargePayload(record), command);
+      }
+      return completion(withPayload(record, command.result.payload), false);
     });
 }
 

@@ -79,7 +79,8 @@ function lacksPayload({ phase }: LiveRecord): boolean {
   return phase.kind === "completed" && phase.result?.payload === NOT_INLINE;
 }
 
-function withPayload(record: LiveRecord, payload: Uint8Array | undefined): LiveRecord {
+/** The record with this payload in place of one that did not come along; undefined leaves it without a result. */
+export function withPayload(record: LiveRecord, payload: Uint8Array | undefined): LiveRecord {
   const { phase } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return record;
   const result = payload === undefined ? undefined : { ...phase.result, payload };

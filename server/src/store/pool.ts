@@ -78,16 +78,21 @@ const RETRY_AFTER_MS = 500;
 
 /**
  * Every statement looks rows up by primary key, and takes their locks in the order of their key, which rules deadlocks
- * out: nested loops do. A plan is made for each run, because one that was kept from a time when the table was all but
- * empty would read the whole table once it isn't; making it costs nothing that could be measured.
+ * out: nested loops do. Planning one takes as long as running it for a lone call, so plans are kept.
  */
 const PLANNER_SETTINGS = {
-  plan_cache_mode: "force_custom_plan",
+  plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
   enable_bitmapscan: "off",
 };
+
+/**
+ * Plans are kept for so long: one from a time when the table was all but empty would read the whole table, and must not
+ * outlive the first thousands of rows.
+ */
+const PLAN_LIFETIME_MS = 250;
 
 /** Opens a pool; connects on first use. */
 export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
@@ -111,6 +116,32 @@ export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
   // A connection that is checked out has no listener of the pool's, and an unheard error would end the process.
   pool.on("connect", (client) => client.on("error", () => {}));
 
+  const plannedAtMs = new WeakMap<pg.PoolClient, number>();
+
+  /** Lets a connection plan anew what it runs next, if its plans are old. */
+  async function renewPlans(client: pg.PoolClient): Promise<void> {
+    const nowMs = performance.now();
+    const ageMs = nowMs - (plannedAtMs.get(client) ?? nowMs);
+    if (ageMs > 0 && ageMs < PLAN_LIFETIME_MS) return;
+    plannedAtMs.set(client, nowMs);
+    if (ageMs > 0) await client.query("discard plans");
+  }
+
+  /** As `pool.query`: a connection on which anything failed is not used again. */
+  async function query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<Row[]> {
+    const client = await pool.connect();
+    let failure: Error | undefined;
+    try {
+      if (direct) await renewPlans(client);
+      return (await client.query<Row>(config)).rows;
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+      throw failure;
+    } finally {
+      client.release(failure);
+    }
+  }
+
   return {
     async run<Row extends pg.QueryResultRow>(
       { name, text }: Statement,
@@ -120,7 +151,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
       const startedAtMs = performance.now();
       let failed = true;
       try {
-        const { rows } = await pool.query<Row>({ text, values: [...parameters], ...(direct && { name }) });
+        const rows = await query<Row>({ text, values: [...parameters], ...(direct && { name }) });
         failed = false;
         return rows;
       } catch (error) {

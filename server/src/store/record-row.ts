@@ -23,7 +23,7 @@ export const MAX_INLINE_PAYLOAD_BYTES = 64 * 1024;
  * What every statement answers about a row `r`, and how it was seen. Instants travel as milliseconds since the Unix
  * epoch in a float8, which holds microseconds exactly for the next two centuries; `now()` is the statement's start.
  */
-export const RECORD_COLUMNS = `
+const COLUMNS = `
   r.tenant_id, r.namespace, r.key, r.fencing_token, r.state, r.attempt, r.holds_on_lease_expiry,
   date_part('epoch', now()) * 1000 as now_ms,
   date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
@@ -35,10 +35,17 @@ export const RECORD_COLUMNS = `
   date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
   r.claim_id, r.owner, r.fingerprint, r.checkpoint_name, r.checkpoint_state, r.release_reason,
   r.result_kind, r.result_digest, r.result_content_type, r.result_metadata,
-  octet_length(r.result_payload) as result_bytes,
+  octet_length(r.result_payload) as result_bytes`;
+
+/** Of a row that a statement met. */
+export const RECORD_COLUMNS = `${COLUMNS},
   case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload`;
 
-/** RECORD_COLUMNS as `pg` parses them. */
+/** Of a row that a statement changed: whoever changed it has the payload already. */
+export const APPLIED_COLUMNS = `${COLUMNS},
+  null::bytea as result_payload`;
+
+/** RECORD_COLUMNS and APPLIED_COLUMNS as `pg` parses them. */
 export interface RecordRow extends pg.QueryResultRow {
   readonly tenant_id: number;
   readonly namespace: string;
@@ -127,7 +134,7 @@ function parseResult(row: RecordRow): Result | undefined {
   };
 }
 
-/** Stands for a payload that was too large to come along; never leaves the store. */
+/** Stands for a payload that did not come along; never leaves the store. */
 export const NOT_INLINE: Uint8Array = new Uint8Array(0);
 
 function parseCheckpoint(row: RecordRow): Checkpoint | undefined {
