@@ -37,7 +37,7 @@ export function digestSecret(secret: string, pepper: string): Buffer {
   return createHmac("sha256", pepper).update(secret).digest();
 }
 
-/** Compares in constant time. */
+/** Compares in constant time, for a length. */
 export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.byteLength === b.byteLength && timingSafeEqual(a, b);
 }
