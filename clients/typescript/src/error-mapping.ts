@@ -70,11 +70,7 @@ export function isAboutContent(error: OncewardError): boolean {
     case Code.Internal:
     case Code.Unknown:
     case Code.ResourceExhausted:
-      return (
-        error.reason === "NO_ANSWER" ||
-        error.reason === "INVALID_REQUEST" ||
-        error.reason === "REQUEST_TOO_LARGE"
-      );
+      return error.reason === "NO_ANSWER" || error.reason === "INVALID_REQUEST";
     default:
       return false;
   }
