@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
@@ -30,10 +30,37 @@ export async function startDev(
     callerKey,
     managementUrl,
     async call() {
-      const { stdout } = await run("bash", ["-c", shown], { timeout: CALL_TIMEOUT_MS });
-      return JSON.parse(stdout);
+      return JSON.parse(await runShown(shown));
     },
   };
+}
+
+/** Runs a call as it is shown; where there is no curl, makes the request that curl would make of it. */
+async function runShown(call: string): Promise<string> {
+  if (await hasCurl()) {
+    const { stdout } = await run("bash", ["-c", call], { timeout: CALL_TIMEOUT_MS });
+    return stdout;
+  }
+  const [, url = "", data = ""] = /curl -s (\S+)[\s\S]*-d '(.*)'/.exec(call) ?? [];
+  const headers = [...call.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name = "", value = ""]) => [
+    name,
+    value,
+  ]);
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  const response = await fetch(url, {
+    method: "POST",
+    headers: Object.fromEntries(headers),
+    body: data,
+    signal,
+  });
+  return await response.text();
+}
+
+function hasCurl(): Promise<boolean> {
+  return run("curl", ["--version"]).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Presses Ctrl-C, and expects an orderly end. */
@@ -44,8 +71,12 @@ export async function pressCtrlC(dev: Command): Promise<void> {
 
 /** The processes that still mention the workplace on their command line; Postgres names its data directory there. */
 export async function processesOf({ dir }: Workplace): Promise<readonly string[]> {
-  const { stdout } = await run("ps", ["-A", "-ww", "-o", "args="]);
-  return stdout.split("\n").filter((line) => line.includes(dir));
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  // A process that ended meanwhile has no command line any more.
+  const commandLines = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")),
+  );
+  return commandLines.map((line) => line.replaceAll("\0", " ")).filter((line) => line.includes(dir));
 }
 
 /** Expects that nothing runs any more, no socket's directory is left, and no half-made cluster. */

@@ -7,7 +7,7 @@ const run = promisify(execFile);
 /** A mirror that hangs must not hang the tests. */
 const INSTALL_TIMEOUT_MS = 120_000;
 
-/** Finds the Redis that tests run, and installs one where there is none and that can be done; at most once. */
+/** Finds the Redis that tests run (with openssl, for its certificates), and installs one where there is none and that can be done; at most once. */
 export default async function setup(project: TestProject): Promise<void> {
   const path = process.env.PATH ?? "";
   let program = await findRedisProgram(path);
@@ -28,7 +28,7 @@ async function installRedis(): Promise<void> {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
   const options = { env, signal: AbortSignal.timeout(INSTALL_TIMEOUT_MS) };
   const install = () =>
-    run("apt-get", ["install", "--yes", "--no-install-recommends", "redis-server"], options);
+    run("apt-get", ["install", "--yes", "--no-install-recommends", "redis-server", "openssl"], options);
   await install().catch(async () => {
     await run("apt-get", ["update"], options);
     await install();
