@@ -121,10 +121,10 @@ export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
   /** Lets a connection plan anew what it runs next, if its plans are old. */
   async function renewPlans(client: pg.PoolClient): Promise<void> {
     const nowMs = performance.now();
-    const ageMs = nowMs - (plannedAtMs.get(client) ?? nowMs);
-    if (ageMs > 0 && ageMs < PLAN_LIFETIME_MS) return;
+    const lastMs = plannedAtMs.get(client);
+    if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
     plannedAtMs.set(client, nowMs);
-    if (ageMs > 0) await client.query("discard plans");
+    if (lastMs !== undefined) await client.query("discard plans");
   }
 
   /** As `pool.query`: a connection on which anything failed is not used again. */
