@@ -18,7 +18,12 @@ const CRASHES = 3;
 /** A Postgres of the test's own with durable settings, on a directory that outlives its crashes. */
 async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-crash-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const all: EmbeddedPostgres[] = [];
+  // Hooks run last to first: this one comes after those of whoever is connected, for whom Postgres would stay.
+  onTestFinished(async () => {
+    for (const started of all) await started.stop();
+    await rm(dir, { recursive: true, force: true });
+  });
   // Where tests run as root, Postgres runs as somebody else, who has to get in.
   await chmod(dir, 0o755);
   const binaries = inject("postgresBinaries");
@@ -28,7 +33,7 @@ async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
       settings: { fsync: "on", synchronous_commit: "on", full_page_writes: "on" },
       ...(binaries && { binaries }),
     });
-    onTestFinished(() => started.stop());
+    all.push(started);
     return started;
   };
 }
