@@ -30,13 +30,19 @@ export async function chooseServerUser(dataDir: string): Promise<ServerUser | un
   return owner === undefined || owner.uid === 0 ? await nobody() : owner;
 }
 
-/** Whether that user may enter a directory. It is tried, not computed: modes, ACLs and mounts all have a say. */
+/**
+ * Whether that user may enter a directory. It is tried, not computed: modes, ACLs and mounts all have a say.
+ *
+ * @throws when the trial was ended from outside, as by a terminal's Ctrl-C: it has said nothing then.
+ */
 export async function canEnter(dir: string, user: ServerUser): Promise<boolean> {
   try {
     // Not `cwd: dir`, because libuv changes directory before it changes user.
     await run("/bin/sh", ["-c", 'cd "$1"', "sh", dir], { cwd: "/", timeout: CD_TIMEOUT_MS, ...user });
     return true;
-  } catch {
+  } catch (error) {
+    const { signal, killed } = error as { readonly signal?: string | null; readonly killed?: boolean };
+    if (signal && !killed) throw error;
     return false;
   }
 }
