@@ -24,10 +24,11 @@ const config = readConfig(
 );
 const tenantId = Number(process.env.BENCH_TENANT_ID);
 const log = createLog("info", process.stdout);
-const pool = openPool(
-  { databaseUrl: config.DATABASE_URL, size: config.ONCEWARD_POOL_SIZE, throughPgBouncer: false },
-  { ran: () => {}, connectionLost: () => {} },
-);
+const pool = openPool({
+  databaseUrl: config.DATABASE_URL,
+  size: config.ONCEWARD_POOL_SIZE,
+  throughPgBouncer: false,
+});
 /** The real server's tenants are never older than this either; a copy needs to know. */
 const REFRESH_MS = 4000;
 /** As the real server's default is; here nobody is timed out. */

@@ -64,10 +64,7 @@ export async function startService(): Promise<Service> {
 }
 
 async function createCaller(databaseUrl: string, pepper: string): Promise<string> {
-  const pool = openPool(
-    { databaseUrl, size: 1, throughPgBouncer: false },
-    { ran: () => {}, connectionLost: () => {} },
-  );
+  const pool = openPool({ databaseUrl, size: 1, throughPgBouncer: false });
   try {
     const tenantId = await ensureTenant(pool, "demo");
     const { id, secret } = generateApiKey();

@@ -15,10 +15,7 @@ export async function openConnection(database: TestDatabase): Promise<pg.Client>
 
 /** A pool as the server opens it; closed when the test ends. */
 export function openStorePool(database: TestDatabase, size = 2): Pool {
-  const pool = openPool(
-    { databaseUrl: database.url, size, throughPgBouncer: false },
-    { ran: () => {}, connectionLost: () => {} },
-  );
+  const pool = openPool({ databaseUrl: database.url, size, throughPgBouncer: false });
   onTestFinished(() => pool.close());
   return pool;
 }

@@ -23,10 +23,7 @@ const SWEEP_ROWS = 1000;
 
 /** Sweeps everything that is due. */
 export async function sweep(database: TestDatabase): Promise<void> {
-  const pool = openPool(
-    { databaseUrl: database.url, size: 1, throughPgBouncer: false },
-    { ran: () => {}, connectionLost: () => {} },
-  );
+  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   try {
     while ((await sweepBatch(pool, SWEEP_ROWS)).due === SWEEP_ROWS);
   } finally {

@@ -24,10 +24,7 @@ const ran = new Map<string, readonly unknown[]>();
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  pool = openPool(
-    { databaseUrl: database.url, size: 1, throughPgBouncer: false },
-    { ran() {}, connectionLost() {} },
-  );
+  pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   recorded = {
     ...pool,
     run(statement, parameters, operations) {

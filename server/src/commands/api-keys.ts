@@ -37,10 +37,11 @@ async function printNewKey(
 ): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
-  const pool = openPool(
-    { databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer: config.ONCEWARD_PGBOUNCER },
-    { ran: () => {}, connectionLost: () => {} },
-  );
+  const pool = openPool({
+    databaseUrl: config.DATABASE_URL,
+    size: 1,
+    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+  });
   try {
     const tenantId = await tenantIdIn(pool);
     const key = generateApiKey();

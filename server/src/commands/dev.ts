@@ -114,10 +114,11 @@ async function onEmbedded(embedded: EmbeddedPostgres, env: Environment): Promise
 }
 
 async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<void> {
-  const pool = openPool(
-    { databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer: config.ONCEWARD_PGBOUNCER },
-    { ran: () => {}, connectionLost: () => {} },
-  );
+  const pool = openPool({
+    databaseUrl: config.DATABASE_URL,
+    size: 1,
+    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+  });
   try {
     const tenantId = await ensureTenant(pool, DEMO_TENANT);
     const keys: readonly (readonly [Role, string])[] = [

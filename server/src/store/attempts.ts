@@ -4,6 +4,7 @@ import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts"
 import { Refusal } from "../domain/refusal.ts";
 import { type Batcher, createBatcher } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
+import { nameOfRow } from "./record-ids.ts";
 import { APPLIED_COLUMNS, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 /** What a statement did to an operation's record, and what it saw. */
@@ -64,7 +65,7 @@ export function createAttempts<Op extends { readonly id: RecordId }>(
       const rows = await pool.run<AttemptRow>(statement, columns(ops), ops.length);
       const byName = new Map<string, Seen>();
       for (const row of rows) {
-        const name = recordName({ tenantId: row.tenant_id, namespace: row.namespace, key: row.key });
+        const name = nameOfRow(row);
         // A changed record may come a second time, as it stood before: the statement reads from its own start.
         if (byName.get(name)?.applied) continue;
         byName.set(name, {

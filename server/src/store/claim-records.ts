@@ -4,6 +4,7 @@ import type { LiveRecord, Result } from "../domain/record.ts";
 import { APPLIED_AND_MET, attempt, createAttempts } from "./attempts.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
+import { idColumns } from "./record-ids.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 
 /**
@@ -94,9 +95,7 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload): ClaimRe
   const attempts = createAttempts<ClaimCommand>(pool, {
     statement: claimRecords,
     columns: (commands) => [
-      scalarArray(commands.map((command) => command.id.tenantId)),
-      textArray(commands.map((command) => command.id.namespace)),
-      textArray(commands.map((command) => command.id.key)),
+      ...idColumns(commands.map((command) => command.id)),
       byteaArray(commands.map((command) => command.fingerprint)),
       textArray(commands.map((command) => command.claimId)),
       textArray(commands.map((command) => command.owner)),

@@ -3,6 +3,7 @@ import { answerComplete, type CompleteCommand, type Completion, completion } fro
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import { withoutLargePayload, withPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
+import { idColumns } from "./record-ids.ts";
 import { RESULT_KIND } from "./record-row.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 
@@ -52,9 +53,7 @@ export function createCompleteRecord(pool: Pool): CompleteRecord {
   const attempts = createAttempts<CompleteCommand>(pool, {
     statement: completeRecords,
     columns: (commands) => [
-      scalarArray(commands.map((command) => command.id.tenantId)),
-      textArray(commands.map((command) => command.id.namespace)),
-      textArray(commands.map((command) => command.id.key)),
+      ...idColumns(commands.map((command) => command.id)),
       scalarArray(commands.map((command) => command.fencingToken)),
       scalarArray(commands.map((command) => RESULT_KIND[command.result.kind])),
       byteaArray(commands.map((command) => command.resultDigest)),

@@ -2,6 +2,7 @@ import type { Deadline } from "../domain/deadline.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { Pool } from "./pool.ts";
+import { idColumns } from "./record-ids.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 
 /**
@@ -40,9 +41,7 @@ export function createExtendLease(pool: Pool): ExtendLease {
   const attempts = createAttempts<ExtendLeaseCommand>(pool, {
     statement: extendLeases,
     columns: (commands) => [
-      scalarArray(commands.map((command) => command.id.tenantId)),
-      textArray(commands.map((command) => command.id.namespace)),
-      textArray(commands.map((command) => command.id.key)),
+      ...idColumns(commands.map((command) => command.id)),
       scalarArray(commands.map((command) => command.fencingToken)),
       scalarArray(commands.map((command) => command.leaseMs)),
       textArray(commands.map((command) => command.checkpoint?.name)),

@@ -2,8 +2,9 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { createBatcher } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
+import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { NOT_INLINE } from "./record-row.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { scalarArray } from "./sql-arrays.ts";
 
 /**
  * Payloads that were too large to come along with the other records of a batch (`MAX_INLINE_PAYLOAD_BYTES`). They are
@@ -19,10 +20,7 @@ select r.tenant_id, r.namespace, r.key, r.result_payload
  where r.state = 2`,
 };
 
-interface PayloadRow {
-  readonly tenant_id: number;
-  readonly namespace: string;
-  readonly key: string;
+interface PayloadRow extends IdRow {
   readonly result_payload: Buffer | null;
 }
 
@@ -50,15 +48,12 @@ export function createFillPayload(pool: Pool): FillPayload {
     maxInFlight: MAX_IN_FLIGHT,
     async execute(wanted) {
       const columns = [
-        scalarArray(wanted.map(({ id }) => id.tenantId)),
-        textArray(wanted.map(({ id }) => id.namespace)),
-        textArray(wanted.map(({ id }) => id.key)),
+        ...idColumns(wanted.map(({ id }) => id)),
         scalarArray(wanted.map(({ fencingToken }) => fencingToken)),
       ];
       const byName = new Map<string, Buffer>();
       for (const row of await pool.run<PayloadRow>(readPayloads, columns, wanted.length)) {
-        const name = recordName({ tenantId: row.tenant_id, namespace: row.namespace, key: row.key });
-        if (row.result_payload !== null) byName.set(name, row.result_payload);
+        if (row.result_payload !== null) byName.set(nameOfRow(row), row.result_payload);
       }
       return wanted.map(({ id }) => byName.get(recordName(id)));
     },

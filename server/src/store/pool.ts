@@ -94,8 +94,11 @@ const PLANNER_SETTINGS = {
  */
 const PLAN_LIFETIME_MS = 250;
 
+/** For a command or a test: what fails shows in its calls. */
+const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
+
 /** Opens a pool; connects on first use. */
-export function openPool(options: PoolOptions, observer: PoolObserver): Pool {
+export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): Pool {
   const direct = !options.throughPgBouncer;
   const pool = new pg.Pool({
     connectionString: options.databaseUrl,

@@ -3,8 +3,8 @@ import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts"
 import { createBatcher } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
+import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
 
 const readRecords = {
   name: "read_records",
@@ -54,19 +54,6 @@ select r.tenant_id, r.namespace, r.key
 
 /** Which of many keys are in progress under a running lease, by `recordName`: one statement. */
 export async function findHeld(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<string>> {
-  const rows = await pool.run<{ tenant_id: number; namespace: string; key: string }>(
-    readHeldRecords,
-    idColumns(ids),
-  );
-  return new Set(
-    rows.map(({ tenant_id, namespace, key }) => recordName({ tenantId: tenant_id, namespace, key })),
-  );
-}
-
-function idColumns(ids: readonly RecordId[]): readonly string[] {
-  return [
-    scalarArray(ids.map((id) => id.tenantId)),
-    textArray(ids.map((id) => id.namespace)),
-    textArray(ids.map((id) => id.key)),
-  ];
+  const rows = await pool.run<IdRow>(readHeldRecords, idColumns(ids));
+  return new Set(rows.map(nameOfRow));
 }

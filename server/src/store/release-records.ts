@@ -2,6 +2,7 @@ import type { Deadline } from "../domain/deadline.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { Pool } from "./pool.ts";
+import { idColumns } from "./record-ids.ts";
 import { scalarArray, textArray } from "./sql-arrays.ts";
 
 /** Gives many claims up at once, each only if its token is the row's and it is still in progress. */
@@ -35,9 +36,7 @@ export function createReleaseRecord(pool: Pool): ReleaseRecord {
   const attempts = createAttempts<ReleaseCommand>(pool, {
     statement: releaseRecords,
     columns: (commands) => [
-      scalarArray(commands.map((command) => command.id.tenantId)),
-      textArray(commands.map((command) => command.id.namespace)),
-      textArray(commands.map((command) => command.id.key)),
+      ...idColumns(commands.map((command) => command.id)),
       scalarArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
