@@ -1,0 +1,237 @@
+import { describe, expect, test } from "vitest";
+import {
+  AMBIGUOUS,
+  admin,
+  claim,
+  complete,
+  extend,
+  granted,
+  IN_PROGRESS,
+  LOST,
+  lookup,
+  NOTHING_THERE,
+  refused,
+  release,
+  replayed,
+  seen,
+  violated,
+  violatedUnderHold,
+} from "./scenario.ts";
+
+const MISMATCH = refused("FINGERPRINT_MISMATCH");
+
+describe("1: one live token per key", () => {
+  test("a claim of a key that nobody holds is granted", () => {
+    expect(violated(claim(0, 10, granted(1)))).toEqual([]);
+  });
+
+  test("a second grant that returns before the first one's lease can have ended is a violation", () => {
+    expect(violated(claim(0, 10, granted(1)), claim(500, 999, granted(2)))).toEqual([1]);
+  });
+
+  test("a second grant that returns once the lease may have ended is legal", () => {
+    expect(violated(claim(0, 10, granted(1)), claim(500, 1000, granted(2)))).toEqual([]);
+  });
+
+  test("between the two bounds of a lease's end both answers are legal", () => {
+    const first = claim(0, 300, granted(1));
+    expect(violated(first, claim(1100, 1150, granted(2)))).toEqual([]);
+    expect(violated(first, claim(1100, 1150, IN_PROGRESS))).toEqual([]);
+  });
+
+  test("a lease that was seen to have ended does not run again by itself", () => {
+    const first = claim(0, 300, granted(1));
+    const ambiguous = claim(1100, 1150, AMBIGUOUS);
+    expect(violatedUnderHold(first, ambiguous, claim(1160, 1170, IN_PROGRESS))).toEqual([]);
+    expect(violatedUnderHold(first, ambiguous, claim(1200, 1210, IN_PROGRESS))).toEqual([9]);
+  });
+
+  test("a grant during a release is legal, one before it is not", () => {
+    const first = claim(0, 10, granted(1));
+    expect(violated(first, release(100, 200, 1), claim(150, 180, granted(2)))).toEqual([]);
+    expect(violated(first, claim(50, 90, granted(2)), release(100, 200, 1))).toEqual([1]);
+  });
+
+  test("a release of unknown outcome explains a grant after it, but none before it", () => {
+    const first = claim(0, 10, granted(1));
+    expect(violated(first, release(100, LOST, 1), claim(500, 510, granted(2)))).toEqual([]);
+    expect(violated(first, claim(50, 60, granted(2)), release(100, LOST, 1))).toEqual([1]);
+  });
+
+  test("a grant that outlives its own lease is no obstacle to the next", () => {
+    expect(violated(claim(0, 5000, granted(1)), claim(4000, 4500, granted(2)))).toEqual([]);
+  });
+
+  test("an extension moves the lease's end", () => {
+    const held = [claim(0, 10, granted(1)), extend(900, 910, 1)];
+    expect(violated(...held, claim(1500, 1600, granted(2)))).toEqual([1]);
+    expect(violated(...held, claim(1850, 1900, granted(2)))).toEqual([]);
+    expect(violated(...held, claim(1500, 1600, IN_PROGRESS))).toEqual([]);
+  });
+
+  test("an extension after the lease's end revives it, unless somebody took over", () => {
+    const held = [claim(0, 10, granted(1)), extend(3000, 3010, 1)];
+    expect(violated(...held, claim(3500, 3510, granted(2)))).toEqual([1]);
+    const taken = [claim(0, 10, granted(1)), claim(2000, 2010, granted(2))];
+    expect(violated(...taken, extend(3000, 3010, 1, refused("CLAIM_SUPERSEDED")))).toEqual([]);
+    expect(violated(...taken, extend(3000, 3010, 1))).toEqual([4]);
+  });
+
+  test("a claim's own lease counts, not the policy's", () => {
+    const first = claim(0, 10, granted(1), { leaseMs: 200 });
+    expect(violated(first, claim(240, 250, granted(2)))).toEqual([]);
+    expect(violated(first, claim(240, 250, IN_PROGRESS))).toEqual([9]);
+  });
+
+  test("an attempt follows the one before it, and starts at 1 when the key is forgotten", () => {
+    const first = [claim(0, 10, granted(1, 1)), release(20, 30, 1)];
+    expect(violated(...first, claim(40, 50, granted(2, 2)))).toEqual([]);
+    expect(violated(...first, claim(40, 50, granted(2, 1)))).toEqual([1]);
+    expect(violated(...first, admin(32, 35, { kind: "forget" }), claim(40, 50, granted(2, 1)))).toEqual([]);
+  });
+
+  test("a grant whose reply was lost holds the key", () => {
+    expect(violated(claim(0, LOST), claim(100, 110, IN_PROGRESS))).toEqual([]);
+    expect(violated(claim(100, 110, IN_PROGRESS))).toEqual([9]);
+  });
+
+  test("a grant whose reply was lost need not have happened", () => {
+    expect(violated(claim(0, LOST), claim(100, 110, granted(1)), claim(200, 210, IN_PROGRESS))).toEqual([]);
+  });
+
+  test("a claim whose reply was lost may still be granted much later", () => {
+    const held = [claim(0, 10, granted(1)), claim(20, LOST), release(30, 40, 1)];
+    expect(violated(...held, claim(5000, 5010, IN_PROGRESS))).toEqual([]);
+  });
+});
+
+describe("claim ids", () => {
+  const first = claim(0, 10, granted(1), { claimId: "a" });
+
+  test("a repeat is answered with the same claim", () => {
+    expect(violated(first, claim(100, 110, granted(1), { claimId: "a" }))).toEqual([]);
+    expect(violated(first, claim(100, 110, granted(2), { claimId: "a" }))).toEqual([1]);
+    expect(violated(first, claim(100, 110, IN_PROGRESS, { claimId: "a" }))).toEqual([1]);
+  });
+
+  test("another caller is never answered with the same token", () => {
+    expect(violated(first, claim(100, 110, granted(1), { claimId: "b" }))).not.toEqual([]);
+    expect(violated(first, claim(100, 110, granted(1)))).not.toEqual([]);
+  });
+
+  test("a repeat after the lease's end is a claim like any other", () => {
+    expect(violated(first, claim(2000, 2010, granted(2), { claimId: "a" }))).toEqual([]);
+    expect(violated(first, claim(2000, 2010, granted(1), { claimId: "a" }))).toEqual([2]);
+  });
+
+  test("a repeat recovers the claim whose reply was lost", () => {
+    const lost = claim(0, LOST, undefined, { claimId: "a" });
+    const repeat = claim(100, 110, granted(7), { claimId: "a" });
+    expect(violated(lost, repeat, complete(120, 130, 7, "paid"))).toEqual([]);
+    expect(violated(lost, repeat, complete(120, 130, 8, "paid"))).toEqual([4]);
+  });
+});
+
+describe("2: tokens rise", () => {
+  test.each([
+    ["a release", release(20, 30, 5)],
+    ["forgetting", admin(20, 30, { kind: "forget" })],
+  ])("across %s", (_, end) => {
+    expect(violated(claim(0, 10, granted(5)), end, claim(40, 50, granted(6)))).toEqual([]);
+    expect(violated(claim(0, 10, granted(5)), end, claim(40, 50, granted(4)))).toEqual([2]);
+    expect(violated(claim(0, 10, granted(5)), end, claim(40, 50, granted(5)))).toEqual([2]);
+  });
+
+  test("across retention and the sweep", () => {
+    expect(violated(claim(0, 10, granted(5)), claim(60_020, 60_030, granted(6)))).toEqual([]);
+    expect(violated(claim(0, 10, granted(5)), claim(60_020, 60_030, granted(3)))).toEqual([2]);
+  });
+
+  test("concurrent grants are ordered by their tokens", () => {
+    const both = [claim(0, 100, granted(2)), claim(0, 100, granted(1)), release(10, 90, 1)];
+    expect(violated(...both, complete(110, 120, 2, "paid"))).toEqual([]);
+    expect(violated(...both, complete(110, 120, 1, "paid"))).toEqual([4]);
+  });
+});
+
+describe("5: fingerprints", () => {
+  const bound = claim(0, 10, granted(1), { fingerprint: "f1" });
+  const other = { fingerprint: "f2" };
+
+  test("a mismatch beats every state", () => {
+    expect(violated(bound, claim(20, 30, MISMATCH, other))).toEqual([]);
+    expect(violated(bound, claim(20, 30, IN_PROGRESS, other))).toEqual([5]);
+    expect(violated(bound, release(20, 30, 1), claim(40, 50, granted(2), other))).toEqual([5]);
+    expect(violated(bound, release(20, 30, 1), claim(40, 50, MISMATCH, other))).toEqual([]);
+    expect(violated(bound, complete(20, 30, 1, "paid"), claim(40, 50, replayed("paid"), other))).toEqual([5]);
+    expect(violated(bound, complete(20, 30, 1, "paid"), claim(40, 50, MISMATCH, other))).toEqual([]);
+    expect(violated(bound, claim(2000, 2010, granted(2), other))).toEqual([5]);
+  });
+
+  test("it takes two fingerprints", () => {
+    expect(violated(bound, claim(20, 30, IN_PROGRESS))).toEqual([]);
+    expect(violated(bound, claim(20, 30, MISMATCH))).toEqual([5]);
+    expect(violated(claim(0, 10, granted(1)), claim(20, 30, MISMATCH, other))).toEqual([5]);
+  });
+
+  test("a claim without one does not bind, and the next one with one does", () => {
+    const rebound = [claim(0, 10, granted(1)), release(20, 30, 1), claim(40, 50, granted(2), other)];
+    expect(violated(...rebound, claim(60, 70, MISMATCH, { fingerprint: "f1" }))).toEqual([]);
+    expect(violated(...rebound, lookup(60, 70, seen("inProgress", 2, other)))).toEqual([]);
+    expect(violated(...rebound, lookup(60, 70, seen("inProgress", 2)))).toEqual([5]);
+  });
+
+  test("a forgotten key is bound anew", () => {
+    const forgotten = [bound, admin(20, 30, { kind: "forget" })];
+    expect(violated(...forgotten, claim(40, 50, granted(2), other))).toEqual([]);
+    expect(violated(bound, claim(40, 50, granted(2), other))).toEqual([5]);
+  });
+});
+
+describe("HOLD", () => {
+  const held = claim(0, 10, granted(1));
+
+  test("a lapsed claim is ambiguous, and is had only by one who accepts that", () => {
+    expect(violatedUnderHold(held, claim(1100, 1110, AMBIGUOUS))).toEqual([]);
+    expect(violatedUnderHold(held, claim(1100, 1110, granted(2)))).toEqual([1]);
+    expect(violatedUnderHold(held, claim(1100, 1110, granted(2), { acceptAmbiguous: true }))).toEqual([]);
+    expect(violatedUnderHold(held, claim(500, 510, granted(2), { acceptAmbiguous: true }))).toEqual([1]);
+  });
+
+  test("nothing is ambiguous while the lease runs, nor under RECLAIM", () => {
+    expect(violatedUnderHold(held, claim(900, 990, AMBIGUOUS))).toEqual([1]);
+    expect(violated(held, claim(1100, 1110, AMBIGUOUS))).toEqual([9]);
+  });
+
+  test("an administrator decides what is ambiguous", () => {
+    const ambiguous = [held, claim(1100, 1110, AMBIGUOUS)];
+    const done = admin(1200, 1210, { kind: "adminComplete", result: { hash: "paid" } });
+    expect(violatedUnderHold(...ambiguous, done, claim(1300, 1310, replayed("paid")))).toEqual([]);
+    const given = admin(1200, 1210, { kind: "adminRelease" });
+    expect(violatedUnderHold(...ambiguous, given, claim(1300, 1310, granted(2)))).toEqual([]);
+    expect(violatedUnderHold(...ambiguous, given, claim(1300, 1310, AMBIGUOUS))).toEqual([9]);
+  });
+
+  test("a lookup tells the same", () => {
+    expect(violatedUnderHold(held, lookup(1100, 1110, seen("ambiguous", 1)))).toEqual([]);
+    expect(violatedUnderHold(held, lookup(900, 910, seen("ambiguous", 1)))).toEqual([1]);
+    expect(violatedUnderHold(held, lookup(1100, 1110, NOTHING_THERE))).toEqual([3]);
+  });
+});
+
+describe("9: nothing stays stuck", () => {
+  test("IN_PROGRESS is legal up to the last moment at which the lease can have ended, and no longer", () => {
+    expect(violated(claim(0, 300, granted(1)), claim(1299, 1310, IN_PROGRESS))).toEqual([]);
+    expect(violated(claim(0, 300, granted(1)), claim(1330, 1340, IN_PROGRESS))).toEqual([9]);
+  });
+
+  test("IN_PROGRESS after a release or a completion is none of the legal answers", () => {
+    expect(violated(claim(0, 10, granted(1)), release(20, 30, 1), claim(40, 50, IN_PROGRESS))).toEqual([4]);
+    expect(violated(claim(0, 10, granted(1)), complete(20, 30, 1, "x"), claim(40, 50, IN_PROGRESS))).toEqual([
+      4,
+    ]);
+    expect(violated(claim(0, 10, granted(1)), complete(20, 45, 1, "x"), claim(40, 50, IN_PROGRESS))).toEqual(
+      [],
+    );
+  });
+});

@@ -1,0 +1,28 @@
+/**
+ * Things that a service can get wrong. Each strikes now and then, where there is an occasion, so that a history holds
+ * few traces of it.
+ */
+export const DEFECTS = [
+  "grants while a lease runs",
+  "grants although completed",
+  "completes with a superseded token",
+  "releases with a superseded token",
+  "loses a completion",
+  "loses an extension",
+  "loses a release",
+  "replays another result",
+  "starts tokens over after forgetting",
+  "compares no fingerprints",
+  "keeps a lease after its end",
+  "answers in progress after completion",
+  "swaps a batch's items",
+  "forgets before retention ends",
+  "replays what was forgotten long ago",
+  "takes over what policy holds",
+  "grants a repeated claim id anew",
+  "executes what it refuses",
+  "shows another tenant's payload",
+] as const;
+
+/** @see DEFECTS */
+export type Defect = (typeof DEFECTS)[number];

@@ -1,0 +1,172 @@
+import type { Violation } from "./check.ts";
+import { type History, type NamespacePolicy, nameOf, type Operation, type RecordName } from "./operation.ts";
+
+/** Something that really happened outside, and by whose claim. */
+export interface Effect extends RecordName {
+  readonly token: number;
+  readonly atMs: number;
+}
+
+/** What the outside world counted. */
+export interface Effects {
+  /** At a provider that charges whoever asks. */
+  readonly unfenced: readonly Effect[];
+  /** At one that compares tokens: see FencedProvider. */
+  readonly fenced: readonly Effect[];
+}
+
+/**
+ * The third oracle. Fenced, no key has two effects. Unfenced, it has two only where the earlier claim may have lost its
+ * lease under RECLAIM, or an administrator or retention came between: then nobody can know how far its holder came. An
+ * effect is by a claim that was granted, and a claim that was completed with a success had one or found one.
+ */
+export function checkEffects(history: History, { unfenced, fenced }: Effects): Violation[] {
+  const charges = Map.groupBy([...unfenced, ...fenced], nameOf);
+  const fencedOnly = Map.groupBy(fenced, nameOf);
+  const operations = Map.groupBy(history.operations, nameOf);
+  const names = new Set([...charges.keys(), ...operations.keys()]);
+  return [...names].flatMap((name) => {
+    const own = operations.get(name) ?? [];
+    const effects = charges.get(name) ?? [];
+    const [first] = [...own, ...effects];
+    if (first === undefined) return [];
+    const { tenant, namespace, key } = first;
+    const policy = history.policies.find((entry) => entry.tenant === tenant && entry.namespace === namespace);
+    if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
+    const problems = [
+      ...ungranted(effects, own),
+      ...missing(effects, own),
+      ...doubled(effects, own, { ...policy, keyRetentionMs: shortestRetentionMs(history, own, policy) }),
+      ...((fencedOnly.get(name)?.length ?? 0) > 1 ? ["a fenced provider had more than one effect"] : []),
+    ];
+    return problems.map((message) => ({ tenant, namespace, key, invariant: 1, message, operations: own }));
+  });
+}
+
+/** The least that a record of the key can have been remembered, whoever asked for it. */
+function shortestRetentionMs(
+  { retentionChanges = [] }: History,
+  operations: readonly Operation[],
+  { tenant, namespace, keyRetentionMs }: NamespacePolicy,
+): number {
+  const changes = retentionChanges.filter(
+    (change) => change.tenant === tenant && change.namespace === namespace,
+  );
+  const asked = operations.flatMap(({ request }) =>
+    (request.kind === "claim" || request.kind === "complete") && request.retentionMs !== undefined
+      ? [request.retentionMs]
+      : [],
+  );
+  return Math.min(keyRetentionMs, ...changes.map((change) => change.keyRetentionMs), ...asked);
+}
+
+function ungranted(effects: readonly Effect[], operations: readonly Operation[]): string[] {
+  const strange = effects.filter(({ token }) => grantOf(token, operations) === undefined);
+  return strange.map(({ token }) => `an effect by token ${token}, which nobody was granted`);
+}
+
+function missing(effects: readonly Effect[], operations: readonly Operation[]): string[] {
+  return operations.flatMap(({ id, request, answer }) => {
+    if (request.kind !== "complete" || request.result.isFailure || answer.kind !== "stored") return [];
+    const hadOne = effects.some(({ token }) => token <= request.token);
+    return hadOne ? [] : [`${id}: completed, and nothing happened`];
+  });
+}
+
+function doubled(
+  effects: readonly Effect[],
+  operations: readonly Operation[],
+  policy: NamespacePolicy,
+): string[] {
+  const inOrder = effects.toSorted((a, b) => a.token - b.token);
+  return inOrder.flatMap((later, index) => {
+    const earlier = inOrder[index - 1];
+    if (earlier === undefined) return [];
+    if (earlier.token === later.token) return [`two effects by token ${later.token}`];
+    if (mayHaveLostKey(earlier.token, later.token, operations, policy)) return [];
+    return [
+      `an effect by token ${later.token} after one by ${earlier.token}, whose holder had not lost the key`,
+    ];
+  });
+}
+
+/** Whether the holder of the earlier token can't be blamed, and nor can the service. */
+function mayHaveLostKey(
+  earlier: number,
+  later: number,
+  operations: readonly Operation[],
+  policy: NamespacePolicy,
+): boolean {
+  const before = grantOf(earlier, operations);
+  const after = grantOf(later, operations);
+  // An effect by nobody's token is told of by itself.
+  if (before === undefined || after === undefined) return true;
+  const between = operations.filter(
+    (operation) =>
+      operation.invokedAtMs <= after.returnedAtMs && operation.returnedAtMs >= before.invokedAtMs,
+  );
+  const wasForgotten = after.returnedAtMs >= before.invokedAtMs + policy.keyRetentionMs;
+  if (wasForgotten || between.some(isByAdministrator)) return true;
+  if (between.some((operation) => isSettledBy(operation, earlier, after))) return false;
+  const mayBeReclaimed =
+    policy.onLeaseExpiry === "RECLAIM" ||
+    between.some(({ request }) => request.kind === "claim" && request.acceptAmbiguous === true);
+  return mayBeReclaimed && after.returnedAtMs >= earliestLeaseEndMs(before, earlier, between, policy);
+}
+
+function isByAdministrator(operation: Operation): boolean {
+  const { kind } = operation.request;
+  return (kind === "forget" || kind === "adminRelease") && operation.answer.kind !== "refused";
+}
+
+/** Completed, or given up by its own holder, before the next claim was even asked for. */
+function isSettledBy({ request, answer, returnedAtMs }: Operation, token: number, next: Operation): boolean {
+  if (request.kind !== "complete" && request.kind !== "release") return false;
+  const isOk = answer.kind === "stored" || answer.kind === "ok";
+  return isOk && request.token === token && returnedAtMs < next.invokedAtMs;
+}
+
+function earliestLeaseEndMs(
+  grant: Operation,
+  token: number,
+  operations: readonly Operation[],
+  { defaultLeaseMs }: NamespacePolicy,
+): number {
+  const claimLeaseMs = (grant.request.kind === "claim" ? grant.request.leaseMs : undefined) ?? defaultLeaseMs;
+  const ends = operations.flatMap((operation) => {
+    const { request, invokedAtMs } = operation;
+    if (request.kind !== "extendLease" || request.token !== token || operation.answer.kind !== "ok")
+      return [];
+    return [invokedAtMs + (request.leaseMs ?? claimLeaseMs)];
+  });
+  return Math.max(grant.invokedAtMs + claimLeaseMs, ...ends);
+}
+
+function grantOf(token: number, operations: readonly Operation[]): Operation | undefined {
+  const granted = operations.filter(({ answer }) => answer.kind === "claimed" && answer.token === token);
+  return granted.toSorted((a, b) => a.invokedAtMs - b.invokedAtMs)[0];
+}
+
+/**
+ * A provider that is asked in two steps. `open` makes a token the only one that may charge, unless a later one came
+ * before, and tells whether the key was charged already; so a holder that lost its lease is refused, and its successor
+ * finds what it did.
+ */
+export class FencedProvider {
+  readonly effects: Effect[] = [];
+  readonly #highest = new Map<string, number>();
+
+  open(record: RecordName, token: number): "open" | "charged" | "superseded" {
+    const name = nameOf(record);
+    if (token < (this.#highest.get(name) ?? 0)) return "superseded";
+    this.#highest.set(name, token);
+    return this.effects.some((effect) => nameOf(effect) === name) ? "charged" : "open";
+  }
+
+  /** Whether it happened. */
+  charge(record: RecordName, token: number, atMs: number): boolean {
+    if (this.#highest.get(nameOf(record)) !== token) return false;
+    this.effects.push({ tenant: record.tenant, namespace: record.namespace, key: record.key, token, atMs });
+    return true;
+  }
+}

@@ -1,0 +1,34 @@
+import { type History, nameOf, type Operation, type RecordName, type SeenRecord } from "./operation.ts";
+
+/** A record, or that there is none, as it was read past the caches (a Lookup, or SQL) when everything was over. */
+export interface FinalRead extends RecordName {
+  readonly seen: SeenRecord | undefined;
+  readonly invokedAtMs: number;
+  readonly returnedAtMs: number;
+}
+
+/**
+ * The second oracle. A read at the end is a lookup like any other, after which nothing comes: there is a legal order with
+ * it exactly if what was read is among the states in which the operations may have left the key. A record of a key that
+ * no operation names is in none of them.
+ *
+ * @throws Error if a key of the history was not read.
+ */
+export function withFinalReads(history: History, reads: readonly FinalRead[]): History {
+  const names = new Set(reads.map(nameOf));
+  const unread = history.operations.find((operation) => !names.has(nameOf(operation)));
+  if (unread !== undefined) throw new Error(`${nameOf(unread)} was not read at the end`);
+  const lookups = reads.map(({ seen, ...read }, index): Operation => {
+    const answer =
+      seen === undefined ? ({ kind: "absent" } as const) : ({ kind: "record", ...seen } as const);
+    return {
+      ...read,
+      id: `final-${index}`,
+      client: "oracle",
+      replica: "",
+      request: { kind: "lookup" },
+      answer,
+    };
+  });
+  return { ...history, operations: [...history.operations, ...lookups] };
+}

@@ -1,0 +1,76 @@
+import type { Violation } from "./check.ts";
+import { type History, isDefinite, type NamespacePolicy, nameOf, type Operation } from "./operation.ts";
+
+export interface LivenessOptions {
+  /** When the last fault was over. */
+  readonly healedAtMs: number;
+  /** How soon afterwards, and after a lease's end, a key can be claimed again. */
+  readonly withinMs?: number;
+}
+
+/** What a look at liveness found. */
+export interface Liveness {
+  readonly violations: readonly Violation[];
+  /** How many keys were claimed late enough to tell. */
+  readonly probedKeys: number;
+}
+
+const WITHIN_MS = 2000;
+
+/**
+ * Invariant 9: once faults have healed, a claim that is made after every lease has ended, and 2 s more, is answered, and
+ * not with IN_PROGRESS. The checker itself knows no such bound where an outcome is unknown, because the effect may come
+ * at any time; here it is taken to have come, or to be lost, by the time of the healing.
+ */
+export function checkLiveness(
+  history: History,
+  { healedAtMs, withinMs = WITHIN_MS }: LivenessOptions,
+): Liveness {
+  const violations: Violation[] = [];
+  let probedKeys = 0;
+  for (const operations of Map.groupBy(history.operations, nameOf).values()) {
+    const [first] = operations;
+    if (first === undefined) continue;
+    const { tenant, namespace, key } = first;
+    const policy = history.policies.find((entry) => entry.tenant === tenant && entry.namespace === namespace);
+    if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
+    const probes = operations.filter((operation) =>
+      isProbe(operation, operations, policy, healedAtMs + withinMs, withinMs),
+    );
+    if (probes.length > 0) probedKeys++;
+    for (const probe of probes.filter(isStuck)) {
+      const message = `${probe.id}: ${probe.answer.kind} when every lease had ended for ${withinMs} ms and more`;
+      violations.push({ tenant, namespace, key, invariant: 9, message, operations });
+    }
+  }
+  return { violations, probedKeys };
+}
+
+function isProbe(
+  probe: Operation,
+  operations: readonly Operation[],
+  policy: NamespacePolicy,
+  healthyFromMs: number,
+  withinMs: number,
+): boolean {
+  if (probe.request.kind !== "claim" || probe.invokedAtMs < healthyFromMs) return false;
+  return operations.every((other) => {
+    if (other === probe || other.invokedAtMs > probe.returnedAtMs) return true;
+    return leaseEndsBy(other, policy, healthyFromMs - withinMs) + withinMs <= probe.invokedAtMs;
+  });
+}
+
+/** The last moment at which a lease that this operation gave may end. */
+function leaseEndsBy(operation: Operation, policy: NamespacePolicy, healedAtMs: number): number {
+  const { request, answer, invokedAtMs, returnedAtMs } = operation;
+  if (request.kind !== "claim" && request.kind !== "extendLease") return Number.NEGATIVE_INFINITY;
+  const leaseMs = request.leaseMs ?? policy.defaultLeaseMs;
+  if (!isDefinite(operation)) return Math.max(invokedAtMs, healedAtMs) + leaseMs;
+  return answer.kind === "claimed" || answer.kind === "ok"
+    ? returnedAtMs + leaseMs
+    : Number.NEGATIVE_INFINITY;
+}
+
+function isStuck({ answer }: Operation): boolean {
+  return answer.kind === "inProgress" || answer.kind === "unknown";
+}

@@ -1,0 +1,78 @@
+import type { History, NamespacePolicy, Operation, RetentionChange, Retentions } from "./operation.ts";
+import { type Range, range } from "./state.ts";
+
+/** How old a replica's knowledge of a policy, or a copy that it answers from, may be. */
+export const MAX_STALENESS_MS = 10_000;
+
+/** The retentions that may have been stamped on a record, each between its two bounds. */
+export interface RetentionRanges {
+  readonly key: Range;
+  readonly result: Range;
+  readonly failure: Range;
+}
+
+/** What policy says about one namespace, at every moment of a history. */
+export interface PolicyBook {
+  readonly policy: NamespacePolicy;
+  /** What a claim that took effect during its call, or later if its outcome is unknown, may have been stamped with. */
+  retentionsFor(operation: Operation): RetentionRanges;
+  readonly changes: readonly RetentionChange[];
+}
+
+/** @throws Error for a namespace whose policy the history does not tell. */
+export function policyBook(history: History, tenant: string, namespace: string): PolicyBook {
+  const here = (entry: { readonly tenant: string; readonly namespace: string }) =>
+    entry.tenant === tenant && entry.namespace === namespace;
+  const policy = history.policies.find(here);
+  if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
+  const changes = (history.retentionChanges ?? []).filter(here).sort((a, b) => a.invokedAtMs - b.invokedAtMs);
+  return {
+    policy,
+    changes,
+    retentionsFor({ invokedAtMs, returnedAtMs }) {
+      const versions: Retentions[] = [];
+      [policy, ...changes].forEach((version, index) => {
+        const since = index === 0 ? Number.NEGATIVE_INFINITY : (changes[index - 1]?.invokedAtMs ?? 0);
+        const until = (changes[index]?.returnedAtMs ?? Number.POSITIVE_INFINITY) + MAX_STALENESS_MS;
+        if (since <= returnedAtMs && invokedAtMs <= until) versions.push(version);
+      });
+      return {
+        key: spanOf(versions.map((version) => version.keyRetentionMs)),
+        result: spanOf(versions.map((version) => version.resultRetentionMs)),
+        failure: spanOf(versions.map((version) => version.failureRetentionMs)),
+      };
+    },
+  };
+}
+
+/** The changes that are applied to existing records, as operations on one of them. */
+export function restampsOf(book: PolicyBook, key: string): Operation[] {
+  return book.changes.flatMap((change, index) => {
+    const { tenant, namespace, invokedAtMs, appliedToExistingAtMs: returnedAtMs } = change;
+    if (returnedAtMs === undefined) return [];
+    const { keyRetentionMs, resultRetentionMs, failureRetentionMs } = change;
+    const request = { kind: "restamp", keyRetentionMs, resultRetentionMs, failureRetentionMs } as const;
+    const answer = Number.isFinite(returnedAtMs)
+      ? ({ kind: "ok" } as const)
+      : ({ kind: "unknown", reason: "not seen to its end" } as const);
+    const id = `restamp-${index}-${key}`;
+    return [
+      {
+        id,
+        client: "admin",
+        replica: "",
+        tenant,
+        namespace,
+        key,
+        request,
+        answer,
+        invokedAtMs,
+        returnedAtMs,
+      },
+    ];
+  });
+}
+
+function spanOf(values: readonly number[]): Range {
+  return range(Math.min(...values), Math.max(...values));
+}

@@ -1,0 +1,81 @@
+import { type CheckOptions, checkHistory } from "./check.ts";
+import { type History, isDefinite, type Operation } from "./operation.ts";
+
+/** A fraction of the usual one: a step that needs more is not taken. */
+const BUDGET = 20_000;
+
+/**
+ * A history of one key that fails, without what does not matter to its failing.
+ *
+ * Every step only allows more than before, so that what is left fails for a reason that was there from the start: a call
+ * that changed nothing is left out, and so is what came after everything else; of a call that may have changed something
+ * it is forgotten what came of it. Dropping a grant, say, would make legal what follows from it look illegal.
+ *
+ * @returns the history itself if it does not fail.
+ */
+export function shrink(history: History, options: CheckOptions = {}): History {
+  const fails = (operations: readonly Operation[]) =>
+    checkHistory({ ...history, operations }, { budget: BUDGET, ...options }).violations.length > 0;
+  if (!fails(history.operations)) return history;
+  let operations = history.operations;
+  for (let before = -1; before !== weightOf(operations); ) {
+    before = weightOf(operations);
+    operations = withoutHalves(operations, fails);
+    for (const operation of operations.toReversed()) {
+      const weaker = without(operations, [operation]);
+      if (weightOf(weaker) < weightOf(operations) && fails(weaker)) operations = weaker;
+    }
+  }
+  return { ...history, operations };
+}
+
+/** Tries large steps first: a long history is soon a short one. */
+function withoutHalves(
+  operations: readonly Operation[],
+  fails: (operations: readonly Operation[]) => boolean,
+): readonly Operation[] {
+  let left = operations;
+  for (let size = left.length / 2; size >= 2; size /= 2) {
+    for (let start = 0; start < left.length; start += Math.ceil(size)) {
+      const weaker = without(left, left.slice(start, start + Math.ceil(size)));
+      if (weightOf(weaker) < weightOf(left) && fails(weaker)) left = weaker;
+    }
+  }
+  return left;
+}
+
+/** What is left when these are dropped or, if they may have changed something, their outcome is forgotten. */
+function without(operations: readonly Operation[], dropped: readonly Operation[]): readonly Operation[] {
+  const weaker = operations.flatMap((operation) => {
+    if (!dropped.includes(operation)) return [operation];
+    return mayChange(operation) ? [forgetOutcome(operation)] : [];
+  });
+  // What nobody was told of, and what began after everything else was over, explains nothing.
+  const lastReturnMs = Math.max(...weaker.filter(isDefinite).map(({ returnedAtMs }) => returnedAtMs));
+  return weaker.filter((operation) => isDefinite(operation) || operation.invokedAtMs <= lastReturnMs);
+}
+
+function forgetOutcome(operation: Operation): Operation {
+  const answer = { kind: "unknown", reason: "does not matter" } as const;
+  return { ...operation, answer, marks: [], returnedAtMs: Number.POSITIVE_INFINITY };
+}
+
+function mayChange({ request, answer }: Operation): boolean {
+  if (request.kind === "lookup") return false;
+  switch (answer.kind) {
+    case "unknown":
+    case "claimed":
+    case "ok":
+    case "malformed":
+      return true;
+    case "stored":
+      return !answer.alreadyCompleted;
+    default:
+      return false;
+  }
+}
+
+/** Each step makes it less. */
+function weightOf(operations: readonly Operation[]): number {
+  return operations.length + operations.filter(isDefinite).length;
+}

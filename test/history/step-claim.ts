@@ -1,0 +1,199 @@
+import {
+  endedBy,
+  type Moment,
+  mayHaveEnded,
+  mayRun,
+  type Sighting,
+  sightings,
+  stillRunning,
+  withRecord,
+} from "./moment.ts";
+import type { Answer, ClaimRequest } from "./operation.ts";
+import { greatest, type HeldRecord, illegal, least, range, type State, type Step, sum } from "./state.ts";
+
+type Claimed = Extract<Answer, { kind: "claimed" }>;
+
+/** What may come of a claim that was answered so. An unknown outcome matters only where it was granted. */
+export function stepClaim(state: State, request: ClaimRequest, moment: Moment): Step[] {
+  const seen = sightings(state, moment);
+  const { answer } = moment.operation;
+  if (answer.kind === "unknown") {
+    return seen.flatMap((sighting) => grantsFrom(sighting, request, undefined, moment));
+  }
+  return [
+    ...replaysOfCopies(state, request, moment),
+    ...seen.flatMap((it) => answerFrom(it, request, moment)),
+  ];
+}
+
+/** What was forgotten may still be replayed for a while, and it still binds the key there. */
+function replaysOfCopies(state: State, request: ClaimRequest, { operation }: Moment): State[] {
+  const { answer, invokedAtMs } = operation;
+  const explained = state.copies.some((copy) => {
+    if (invokedAtMs > copy.untilMs) return false;
+    if (mismatch(copy.fingerprint, request.fingerprint)) return isMismatch(answer);
+    return answer.kind === "completed" && answer.hash === copy.hash;
+  });
+  return explained ? [state] : [];
+}
+
+function answerFrom(sighting: Sighting, request: ClaimRequest, moment: Moment): Step[] {
+  const { answer } = moment.operation;
+  const mismatched = mismatch(sighting.record?.fingerprint, request.fingerprint);
+  if (isMismatch(answer)) {
+    return [
+      mismatched ? sighting.state : illegal(5, "refused as a mismatch, but no other fingerprint is bound"),
+    ];
+  }
+  if (mismatched)
+    return [illegal(5, `the key is bound to ${sighting.record?.fingerprint}, and it was not refused`)];
+  switch (answer.kind) {
+    case "claimed":
+      return [
+        ...ownClaimAgain(sighting, request, answer, moment),
+        ...grantsFrom(sighting, request, answer, moment),
+      ];
+    case "inProgress":
+      return [inProgressFrom(sighting, request, moment)];
+    case "completed":
+      return [completedFrom(sighting, answer.hash, moment)];
+    case "ambiguous":
+      return [ambiguousFrom(sighting, request, moment)];
+    default:
+      return [illegal(8, `a claim can't be answered ${answer.kind}`)];
+  }
+}
+
+/** The same claim id, while the claim is unfinished and its lease runs, is answered with the same claim. */
+function ownClaimAgain(
+  { state, record }: Sighting,
+  request: ClaimRequest,
+  answer: Claimed,
+  moment: Moment,
+): State[] {
+  if (record === undefined || !isOwn(record, request) || !mayRun(moment, record.leaseEnds)) return [];
+  if (answer.attempt !== undefined && answer.attempt !== record.attempt) return [];
+  const running = withRecord(state, record, { leaseEnds: stillRunning(moment, record.leaseEnds) });
+  if (running.isTokenKnown) return answer.token === running.token ? [running] : [];
+  return answer.token > running.token ? [{ ...running, token: answer.token, isTokenKnown: true }] : [];
+}
+
+/** The ways in which the claim may have been granted anew; without an answer, whatever its token. */
+function grantsFrom(
+  sighting: Sighting,
+  request: ClaimRequest,
+  answer: Claimed | undefined,
+  moment: Moment,
+): Step[] {
+  const { state, record } = sighting;
+  if (mismatch(record?.fingerprint, request.fingerprint)) return [];
+  const obstacle = record && obstacleTo(record, request, moment);
+  if (obstacle !== undefined) return answer === undefined ? [] : [illegal(1, obstacle)];
+  const attempt = (record?.attempt ?? 0) + 1;
+  if (answer !== undefined) {
+    if (answer.token <= state.token)
+      return [illegal(2, `token ${answer.token} does not exceed ${state.token}`)];
+    if (answer.attempt !== undefined && answer.attempt !== attempt) {
+      return [illegal(1, `it is attempt ${answer.attempt} where attempt ${attempt} is due`)];
+    }
+  }
+  return [
+    {
+      token: answer?.token ?? state.token,
+      isTokenKnown: answer !== undefined,
+      record: heldRecord(record, request, attempt, moment),
+      copies: state.copies,
+    },
+  ];
+}
+
+/** Why a record can't have been had; undefined if it can. */
+function obstacleTo(record: HeldRecord, request: ClaimRequest, moment: Moment): string | undefined {
+  switch (record.phase) {
+    case "released":
+      return undefined;
+    case "completed":
+      return "granted although the key is completed";
+    case "held":
+      if (!mayHaveEnded(moment, record.leaseEnds)) return "granted while another claim's lease runs";
+      if (moment.book.policy.onLeaseExpiry === "HOLD" && !request.acceptAmbiguous) {
+        return "granted although policy holds an ambiguous record";
+      }
+      return undefined;
+  }
+}
+
+function heldRecord(
+  before: HeldRecord | undefined,
+  request: ClaimRequest,
+  attempt: number,
+  { operation, at, book }: Moment,
+): HeldRecord {
+  const leaseMs = request.leaseMs ?? book.policy.defaultLeaseMs;
+  const lease = range(leaseMs, leaseMs);
+  const retentions = book.retentionsFor(operation);
+  const asked = request.retentionMs ?? Number.POSITIVE_INFINITY;
+  const keyRetention = least(retentions.key, range(asked, asked));
+  return {
+    phase: "held",
+    fingerprint: before?.fingerprint ?? request.fingerprint,
+    claimId: request.claimId ?? "",
+    attempt,
+    leaseMs,
+    leaseEnds: sum(at, lease),
+    keyRetention,
+    resultRetention: least(retentions.result, keyRetention),
+    failureRetention: least(retentions.failure, keyRetention),
+    stampedAt: at,
+    keyEnds: sum(at, greatest(keyRetention, lease)),
+    hash: "",
+    isFailure: false,
+    resultEnds: range(0, 0),
+  };
+}
+
+function inProgressFrom({ state, record }: Sighting, request: ClaimRequest, moment: Moment): Step {
+  if (record === undefined) return illegal(9, "answered IN_PROGRESS although there is no record");
+  if (record.phase !== "held") return illegal(4, `answered IN_PROGRESS although the key is ${record.phase}`);
+  if (isOwn(record, request)) return illegal(1, "answered IN_PROGRESS to the claim's own claim id");
+  if (!mayRun(moment, record.leaseEnds)) return illegal(9, "answered IN_PROGRESS after the lease had ended");
+  return withRecord(state, record, { leaseEnds: stillRunning(moment, record.leaseEnds) });
+}
+
+function completedFrom({ state, record }: Sighting, hash: string | undefined, moment: Moment): Step {
+  if (record?.phase !== "completed") {
+    return illegal(3, `a result is replayed although the key is ${record?.phase ?? "absent"}`);
+  }
+  if (hash === undefined) {
+    if (!mayHaveEnded(moment, record.resultEnds))
+      return illegal(3, "the result is gone before its retention ended");
+    return withRecord(state, record, { resultEnds: endedBy(moment, record.resultEnds) });
+  }
+  if (hash !== record.hash) return illegal(3, `${hash} is replayed, but ${record.hash} was stored`);
+  if (!mayRun(moment, record.resultEnds))
+    return illegal(3, "the result is replayed after its retention ended");
+  return withRecord(state, record, { resultEnds: stillRunning(moment, record.resultEnds) });
+}
+
+function ambiguousFrom({ state, record }: Sighting, request: ClaimRequest, moment: Moment): Step {
+  if (record?.phase !== "held")
+    return illegal(9, `answered AMBIGUOUS although the key is ${record?.phase ?? "absent"}`);
+  if (moment.book.policy.onLeaseExpiry === "RECLAIM")
+    return illegal(9, "answered AMBIGUOUS although policy reclaims");
+  if (request.acceptAmbiguous) return illegal(9, "answered AMBIGUOUS to one who accepts it");
+  if (!mayHaveEnded(moment, record.leaseEnds)) return illegal(1, "answered AMBIGUOUS while the lease runs");
+  return withRecord(state, record, { leaseEnds: endedBy(moment, record.leaseEnds) });
+}
+
+function isOwn(record: HeldRecord, { claimId = "" }: ClaimRequest): boolean {
+  return record.phase === "held" && claimId !== "" && claimId === record.claimId;
+}
+
+function isMismatch(answer: Answer): boolean {
+  return answer.kind === "refused" && answer.reason === "FINGERPRINT_MISMATCH";
+}
+
+/** It takes two fingerprints. */
+function mismatch(bound: string | undefined, brought: string | undefined): boolean {
+  return bound !== undefined && brought !== undefined && bound !== brought;
+}

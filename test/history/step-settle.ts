@@ -1,0 +1,163 @@
+import {
+  endedBy,
+  type Moment,
+  matchToken,
+  mayHaveEnded,
+  mayRun,
+  type Sighting,
+  sightings,
+  stillRunning,
+  withRecord,
+} from "./moment.ts";
+import type { Answer, ResultName, SettlingRequest } from "./operation.ts";
+import { greatest, type HeldRecord, illegal, least, range, type State, type Step, sum } from "./state.ts";
+
+/** What may come of a Complete, a Release or an ExtendLease that was answered so. */
+export function stepSettle(state: State, request: SettlingRequest, moment: Moment): Step[] {
+  const { answer } = moment.operation;
+  return sightings(state, moment).flatMap((sighting) => {
+    if (answer.kind === "unknown") return effectOf(sighting, request, moment);
+    return answerFrom(sighting, request, answer, moment);
+  });
+}
+
+/** The effect, where it has one: on the unfinished claim that the token names. */
+function effectOf({ state, record }: Sighting, request: SettlingRequest, moment: Moment): State[] {
+  const { own } = matchToken(state, request.token);
+  if (own === undefined || record?.phase !== "held") return [];
+  switch (request.kind) {
+    case "complete":
+      return [completed(own, record, request.result, request.retentionMs, moment)];
+    case "release":
+      return [{ ...own, record: { ...record, phase: "released" } }];
+    case "extendLease": {
+      const leaseMs = request.leaseMs ?? record.leaseMs;
+      const extended = sum(moment.at, range(leaseMs, leaseMs));
+      return [
+        withRecord(own, record, {
+          leaseEnds: greatest(record.leaseEnds, extended),
+          keyEnds: greatest(record.keyEnds, extended),
+        }),
+      ];
+    }
+  }
+}
+
+/** The record with its result; retention counts from here. */
+export function completed(
+  state: State,
+  record: HeldRecord,
+  { hash, isFailure = false }: ResultName,
+  retentionMs: number | undefined,
+  { at }: Moment,
+): State {
+  const keyRetention = retentionMs === undefined ? record.keyRetention : range(retentionMs, retentionMs);
+  const resultRetention = least(keyRetention, isFailure ? record.failureRetention : record.resultRetention);
+  return {
+    ...state,
+    record: {
+      ...record,
+      phase: "completed",
+      hash,
+      isFailure,
+      stampedAt: at,
+      keyRetention,
+      keyEnds: sum(at, keyRetention),
+      resultEnds: sum(at, resultRetention),
+    },
+  };
+}
+
+function answerFrom(sighting: Sighting, request: SettlingRequest, answer: Answer, moment: Moment): Step[] {
+  const { state, record } = sighting;
+  if (answer.kind === "refused") return refusalFrom(sighting, request, answer.reason);
+  if (answer.kind !== (request.kind === "complete" ? "stored" : "ok")) {
+    return [illegal(8, `a ${request.kind} can't be answered ${answer.kind}`)];
+  }
+  if (record === undefined) return [illegal(4, "accepted although there is no record")];
+  const { own } = matchToken(state, request.token);
+  if (own === undefined) return [illegal(4, `accepted from token ${request.token}, which was superseded`)];
+  if (record.phase === "held") {
+    if (answer.kind === "stored" && answer.alreadyCompleted) {
+      return [illegal(3, "called a repeat although the claim was not completed")];
+    }
+    return effectOf(sighting, request, moment);
+  }
+  // A repeat of what settled it.
+  if (request.kind === "release" && record.phase === "released") return [own];
+  if (request.kind !== "complete" || record.phase !== "completed") {
+    return [illegal(4, `accepted although the claim is ${record.phase}`)];
+  }
+  if (request.result.hash !== record.hash) return [illegal(4, "accepted although another result is stored")];
+  if (answer.kind === "stored" && !answer.alreadyCompleted) {
+    return [illegal(4, "stored a second time, not called a repeat")];
+  }
+  return [own];
+}
+
+function refusalFrom({ state, record }: Sighting, request: SettlingRequest, reason: string): Step[] {
+  const { own, other } = matchToken(state, request.token);
+  switch (reason) {
+    case "RECORD_NOT_FOUND":
+      return [record === undefined ? state : illegal(3, "not found although the record is there")];
+    case "CLAIM_SUPERSEDED":
+      if (record === undefined) return [illegal(4, "superseded although there is no record")];
+      return [other ? state : illegal(4, "superseded although the token is the newest claim's")];
+    case "ALREADY_COMPLETED":
+      if (record === undefined || own === undefined || record.phase !== "completed") {
+        return [illegal(4, "refused as completed, which it is not")];
+      }
+      if (request.kind === "complete" && request.result.hash === record.hash) {
+        return [illegal(4, "refused as completed otherwise, but it is the stored result")];
+      }
+      return [own];
+    case "ALREADY_RELEASED":
+      if (record?.phase === "released" && own !== undefined && request.kind !== "release") return [own];
+      return [illegal(4, "refused as released, which it is not")];
+    default:
+      return [illegal(8, `refused with ${reason}, which no ${request.kind} is`)];
+  }
+}
+
+/** What may come of a Lookup that was answered so. */
+export function stepLookup(state: State, moment: Moment): Step[] {
+  return sightings(state, moment).flatMap((sighting) => lookupFrom(sighting, moment));
+}
+
+function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
+  const { answer } = moment.operation;
+  if (answer.kind === "absent")
+    return [record === undefined ? state : illegal(3, "absent although it is remembered")];
+  if (answer.kind !== "record") return [illegal(8, `a lookup can't be answered ${answer.kind}`)];
+  if (record === undefined) return [illegal(1, "a record is shown where none can be")];
+  const { own } = matchToken(state, answer.token);
+  if (own === undefined) return [illegal(2, `token ${answer.token} is shown, which is not the newest`)];
+  if (answer.fingerprint !== record.fingerprint)
+    return [illegal(5, "another fingerprint is shown than was bound")];
+  const phase = answer.state === "ambiguous" || answer.state === "inProgress" ? "held" : answer.state;
+  if (phase !== record.phase) return [illegal(4, `shown as ${answer.state} although it is ${record.phase}`)];
+  if (phase === "completed") return [resultShown(own, record, answer.hash, moment)];
+  if (answer.state === "ambiguous") {
+    if (moment.book.policy.onLeaseExpiry === "RECLAIM")
+      return [illegal(9, "ambiguous although policy reclaims")];
+    if (!mayHaveEnded(moment, record.leaseEnds)) return [illegal(1, "ambiguous while the lease runs")];
+    return [withRecord(own, record, { leaseEnds: endedBy(moment, record.leaseEnds) })];
+  }
+  // Under RECLAIM a lapsed claim is shown as in progress, until somebody takes over.
+  if (answer.state === "inProgress" && moment.book.policy.onLeaseExpiry === "HOLD") {
+    if (!mayRun(moment, record.leaseEnds)) return [illegal(9, "in progress after the lease had ended")];
+    return [withRecord(own, record, { leaseEnds: stillRunning(moment, record.leaseEnds) })];
+  }
+  return [own];
+}
+
+function resultShown(state: State, record: HeldRecord, hash: string | undefined, moment: Moment): Step {
+  if (hash === undefined) {
+    if (!mayHaveEnded(moment, record.resultEnds))
+      return illegal(3, "the result is gone before its retention ended");
+    return withRecord(state, record, { resultEnds: endedBy(moment, record.resultEnds) });
+  }
+  if (hash !== record.hash) return illegal(3, `${hash} is shown, but ${record.hash} was stored`);
+  if (!mayRun(moment, record.resultEnds)) return illegal(3, "the result is shown after its retention ended");
+  return withRecord(state, record, { resultEnds: stillRunning(moment, record.resultEnds) });
+}

@@ -1,0 +1,47 @@
+import { isDefinite, type NamespacePolicy, type Operation } from "./operation.ts";
+
+/**
+ * Claims of unknown outcome are what makes a search long: each may have been granted whenever the key was free. Those that
+ * nobody could tell apart are therefore made alike, so that it does not matter which of them was granted.
+ *
+ * Alike are those that bring the same fingerprint, lease and retention. Their claim id is left out unless some call of
+ * that id was granted, and each counts as invoked with the first of them as far as its lease goes. Both only allow more.
+ *
+ * @returns for each claim of unknown outcome what stands for it, and the name of its kind.
+ */
+export function standIns(
+  operations: readonly Operation[],
+  { onLeaseExpiry }: NamespacePolicy,
+): ReadonlyMap<Operation, StandIn> {
+  const granted = new Set(
+    operations.flatMap(({ request, answer }) =>
+      request.kind === "claim" && answer.kind === "claimed" && request.claimId ? [request.claimId] : [],
+    ),
+  );
+  const batches = new Set(
+    operations.flatMap((operation) => (isDefinite(operation) ? [operation.batch?.id] : [])),
+  );
+  const comesAfterAnother = ({ batch }: Operation) => batch !== undefined && batches.has(batch.id);
+  const found = new Map<Operation, StandIn>();
+  const first = new Map<string, Operation>();
+  for (const operation of operations.toSorted((a, b) => a.invokedAtMs - b.invokedAtMs)) {
+    const { request, batch } = operation;
+    if (request.kind !== "claim" || isDefinite(operation)) continue;
+    const { claimId = "", waitMs: _, acceptAmbiguous = false, ...rest } = request;
+    const alike = {
+      ...rest,
+      ...(granted.has(claimId) && { claimId }),
+      ...(acceptAmbiguous && onLeaseExpiry === "HOLD" && { acceptAmbiguous }),
+    };
+    const kind = JSON.stringify([alike, comesAfterAnother(operation) && batch]);
+    const { invokedAtMs } = first.getOrInsert(kind, operation);
+    found.set(operation, { kind, operation: { ...operation, request: alike, invokedAtMs } });
+  }
+  return found;
+}
+
+/** @see standIns */
+export interface StandIn {
+  readonly kind: string;
+  readonly operation: Operation;
+}
