@@ -1,0 +1,27 @@
+/**
+ * The published entry `@onceward/client/inbox`: for effects that are rows in the caller's own Postgres, where the record
+ * of having handled something can commit together with them.
+ *
+ * `once` needs no service. `completeIn` and `startRelay` tell the service of what has committed, through any crash.
+ */
+
+export type { Codec, EncodedValue } from "./codec.ts";
+export { type CompletedClaim, completeIn } from "./inbox/complete-in.ts";
+export {
+  type DeliverOptions,
+  type DeliveryCounts,
+  deliverCompletions,
+  type UndeliverableCompletion,
+} from "./inbox/deliver.ts";
+export {
+  drizzleExecutor,
+  type Executor,
+  kyselyExecutor,
+  pgExecutor,
+  postgresExecutor,
+  type TextRow,
+} from "./inbox/executor.ts";
+export { INBOX_MIGRATION } from "./inbox/migration.ts";
+export { type InboxMessage, type OnceResult, once } from "./inbox/once.ts";
+export { type Relay, type RelayOptions, startRelay } from "./inbox/relay.ts";
+export { type SweepOptions, type Swept, sweep } from "./inbox/sweep.ts";

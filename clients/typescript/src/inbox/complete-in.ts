@@ -1,0 +1,105 @@
+import { Buffer } from "node:buffer";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { Codec } from "../codec.ts";
+import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import type { Claim } from "../held-claim.ts";
+import { decodeValue, encodeEffect } from "../result-codec.ts";
+import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
+import type { Executor } from "./executor.ts";
+import { inSavepoint } from "./savepoint.ts";
+
+/** What names a claim: the part of it that a completion needs. */
+export type CompletedClaim = Pick<Claim, "namespace" | "key" | "fencingToken">;
+
+/**
+ * Runs the function and writes its value as the claim's completion, all in the transaction that the caller began and
+ * will commit: the effect's rows and its completion commit together. Inside `run`, so that the claim's lease is kept:
+ *
+ * ```ts
+ * import { completeIn, postgresExecutor, startRelay } from "@onceward/client/inbox";
+ *
+ * const relay = startRelay({ onceward, database: postgresExecutor(sql) });
+ *
+ * const order = await onceward.run({ namespace: "orders", key, fingerprint: body }, (claim) =>
+ *   sql.begin((tx) => completeIn(postgresExecutor(tx), claim, () => insertOrder(tx, body))),
+ * );
+ * ```
+ *
+ * - Return its value from the function given to `run`, which tells the service at once. After a crash between the commit
+ *   and that, the relay tells the service, so that a completion that has committed is never lost.
+ * - The row's unique constraint stands where the lease can't: if an earlier attempt has committed and the service does
+ *   not know it yet, its value is taken over instead of running the function, and so it is by a holder that was stalled
+ *   until somebody else was done, or that is not guarded. The rows are written once, whatever happens to leases.
+ * - Where the policy is HOLD, `acceptAmbiguous` is safe: the row says whether the effect happened.
+ * - What the function throws comes back unchanged, and what it wrote is undone, whatever becomes of the transaction.
+ * - Everything that must happen once belongs inside the function, and the commit behind `completeIn`.
+ * - One database's completions are those of one tenant.
+ *
+ * @param codec the one that the run has, if it has one.
+ * @throws OncewardError RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE (over 1 MiB): nothing is left of it.
+ * @throws the driver's error of a statement; outside a transaction, 25P01.
+ */
+export async function completeIn<T>(
+  tx: Executor,
+  claim: CompletedClaim,
+  fn: () => T | Promise<T>,
+  codec?: Codec<T>,
+): Promise<T> {
+  return await inSavepoint(tx, async () => {
+    const earlier = await enter(tx, claim);
+    if (earlier !== undefined) return decodeValue(earlier, codec);
+    const result = encodeEffect({ status: "fulfilled", value: await fn() }, codec);
+    await write(tx, claim, result);
+    return decodeValue(result, codec);
+  });
+}
+
+/** An earlier completion that counts; undefined if it is this transaction's to write. */
+async function enter(tx: Executor, { namespace, key, fencingToken }: CompletedClaim) {
+  for (let attempt = 1; attempt <= ENTRY_ATTEMPTS; attempt++) {
+    const name = [namespace, key];
+    // A newer token takes the row over. If the service knew of the completion, it has forgotten it, or it would have
+    // replayed it: a new operation. If it did not, the completion stands, and is now delivered with the newer token.
+    const [entered] = await tx(
+      `insert into onceward_completions as c (namespace, key, fencing_token)
+       values ($1::text, $2::text, $3::text::bigint)
+       on conflict (namespace, key) do update set
+         fencing_token = excluded.fencing_token,
+         result = case when c.delivered_at is null then c.result end,
+         written_at = now(),
+         attempts = 0,
+         next_attempt_at = now(),
+         delivered_at = null,
+         undeliverable = null
+       where c.fencing_token < excluded.fencing_token
+       returning encode(result, 'base64') as result`,
+      [...name, String(fencingToken)],
+    );
+    if (entered !== undefined) return typeof entered.result === "string" ? parse(entered.result) : undefined;
+    // Written under this very token, by a commit whose reply was lost, or under a newer one.
+    const [written] = await tx(
+      `select encode(result, 'base64') as result
+         from onceward_completions
+        where namespace = $1::text and key = $2::text`,
+      name,
+    );
+    if (typeof written?.result === "string") return parse(written.result);
+    // Swept between the two statements.
+  }
+  throw notEntered();
+}
+
+async function write(tx: Executor, { namespace, key }: CompletedClaim, result: ResultInit): Promise<void> {
+  const bytes = toBinary(ResultSchema, create(ResultSchema, result));
+  await tx(
+    `update onceward_completions set result = decode($3::text, 'base64')
+      where namespace = $1::text and key = $2::text`,
+    [namespace, key, Buffer.from(bytes).toString("base64")],
+  );
+}
+
+type ResultInit = MessageInitShape<typeof ResultSchema>;
+
+function parse(base64: string): ResultInit {
+  return fromBinary(ResultSchema, Buffer.from(base64, "base64"));
+}

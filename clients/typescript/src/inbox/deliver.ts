@@ -1,0 +1,161 @@
+import { Buffer } from "node:buffer";
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Calls } from "../calls.ts";
+import { errorFromCall } from "../error-mapping.ts";
+import type { OncewardError, Reason } from "../errors.ts";
+import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import type { Onceward } from "../onceward.ts";
+import { encodeWithoutValue } from "../result-codec.ts";
+import type { CompletedClaim } from "./complete-in.ts";
+import type { Executor } from "./executor.ts";
+
+/** Few enough that the service has answered all of them before another relay takes them, too. */
+const BATCH_ROWS = 100;
+
+/** A completion that the service will never take. Its row stays as it is, with the reason. */
+export interface UndeliverableCompletion extends CompletedClaim {
+  /**
+   * - `CLAIM_SUPERSEDED`, `ALREADY_RELEASED`: the lease ran out, or the run failed after its commit, before the service
+   *   knew. The next attempt that gets to `completeIn` takes the value over, and delivers it.
+   * - `ALREADY_COMPLETED`: the function given to `run` returned something else than `completeIn` did.
+   * - `RECORD_NOT_FOUND`: the key was forgotten before.
+   * - `INVALID_REQUEST`: the run was not guarded (`onUnavailable` "proceed"), so that there is no claim to complete; the
+   *   next attempt takes the value over, too. Or somebody changed the row.
+   */
+  readonly reason: Reason;
+}
+
+/** What a relay reads, tells, and reports to. */
+export interface DeliverOptions {
+  readonly onceward: Pick<Onceward, "calls">;
+  /** Where the completions are. Each statement commits by itself: a pool, not a transaction. */
+  readonly database: Executor;
+  /** Told of each completion that the service will never take, when it turns out; its row says so from then on. */
+  readonly onUndeliverable?: ((completion: UndeliverableCompletion) => void) | undefined;
+  /** Told of what went wrong for now, once per pass; it is tried again. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** What became of the completions that one pass took. */
+export interface DeliveryCounts {
+  readonly delivered: number;
+  readonly undeliverable: number;
+  /** To be tried again. */
+  readonly failed: number;
+}
+
+/**
+ * One pass of a relay: delivers up to 100 completions that are due, as a scheduled job may do instead of `startRelay`.
+ *
+ * A row that is taken is due again later, after 10 s and then ever longer, up to a minute: passes side by side share the
+ * rows, and one that dies leaves nothing to tidy up. What is delivered twice for that, the service takes once.
+ *
+ * @throws the driver's errors. Those of the service are counted and reported.
+ */
+export async function deliverCompletions(options: DeliverOptions): Promise<DeliveryCounts> {
+  const { onceward, database, onUndeliverable, onError } = options;
+  const taken = await takeDue(database);
+  const deliveries = await Promise.all(taken.map((completion) => deliver(onceward, completion)));
+  const settled = deliveries.filter((delivery) => delivery.kind !== "failed");
+  if (settled.length > 0) await settle(database, settled);
+
+  const undeliverable = settled.filter((delivery) => delivery.kind === "undeliverable");
+  for (const { completion, reason } of undeliverable) {
+    const { namespace, key, fencingToken } = completion;
+    onUndeliverable?.({ namespace, key, fencingToken, reason });
+  }
+  const failed = deliveries.filter((delivery) => delivery.kind === "failed");
+  if (failed[0] !== undefined) onError?.(failed[0].error);
+  return {
+    delivered: settled.length - undeliverable.length,
+    undeliverable: undeliverable.length,
+    failed: failed.length,
+  };
+}
+
+interface Completion extends CompletedClaim {
+  /** An onceward.v1.Result in base64: parsed one by one, so that a row that somebody spoiled fails alone. */
+  readonly result: string;
+}
+
+async function takeDue(database: Executor): Promise<Completion[]> {
+  const rows = await database(
+    `with due as materialized (
+       select namespace, key
+         from onceward_completions
+        where delivered_at is null and undeliverable is null and next_attempt_at <= now()
+        order by next_attempt_at
+        limit $1::text::int
+          for update skip locked
+     )
+     update onceward_completions c set
+       attempts = c.attempts + 1,
+       next_attempt_at = now() + least(60, 10 * 2 ^ least(c.attempts, 10)) * interval '1 second'
+     from due
+     where c.namespace = due.namespace and c.key = due.key
+     returning c.namespace, c.key, c.fencing_token::text as token, encode(c.result, 'base64') as result`,
+    [String(BATCH_ROWS)],
+  );
+  return rows.map(({ namespace, key, token, result }) => ({
+    namespace: namespace ?? "",
+    key: key ?? "",
+    fencingToken: BigInt(token ?? 0),
+    result: result ?? "",
+  }));
+}
+
+type Delivery = { readonly completion: Completion } & (
+  | { readonly kind: "delivered" }
+  | { readonly kind: "undeliverable"; readonly reason: Reason }
+  | { readonly kind: "failed"; readonly error: OncewardError }
+);
+
+async function deliver({ calls }: Pick<Onceward, "calls">, completion: Completion): Promise<Delivery> {
+  try {
+    await tell(calls, completion);
+    return { kind: "delivered", completion };
+  } catch (cause) {
+    const error = errorFromCall(cause);
+    switch (error.reason) {
+      case "CLAIM_SUPERSEDED":
+      case "ALREADY_COMPLETED":
+      case "ALREADY_RELEASED":
+      case "RECORD_NOT_FOUND":
+      case "INVALID_REQUEST":
+        return { kind: "undeliverable", completion, reason: error.reason };
+      default:
+        return { kind: "failed", completion, error };
+    }
+  }
+}
+
+/** What the service can't store as it is becomes done without its value, as in `run`. */
+async function tell(calls: Calls, completion: Completion): Promise<void> {
+  const result = fromBinary(ResultSchema, Buffer.from(completion.result, "base64"));
+  try {
+    await calls.complete({ ...completion, result });
+  } catch (cause) {
+    const error = errorFromCall(cause);
+    if (error.reason !== "RESULT_TOO_LARGE" && error.reason !== "INVALID_REQUEST") throw error;
+    const withoutValue = encodeWithoutValue({ status: "fulfilled", value: undefined }, error);
+    await calls.complete({ ...completion, result: withoutValue });
+  }
+}
+
+async function settle(database: Executor, deliveries: readonly Delivery[]): Promise<void> {
+  const outcomes = deliveries.map((delivery) => ({
+    namespace: delivery.completion.namespace,
+    key: delivery.completion.key,
+    token: String(delivery.completion.fencingToken),
+    reason: delivery.kind === "undeliverable" ? delivery.reason : null,
+  }));
+  // Only as it was taken: an attempt with a newer token may have taken the row over meanwhile.
+  await database(
+    `update onceward_completions c set
+       delivered_at = case when o.reason is null then now() end,
+       undeliverable = o.reason
+     from json_to_recordset($1::text::json) as o (namespace text, key text, token bigint, reason text)
+     where c.namespace = o.namespace and c.key = o.key and c.fencing_token = o.token`,
+    [JSON.stringify(outcomes)],
+  );
+}

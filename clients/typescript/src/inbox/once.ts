@@ -1,0 +1,134 @@
+import { Buffer } from "node:buffer";
+import { FingerprintMismatchError } from "../error-catalogue.ts";
+import type { Violation } from "../errors.ts";
+import { fingerprintOf } from "../fingerprint.ts";
+import { decodeJson, encodeJson } from "../json-bytes.ts";
+import { MAX_KEY_BYTES } from "../limits.ts";
+import { utf8Bytes, utf8Text } from "../utf8.ts";
+import { checkText, throwIfAny } from "../violations.ts";
+import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
+import type { Executor, TextRow } from "./executor.ts";
+import { inSavepoint } from "./savepoint.ts";
+
+/** Names what is to be handled once. */
+export interface InboxMessage {
+  /** Who handles it, such as the consumer group: each consumer handles the same key once. 1-255 bytes. */
+  readonly consumer: string;
+  /** The operation's own key, the same on every delivery: 1-255 bytes of UTF-8 without control characters. */
+  readonly key: string;
+  /** The request that the key stands for, as in `RunOptions`. The same key with another one is refused. */
+  readonly fingerprint?: unknown;
+}
+
+/** What became of a message. */
+export interface OnceResult<T> {
+  /** What the function returned, now or before, as its JSON says. */
+  readonly value: T;
+  /** Whether it was before. */
+  readonly replayed: boolean;
+}
+
+/**
+ * Runs the function unless this consumer has handled the key before, in the transaction that the caller began and will
+ * commit: that the key is handled and what the function writes commit together, or not at all.
+ *
+ * ```ts
+ * import { once, pgExecutor } from "@onceward/client/inbox";
+ *
+ * await client.query("begin");
+ * const { value, replayed } = await once(
+ *   pgExecutor(client),
+ *   { consumer: "billing", key: event.id, fingerprint: event.data },
+ *   async () => {
+ *     const { rows } = await client.query("insert into invoices … returning id");
+ *     return rows[0].id;
+ *   },
+ * );
+ * await client.query("commit");
+ * message.ack(); // Only now.
+ * ```
+ *
+ * - While another transaction handles the key, this one waits for its end: it then replays its value or runs itself.
+ *   (At the isolation levels above READ COMMITTED, Postgres fails the later one with 40001: repeat the transaction.)
+ * - What the function throws comes back unchanged, and what it wrote is undone, whatever becomes of the transaction.
+ * - The value is a JSON value of any size, or undefined: better small, such as an id.
+ * - Effects outside this database are repeated when the transaction is: hand them a derived key, or use `run`.
+ * - A transaction does one thing at a time: don't start another statement on it before the function has returned.
+ *
+ * @throws InvalidRequestError, FingerprintMismatchError, OncewardError RESULT_NOT_JSON: nothing is left of it.
+ * @throws the driver's error of a statement; outside a transaction, 25P01.
+ */
+export async function once<T>(
+  tx: Executor,
+  message: InboxMessage,
+  fn: () => T | Promise<T>,
+): Promise<OnceResult<T>> {
+  const name = nameOf(message);
+  const fingerprint = message.fingerprint === undefined ? null : hexOf(fingerprintOf(message.fingerprint));
+  return await inSavepoint(tx, async () => {
+    const handled = await enter(tx, name, fingerprint);
+    if (handled === undefined) return { value: await handle(tx, name, fn), replayed: false };
+    if (
+      fingerprint !== null &&
+      typeof handled.fingerprint === "string" &&
+      fingerprint !== handled.fingerprint
+    ) {
+      throw new FingerprintMismatchError("The key was handled before, for another request.");
+    }
+    return { value: decodeResult(handled.result ?? null) as T, replayed: true };
+  });
+}
+
+type Name = readonly [consumer: string, key: string];
+
+function nameOf({ consumer, key }: InboxMessage): Name {
+  const violations: Violation[] = [];
+  const limits = { minBytes: 1, maxBytes: MAX_KEY_BYTES };
+  checkText(violations, "consumer", consumer, limits);
+  checkText(violations, "key", key, limits);
+  throwIfAny(violations);
+  return [consumer, key];
+}
+
+/** The row of whoever handled the key before; undefined if that is this transaction's to do. */
+async function enter(tx: Executor, name: Name, fingerprint: string | null): Promise<TextRow | undefined> {
+  for (let attempt = 1; attempt <= ENTRY_ATTEMPTS; attempt++) {
+    const entered = await tx(
+      `insert into onceward_inbox (consumer, key, fingerprint)
+       values ($1::text, $2::text, decode($3::text, 'hex'))
+       on conflict (consumer, key) do nothing
+       returning key`,
+      [...name, fingerprint],
+    );
+    if (entered.length > 0) return undefined;
+    const [handled] = await tx(
+      `select encode(fingerprint, 'hex') as fingerprint, result
+         from onceward_inbox
+        where consumer = $1::text and key = $2::text`,
+      name,
+    );
+    if (handled !== undefined) return handled;
+    // Swept between the two statements: it is nobody's any more.
+  }
+  throw notEntered();
+}
+
+async function handle<T>(tx: Executor, name: Name, fn: () => T | Promise<T>): Promise<T> {
+  const value = await fn();
+  // Most consumers return nothing, and then the row need not be touched again.
+  if (value === undefined) return value;
+  const result = utf8Text(encodeJson(value));
+  await tx("update onceward_inbox set result = $3::text where consumer = $1::text and key = $2::text", [
+    ...name,
+    result,
+  ]);
+  return decodeResult(result) as T;
+}
+
+function decodeResult(result: string | null): unknown {
+  return result === null ? undefined : decodeJson(utf8Bytes(result));
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
+}

@@ -1,0 +1,84 @@
+import type { Violation } from "../errors.ts";
+import { throwIfAny } from "../violations.ts";
+import type { Executor } from "./executor.ts";
+
+/** Small enough that no lock is held for long. */
+const DEFAULT_LIMIT = 1000;
+const MAX_LIMIT = 10_000;
+
+/** What a sweep deletes. */
+export interface SweepOptions {
+  /**
+   * How long what was handled is remembered. A delivery that comes later runs again: longer than the longest retry or
+   * redrive of any queue, and than any holder of a claim may be stalled. It has no default.
+   */
+  readonly olderThanMs: number;
+  /** Rows per table at most, 1-10,000. Default: 1,000. */
+  readonly limit?: number | undefined;
+}
+
+/** How many rows a sweep deleted. */
+export interface Swept {
+  readonly inbox: number;
+  readonly completions: number;
+}
+
+/**
+ * Deletes the oldest rows that are older: of the inbox, and of the completions that were delivered. One call is one
+ * bounded batch of each. Several sweepers share the rows; a handler in progress is never waited for.
+ *
+ * ```ts
+ * const limit = 1000;
+ * const day = 24 * 3_600_000;
+ * let swept: Swept;
+ * do swept = await sweep(pgExecutor(pool), { olderThanMs: 30 * day, limit });
+ * while (swept.inbox === limit || swept.completions === limit);
+ * ```
+ *
+ * @param database each statement commits by itself: a pool, not a transaction.
+ * @throws InvalidRequestError; the driver's errors.
+ */
+export async function sweep(
+  database: Executor,
+  { olderThanMs, limit = DEFAULT_LIMIT }: SweepOptions,
+): Promise<Swept> {
+  const violations: Violation[] = [];
+  checkWhole(violations, "olderThanMs", olderThanMs, Number.MAX_SAFE_INTEGER);
+  checkWhole(violations, "limit", limit, MAX_LIMIT);
+  throwIfAny(violations);
+  const params = [String(olderThanMs), String(limit)];
+  const inbox = await database(
+    `with old as materialized (
+       select consumer, key
+         from onceward_inbox
+        where received_at < now() - $1::text::float8 * interval '1 millisecond'
+        order by received_at
+        limit $2::text::int
+          for update skip locked
+     )
+     delete from onceward_inbox i using old
+      where i.consumer = old.consumer and i.key = old.key
+     returning i.key`,
+    params,
+  );
+  const completions = await database(
+    `with old as materialized (
+       select namespace, key
+         from onceward_completions
+        where delivered_at < now() - $1::text::float8 * interval '1 millisecond'
+        order by delivered_at
+        limit $2::text::int
+          for update skip locked
+     )
+     delete from onceward_completions c using old
+      where c.namespace = old.namespace and c.key = old.key
+     returning c.key`,
+    params,
+  );
+  return { inbox: inbox.length, completions: completions.length };
+}
+
+function checkWhole(violations: Violation[], field: string, value: number, max: number): void {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= max) return;
+  violations.push({ field, description: `must be a whole number, 1-${max}` });
+}

@@ -1,0 +1,47 @@
+import pg from "pg";
+import { type Executor, pgExecutor } from "../../../clients/typescript/src/inbox.ts";
+import { INSERT_EFFECT } from "./caller-database.ts";
+
+/** A transaction of the caller's. */
+export interface Transaction {
+  readonly executor: Executor;
+  /** Writes a row of the business. */
+  insertEffect(key: string, value: string): Promise<void>;
+}
+
+/** A pool of connections, and transactions over it. */
+export interface Transactions extends AsyncDisposable {
+  /** Each statement commits by itself. */
+  readonly pool: Executor;
+  /** Commits when the work is done, and rolls back when it throws. */
+  transaction<T>(work: (tx: Transaction) => Promise<T>, begin?: string): Promise<T>;
+}
+
+/** Over `pg`. */
+export function openTransactions(url: string): Transactions {
+  const pool = new pg.Pool({ connectionString: url, max: 25 });
+  pool.on("error", () => {});
+  return {
+    pool: pgExecutor(pool),
+    async transaction(work, begin = "begin") {
+      const client = await pool.connect();
+      try {
+        await client.query(begin);
+        const value = await work({
+          executor: pgExecutor(client),
+          insertEffect: async (key, effect) => {
+            await client.query(INSERT_EFFECT, [key, effect]);
+          },
+        });
+        await client.query("commit");
+        return value;
+      } catch (error) {
+        await client.query("rollback");
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+    [Symbol.asyncDispose]: () => pool.end(),
+  };
+}
