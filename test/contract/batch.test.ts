@@ -4,12 +4,13 @@ import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors
 import { type ItemRequest, itemErrorOf, runBatch } from "../helpers/batches.ts";
 import { describeContract } from "../helpers/contract.ts";
 import { errorOf } from "../helpers/errors.ts";
+import { describeSharedContract } from "../helpers/shared-contract.ts";
 import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
 
 const result = success("done");
 const claimOrder: ItemRequest = { case: "claim", value: ORDER };
 
-describeContract("Batch", (contract) => {
+describeSharedContract("Batch", (contract) => {
   test("answers one item per request, in order", async () => {
     const { client } = await contract.newCaller();
     const keys = Array.from({ length: 1000 }, (_, index) => `order-${index}`);
@@ -109,22 +110,6 @@ describeContract("Batch", (contract) => {
     expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
 
-  test("fails an item that Postgres refuses alone, as a bug without detail", async () => {
-    const { client } = await contract.newCaller();
-    await refuseKey(contract.database, "poison");
-    const keys = ["a", "poison", "b", "c"];
-    const responses = await runBatch(
-      client,
-      keys.map((key) => ({ case: "claim", value: { ...ORDER, key } })),
-    );
-    expect(responses.map((response) => response.case)).toEqual(["claim", "error", "claim", "claim"]);
-    const error = itemErrorOf(responses[1]);
-    expect(error).toMatchObject({ code: Code.Internal, reason: ErrorReason.INTERNAL });
-    expect(error.message).not.toContain("poisoned");
-    const requestId = error.metadata.request_id;
-    expect(contract.server.log).toContainEqual(expect.objectContaining({ level: 50, requestId }));
-  });
-
   test("refuses an item that says nothing, or that waits, alone", async () => {
     const { client } = await contract.newCaller();
     const { items } = await client.batch({
@@ -183,6 +168,24 @@ describeContract("Batch", (contract) => {
     const { fencingToken } = await grant(client);
     await runBatch(client, [{ case: "complete", value: { ...ORDER, fencingToken, result } }]);
     expect(await lookUp(client)).toMatchObject({ fencingToken, result });
+  });
+});
+
+describeContract("Batch on a server", (contract) => {
+  test("fails an item that Postgres refuses alone, as a bug without detail", async () => {
+    const { client } = await contract.newCaller();
+    await refuseKey(contract.database, "poison");
+    const keys = ["a", "poison", "b", "c"];
+    const responses = await runBatch(
+      client,
+      keys.map((key) => ({ case: "claim", value: { ...ORDER, key } })),
+    );
+    expect(responses.map((response) => response.case)).toEqual(["claim", "error", "claim", "claim"]);
+    const error = itemErrorOf(responses[1]);
+    expect(error).toMatchObject({ code: Code.Internal, reason: ErrorReason.INTERNAL });
+    expect(error.message).not.toContain("poisoned");
+    const requestId = error.metadata.request_id;
+    expect(contract.server.log).toContainEqual(expect.objectContaining({ level: 50, requestId }));
   });
 });
 

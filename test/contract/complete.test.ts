@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { describeContract } from "../helpers/contract.ts";
 import { errorOf } from "../helpers/errors.ts";
-import { sweep } from "../helpers/time.ts";
+import { describeSharedContract } from "../helpers/shared-contract.ts";
 import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/verbs.ts";
 
-describeContract("Complete", (contract) => {
+describeSharedContract("Complete", (contract) => {
   test("says when the claim was completed and when the key is forgotten", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
@@ -109,7 +108,7 @@ describeContract("Complete", (contract) => {
   });
 });
 
-describeContract("A repeated Complete", (contract) => {
+describeSharedContract("A repeated Complete", (contract) => {
   const result = { ...success("done"), contentType: "text/plain", metadata: { a: "1", b: "2" } };
 
   test("with the same result says that it had been stored before, and changes nothing", async () => {
@@ -141,11 +140,11 @@ describeContract("A repeated Complete", (contract) => {
   });
 
   test("is told from another one even when the result is gone, before the sweep and after it", async () => {
-    const { client, timePasses } = await contract.newCaller({ result_retention_s: 3600 });
+    const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: 3600 });
     const { fencingToken } = await complete(client, result);
     await timePasses(3600 + 180);
     for (const sweeps of [false, true]) {
-      if (sweeps) await sweep(contract.database);
+      if (sweeps) await sweep();
       const same = await client.complete({ ...ORDER, fencingToken, result });
       expect(same.alreadyCompleted).toBe(true);
       const other = client.complete({ ...ORDER, fencingToken, result: success("other") });

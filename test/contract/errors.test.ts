@@ -1,31 +1,34 @@
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/domain/refusal.ts";
-import { connectClient, type IdempotencyClient, timeoutHeader } from "../helpers/clients.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { lockRows, openConnection } from "../helpers/connections.ts";
 import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
 import { errorOf, type SeenError } from "../helpers/errors.ts";
+import { describeSharedContract, type SharedCaller } from "../helpers/shared-contract.ts";
 import { createApiKey } from "../helpers/tenants.ts";
 import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
 import { untilWaiting } from "../helpers/waiters.ts";
 
 /** Something that goes wrong, and what it is answered with. */
-interface Situation {
+interface Situation<Arguments extends readonly unknown[]> {
   readonly code: string;
   readonly reason: string;
-  readonly fails: (caller: Caller, contract: Contract) => Promise<unknown>;
+  readonly fails: (...where: Arguments) => Promise<unknown>;
 }
 
 const result = success("done");
 
 /** A caller with a token of ORDER that a newer claim has replaced. */
-async function superseded({ client }: Caller): Promise<{ client: IdempotencyClient; fencingToken: bigint }> {
+async function superseded({
+  client,
+}: SharedCaller): Promise<{ client: IdempotencyClient; fencingToken: bigint }> {
   const { fencingToken } = await grant(client);
   await client.release({ ...ORDER, fencingToken });
   await grant(client);
   return { client, fencingToken };
 }
 
-const SITUATIONS: Readonly<Record<string, Situation>> = {
+const SITUATIONS: Readonly<Record<string, Situation<[SharedCaller]>>> = {
   "a malformed field": {
     code: "InvalidArgument",
     reason: "INVALID_REQUEST",
@@ -78,6 +81,15 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       await client.complete({ ...ORDER, fencingToken, result: { ...result, payload } });
     },
   },
+  "a deadline that had passed": {
+    code: "DeadlineExceeded",
+    reason: "DEADLINE_EXCEEDED",
+    fails: ({ client, timeoutHeader }) => client.claim(ORDER, { headers: timeoutHeader(0) }),
+  },
+};
+
+/** What only a server knows: who calls. */
+const CREDENTIAL_SITUATIONS: Readonly<Record<string, Situation<[Caller, Contract]>>> = {
   "no credential": {
     code: "Unauthenticated",
     reason: "CREDENTIAL_MISSING",
@@ -112,20 +124,25 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       await client.claim(ORDER);
     },
   },
-  "a deadline that had passed": {
-    code: "DeadlineExceeded",
-    reason: "DEADLINE_EXCEEDED",
-    fails: ({ client }, { transport }) => client.claim(ORDER, { headers: timeoutHeader(transport, 0) }),
-  },
 };
 
-describeContract("An error says its code, its reason and the domain:", (contract) => {
-  test.each(Object.keys(SITUATIONS))("%s", async (situation) => {
-    const { code, reason, fails } = SITUATIONS[situation] as Situation;
-    const error = await errorOf(fails(await contract.newCaller(), contract));
-    expect(error).toMatchObject({ code, reason, domain: "onceward", retryable: false });
-    expect(Object.keys(CATALOGUE)).toContain(error.reason);
-    expect(error.message).not.toBe("");
+/** The call fails with an error that says everything, and that trying again is of no use. */
+async function isRefused(call: Promise<unknown>, { code, reason }: { code: string; reason: string }) {
+  const error = await errorOf(call);
+  expect(error).toMatchObject({ code, reason, domain: "onceward", retryable: false });
+  expect(Object.keys(CATALOGUE)).toContain(error.reason);
+  expect(error.message).not.toBe("");
+}
+
+describeSharedContract("An error says its code, its reason and the domain:", (contract) => {
+  test.each(Object.entries(SITUATIONS))("%s", async (_, situation) => {
+    await isRefused(situation.fails(await contract.newCaller()), situation);
+  });
+});
+
+describeContract("A server's error says its code, its reason and the domain:", (contract) => {
+  test.each(Object.entries(CREDENTIAL_SITUATIONS))("%s", async (_, situation) => {
+    await isRefused(situation.fails(await contract.newCaller(), contract), situation);
   });
 
   /** What is worth trying again says so, and when. */

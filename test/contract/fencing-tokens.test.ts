@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { describeContract } from "../helpers/contract.ts";
+import { describeSharedContract } from "../helpers/shared-contract.ts";
 import { countRows, forgetRecords, sweep } from "../helpers/time.ts";
 import { complete, grant, ORDER } from "../helpers/verbs.ts";
 
 const PAST_KEY_RETENTION_S = 73 * 3600;
 
-describeContract("The fencing tokens of a key strictly increase", (contract) => {
+describeSharedContract("The fencing tokens of a key strictly increase", (contract) => {
   test("across a release", async () => {
     const { client } = await contract.newCaller();
     const first = await grant(client);
@@ -43,7 +44,9 @@ describeContract("The fencing tokens of a key strictly increase", (contract) => 
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
     expect(second.attempt).toBe(1);
   });
+});
 
+describeContract("On a server the fencing tokens of a key strictly increase", (contract) => {
   test("across the sweep", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     const first = await complete(client);

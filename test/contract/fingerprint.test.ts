@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { type Caller, describeContract } from "../helpers/contract.ts";
 import { errorOf } from "../helpers/errors.ts";
+import { describeSharedContract, type SharedCaller } from "../helpers/shared-contract.ts";
 import { fingerprintOf, grant, lookUp, ORDER, success } from "../helpers/verbs.ts";
 
 const ONE = fingerprintOf("charge 10 EUR");
 const OTHER = fingerprintOf("charge 99 EUR");
 
 /** What may have become of a claim when another fingerprint comes. */
-const STATES: Readonly<Record<string, (caller: Caller, fencingToken: bigint) => Promise<unknown>>> = {
+const STATES: Readonly<Record<string, (caller: SharedCaller, fencingToken: bigint) => Promise<unknown>>> = {
   "in progress": async () => {},
   released: ({ client }, fencingToken) => client.release({ ...ORDER, fencingToken }),
   completed: ({ client }, fencingToken) =>
@@ -19,7 +19,7 @@ const STATES: Readonly<Record<string, (caller: Caller, fencingToken: bigint) => 
   "past its lease": ({ timePasses }) => timePasses(31),
 };
 
-describeContract("A fingerprint", (contract) => {
+describeSharedContract("A fingerprint", (contract) => {
   for (const policy of ["RECLAIM", "HOLD"]) {
     test.each(Object.keys(STATES))(
       `that differs is refused where the record is %s, under ${policy}`,

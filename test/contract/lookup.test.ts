@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { describeContract } from "../helpers/contract.ts";
+import { describeSharedContract } from "../helpers/shared-contract.ts";
 import { bytes, complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
 
-describeContract("Lookup", (contract) => {
+describeSharedContract("Lookup", (contract) => {
   test("of a key that was never claimed, or is forgotten, answers no record", async () => {
     const { client, timePasses } = await contract.newCaller();
     expect((await client.lookup(ORDER)).record).toBeUndefined();
@@ -54,7 +55,9 @@ describeContract("Lookup", (contract) => {
     expect(late.result).toBeUndefined();
     expect(late.resultExpiresAt).toBeDefined();
   });
+});
 
+describeContract("Lookup on a server", (contract) => {
   test("touches nothing", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);

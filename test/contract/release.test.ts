@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { describeContract } from "../helpers/contract.ts";
 import { errorOf } from "../helpers/errors.ts";
+import { describeSharedContract } from "../helpers/shared-contract.ts";
 import { complete, grant, lookUp, ORDER } from "../helpers/verbs.ts";
 
-describeContract("Release", (contract) => {
+describeSharedContract("Release", (contract) => {
   test("lets the next claim run at once, as a further attempt", async () => {
     const { client } = await contract.newCaller();
     const first = await grant(client, { owner: "worker-1", claimId: "call-1" });

@@ -1,24 +1,23 @@
 import { expect, test } from "vitest";
-import { connectClient, timeoutHeader } from "../helpers/clients.ts";
-import { type Contract, describeContract } from "../helpers/contract.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { describeContract } from "../helpers/contract.ts";
 import { errorOf } from "../helpers/errors.ts";
-import { endLeases, granted } from "../helpers/records.ts";
+import { granted } from "../helpers/records.ts";
+import { describeSharedContract, type SharedCaller } from "../helpers/shared-contract.ts";
 import { grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
 const result = success("done");
 
-/** A holder of ORDER, and somebody who waits for it on the file's server. */
-async function holderAndWaiter(contract: Contract, policy = {}) {
-  const caller = await contract.newCaller(policy);
+/** The caller as a holder of ORDER, and as somebody who waits for it. */
+async function holderAndWaiter<Caller extends SharedCaller>(caller: Caller) {
   const { fencingToken } = await grant(caller.client);
   const waiting = caller.client.claim({ ...WAITING, owner: "waiter" });
-  await untilWaiting(contract.server, 1);
+  await caller.untilWaiting(1);
   return { ...caller, held: { ...ORDER, fencingToken }, waiting };
 }
 
-describeContract("A claim that waits", (contract) => {
+describeSharedContract("A claim that waits", (contract) => {
   test("is answered at once if there is nothing to wait for", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client, WAITING);
@@ -27,13 +26,13 @@ describeContract("A claim that waits", (contract) => {
   });
 
   test("is answered with the result as soon as the claim is completed", async () => {
-    const { client, held, waiting } = await holderAndWaiter(contract);
+    const { client, held, waiting } = await holderAndWaiter(await contract.newCaller());
     const { expiresAt } = await client.complete({ ...held, result });
     expect(await waiting).toMatchObject({ outcome: { case: "completed", value: { result } }, expiresAt });
   });
 
   test("becomes the next claimant when the claim is released", async () => {
-    const { client, held, waiting } = await holderAndWaiter(contract);
+    const { client, held, waiting } = await holderAndWaiter(await contract.newCaller());
     await client.release(held);
     const claim = granted(await waiting);
     expect(claim.attempt).toBe(2);
@@ -41,72 +40,63 @@ describeContract("A claim that waits", (contract) => {
   });
 
   test("becomes the next claimant when the lease runs out under RECLAIM", async () => {
-    const { tenant, waiting } = await holderAndWaiter(contract);
-    await endLeases(contract.database, tenant);
+    const { timePasses, waiting } = await holderAndWaiter(await contract.newCaller());
+    await timePasses(31);
     expect(granted(await waiting).attempt).toBe(2);
   });
 
   test("is told that the outcome is ambiguous when the lease runs out under HOLD", async () => {
-    const { tenant, waiting } = await holderAndWaiter(contract, { on_lease_expiry: "HOLD" });
-    await endLeases(contract.database, tenant);
+    const { timePasses, waiting } = await holderAndWaiter(
+      await contract.newCaller({ on_lease_expiry: "HOLD" }),
+    );
+    await timePasses(31);
     expect((await waiting).outcome.case).toBe("ambiguous");
   });
 
-  test("is woken by what happens on another replica", async () => {
-    const { tenant, held, waiting } = await holderAndWaiter(contract);
-    const replica = connectClient(await contract.newReplica(), tenant.apiKey);
-    await replica.release(held);
-    const claim = granted(await waiting);
-    const completed = connectClient(contract.server, tenant.apiKey).claim(WAITING);
-    await untilWaiting(contract.server, 1);
-    await replica.complete({ ...ORDER, fencingToken: claim.fencingToken, result });
-    expect((await completed).outcome).toMatchObject({ case: "completed", value: { result } });
-  });
-
   test("is answered that the claim is in progress when the wait is over", async () => {
-    const { client } = await contract.newCaller();
+    const { client, untilWaiting } = await contract.newCaller();
     await grant(client, { owner: "holder" });
     const { outcome } = await client.claim({ ...ORDER, wait: seconds(0.2) });
     expect(outcome).toMatchObject({ case: "inProgress", value: { owner: "holder" } });
-    await untilWaiting(contract.server, 0);
+    await untilWaiting(0);
   });
 
   test("is answered that the claim is in progress before its deadline, if that is sooner", async () => {
-    const { client } = await contract.newCaller();
+    const { client, timeoutHeader } = await contract.newCaller();
     await grant(client);
-    const { outcome } = await client.claim(WAITING, { headers: timeoutHeader(contract.transport, 1500) });
+    const { outcome } = await client.claim(WAITING, { headers: timeoutHeader(1500) });
     expect(outcome.case).toBe("inProgress");
   });
 
   test("goes on waiting when the lease is extended", async () => {
-    const { client, held, waiting } = await holderAndWaiter(contract);
+    const { client, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
     await client.extendLease({ ...held, lease: seconds(60) });
-    await untilWaiting(contract.server, 1);
+    await untilWaiting(1);
     await client.complete({ ...held, result });
     expect((await waiting).outcome.case).toBe("completed");
   });
 
   test("is one of many, of which a release makes exactly one the next claimant", async () => {
-    const { client, held, waiting } = await holderAndWaiter(contract);
+    const { client, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
     const others = Array.from({ length: 9 }, () => client.claim(WAITING));
-    await untilWaiting(contract.server, 10);
+    await untilWaiting(10);
     await client.release(held);
     const first = await Promise.race([waiting, ...others]);
-    await untilWaiting(contract.server, 9);
+    await untilWaiting(9);
     await client.complete({ ...ORDER, fencingToken: granted(first).fencingToken, result });
     const outcomes = (await Promise.all([waiting, ...others])).map((reply) => reply.outcome.case).sort();
     expect(outcomes).toEqual(["claimed", ...Array.from({ length: 9 }, () => "completed")]);
   });
 
   test("is gone when its caller goes away, and gets no claim afterwards", async () => {
-    const { client } = await contract.newCaller();
+    const { client, untilWaiting } = await contract.newCaller();
     const { fencingToken } = await grant(client, { owner: "holder" });
     const leaving = new AbortController();
     const waiting = errorOf(client.claim(WAITING, { signal: leaving.signal }));
-    await untilWaiting(contract.server, 1);
+    await untilWaiting(1);
     leaving.abort();
     expect((await waiting).code).toBe("Canceled");
-    await untilWaiting(contract.server, 0);
+    await untilWaiting(0);
     await client.release({ ...ORDER, fencingToken });
     expect(await lookUp(client)).toMatchObject({ owner: "holder", attempt: 1 });
   });
@@ -126,5 +116,18 @@ describeContract("A claim that waits", (contract) => {
         fields: ["wait"],
       });
     }
+  });
+});
+
+describeContract("A claim that waits at one of several replicas", (contract) => {
+  test("is woken by what happens on another", async () => {
+    const { tenant, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
+    const replica = connectClient(await contract.newReplica(), tenant.apiKey);
+    await replica.release(held);
+    const claim = granted(await waiting);
+    const completed = connectClient(contract.server, tenant.apiKey).claim(WAITING);
+    await untilWaiting(1);
+    await replica.complete({ ...ORDER, fencingToken: claim.fencingToken, result });
+    expect((await completed).outcome).toMatchObject({ case: "completed", value: { result } });
   });
 });

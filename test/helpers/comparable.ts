@@ -1,10 +1,8 @@
-import type { ItemResponse } from "./batches.ts";
-
 /**
  * Responses without what differs from one run to another: of a moment or a duration only that it is there, and of a
  * fencing token only which of those seen of its key it is, counted in their order. `keys` says whose each response is.
  */
-export function comparable(responses: readonly ItemResponse[], keys: readonly string[]): unknown {
+export function comparable(responses: readonly unknown[], keys: readonly string[]): unknown {
   const tokensByKey = new Map<string, Set<bigint>>();
   responses.forEach((response, index) => {
     const key = keys[index] ?? "";

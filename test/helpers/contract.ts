@@ -1,32 +1,41 @@
 import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
-import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
+import {
+  connectClient,
+  type IdempotencyClient,
+  TRANSPORTS,
+  type TransportName,
+  timeoutHeader,
+} from "./clients.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { ageRecords } from "./records.ts";
 import { startTestServer, type TestServer } from "./server.ts";
-import { createTenant, type PolicyColumns, type TestTenant } from "./tenants.ts";
+import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
+import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
+import { sweep } from "./time.ts";
+import { untilWaiting } from "./waiters.ts";
 
-/** What a test of the contract works with: one server and database for all tests of its file. */
-export interface Contract {
+/** What a test of the server's contract works with: one server and database for all tests of its file. */
+export interface Contract extends SharedContract {
   readonly transport: TransportName;
   readonly database: TestDatabase;
   readonly server: TestServer;
-  /** A caller of a fresh tenant with a policy, over the transport under test. */
-  newCaller(policy?: PolicyColumns): Promise<Caller>;
+  /** A caller of a fresh tenant, over the transport under test. */
+  newCaller(policy?: PolicyColumns, namespaces?: NamespacePolicies): Promise<Caller>;
   /** A client with another credential, or with none, over the transport under test. */
   connect(apiKey: string | undefined): IdempotencyClient;
   /** Another server on the same database, gone when the test is. */
   newReplica(env?: Readonly<Record<string, string>>): Promise<TestServer>;
 }
 
-/** Somebody who calls the service, and whose records' time the test moves. */
-export interface Caller {
+/** A caller of a server. */
+export interface Caller extends SharedCaller {
   readonly tenant: TestTenant;
-  readonly client: IdempotencyClient;
-  /** For the tenant's records it is as if so many seconds had passed. */
-  timePasses(seconds: number): Promise<void>;
 }
 
-/** Runs a part of the contract over each transport. `env` overrides the server's configuration. */
+/**
+ * Runs a part of the contract against a server, over each transport. `env` overrides the server's configuration. What
+ * needs neither the database nor credentials nor replicas goes to `describeSharedContract`.
+ */
 export function describeContract(
   title: string,
   tests: (contract: Contract) => void,
@@ -66,13 +75,21 @@ function contractOver(
       return running().server;
     },
     connect: (apiKey) => connectClient(running().server, apiKey, transport),
-    async newCaller(policy) {
+    async newCaller(policy, namespaces = {}) {
       const { database, server } = running();
       const tenant = await createTenant(database, policy);
+      for (const [name, own] of Object.entries(namespaces)) {
+        await setNamespacePolicy(database, tenant, name, own);
+      }
       return {
         tenant,
         client: connectClient(server, tenant.apiKey, transport),
         timePasses: (seconds) => ageRecords(database, tenant, seconds),
+        // Time passes by making the records older: the database's clock goes on as it does.
+        nowMs: () => Date.now(),
+        sweep: () => sweep(database),
+        untilWaiting: (count) => untilWaiting(server, count),
+        timeoutHeader: (timeoutMs) => timeoutHeader(transport, timeoutMs),
       };
     },
     async newReplica(env) {

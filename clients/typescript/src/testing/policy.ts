@@ -1,0 +1,53 @@
+/** How a namespace's records behave. Seconds and milliseconds are whole numbers. */
+export interface TestingPolicy {
+  /** How long a key is remembered, from its claim or, once completed, from its completion. Default: 72 h. */
+  readonly keyRetentionS: number;
+  /** How long a successful result can be replayed. Default, and at most: `keyRetentionS`. */
+  readonly resultRetentionS: number;
+  /** How long a failure can be replayed. Default: `resultRetentionS`; at most `keyRetentionS`. */
+  readonly failureRetentionS: number;
+  /** Of a claim that asks for none. Default: 30,000. */
+  readonly defaultLeaseMs: number;
+  /** The longest that a claim may ask for. Default: 15 min. */
+  readonly maxLeaseMs: number;
+  /** RECLAIM (default): the next claim gets the key. HOLD: it is ambiguous until somebody has found out. */
+  readonly onLeaseExpiry: "RECLAIM" | "HOLD";
+  /** The largest payload of a result. Default: 64 KiB. */
+  readonly maxResultBytes: number;
+  /** Whether a claim without a fingerprint is refused. Default: false. */
+  readonly requireFingerprint: boolean;
+}
+
+const HOUR_S = 3600;
+
+/** The service's own. */
+const DEFAULT_POLICY: TestingPolicy = {
+  keyRetentionS: 72 * HOUR_S,
+  resultRetentionS: 72 * HOUR_S,
+  failureRetentionS: 72 * HOUR_S,
+  defaultLeaseMs: 30_000,
+  maxLeaseMs: 15 * 60_000,
+  onLeaseExpiry: "RECLAIM",
+  maxResultBytes: 64 * 1024,
+  requireFingerprint: false,
+};
+
+/**
+ * The policy in force, from the most general layer to the most specific one. A retention that nobody set follows the
+ * wider one (failure → result → key), and none outlives its key.
+ */
+export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): TestingPolicy {
+  const set: Partial<TestingPolicy> = Object.assign({}, ...layers);
+  const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
+  const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
+  const maxLeaseMs = set.maxLeaseMs ?? DEFAULT_POLICY.maxLeaseMs;
+  return {
+    ...DEFAULT_POLICY,
+    ...set,
+    keyRetentionS,
+    resultRetentionS,
+    failureRetentionS: Math.min(set.failureRetentionS ?? resultRetentionS, keyRetentionS),
+    maxLeaseMs,
+    defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
+  };
+}

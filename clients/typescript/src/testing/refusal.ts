@@ -1,0 +1,82 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { OncewardError, type Violation } from "../errors.ts";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+
+/** The reasons of the catalogue that IdempotencyService refuses a call with, and the code of each. */
+const CODES = {
+  INVALID_REQUEST: Code.InvalidArgument,
+  FINGERPRINT_MISMATCH: Code.FailedPrecondition,
+  CLAIM_SUPERSEDED: Code.Aborted,
+  ALREADY_COMPLETED: Code.FailedPrecondition,
+  ALREADY_RELEASED: Code.FailedPrecondition,
+  RECORD_NOT_FOUND: Code.NotFound,
+  RESULT_TOO_LARGE: Code.InvalidArgument,
+  RESPONSE_TOO_LARGE: Code.ResourceExhausted,
+  CREDENTIAL_INVALID: Code.Unauthenticated,
+  NAMESPACE_DENIED: Code.PermissionDenied,
+  TENANT_SUSPENDED: Code.PermissionDenied,
+  DATABASE_UNAVAILABLE: Code.Unavailable,
+  OVERLOADED: Code.Unavailable,
+  RECORD_CONTENDED: Code.Unavailable,
+  SHUTTING_DOWN: Code.Unavailable,
+  DEADLINE_EXCEEDED: Code.DeadlineExceeded,
+  CANCELLED: Code.Canceled,
+  INTERNAL: Code.Internal,
+} as const satisfies Partial<Record<keyof typeof ErrorReason, Code>>;
+
+/** A reason that a call may be refused with; `errors.proto` explains each. */
+export type RefusalReason = keyof typeof CODES;
+
+/** Tests have no time to lose, and nothing to spare the service. */
+const RETRY_AFTER_MS = 1;
+
+/** A refusal, as the caller is to see it. */
+export function refusal(
+  reason: RefusalReason,
+  message: string,
+  facts: {
+    readonly metadata?: Readonly<Record<string, string>>;
+    readonly violations?: readonly Violation[];
+  } = {},
+): OncewardError {
+  const code = CODES[reason];
+  const retryDelayMs = code === Code.Unavailable ? RETRY_AFTER_MS : undefined;
+  return new OncewardError(reason, message, { ...facts, code, retryDelayMs });
+}
+
+/** INVALID_REQUEST for one field. */
+export function invalid(field: string, description: string): OncewardError {
+  return refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
+}
+
+/** A refusal as the error of its own RPC. What is none is a bug of this implementation, and stays as it is. */
+export function toConnectError(error: unknown): unknown {
+  if (!(error instanceof OncewardError)) return error;
+  const { reason, message, code, metadata, violations, retryDelayMs } = error;
+  const info = { reason, domain: "onceward", metadata: { ...metadata } };
+  const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
+  return new ConnectError(message, code, undefined, [
+    { desc: ErrorInfoSchema, value: info },
+    ...(fieldViolations.length === 0 ? [] : [{ desc: BadRequestSchema, value: { fieldViolations } }]),
+    ...(retryDelayMs === undefined
+      ? []
+      : [{ desc: RetryInfoSchema, value: { retryDelay: durationFromMs(retryDelayMs) } }]),
+  ]);
+}
+
+/** A refusal as the answer to a batch's item. */
+export function batchItemError(error: OncewardError): BatchItemError {
+  const { reason, message, code, metadata, violations, retryDelayMs } = error;
+  return create(BatchItemErrorSchema, {
+    code: code ?? Code.Internal,
+    reason: ErrorReason[reason as RefusalReason],
+    message,
+    metadata: { ...metadata },
+    fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+    ...(retryDelayMs !== undefined && { retryDelay: durationFromMs(retryDelayMs) }),
+  });
+}

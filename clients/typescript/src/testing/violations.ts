@@ -1,0 +1,71 @@
+import { Buffer } from "node:buffer";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Violation } from "../errors.ts";
+import { refusal } from "./refusal.ts";
+
+/** Unicode category Cc. */
+const CONTROL_CHARACTER = /\p{Cc}/u;
+const NANOS_PER_SECOND = 1_000_000_000;
+
+interface Length {
+  readonly minBytes?: number;
+  readonly maxBytes: number;
+}
+
+/** Collects everything that is wrong with a request, in the service's own words, so that its caller hears of it at once. */
+export class Violations {
+  readonly #found: Violation[] = [];
+
+  add(field: string, description: string): void {
+    this.#found.push({ field, description });
+  }
+
+  /** Text that is stored and shown: within a length in bytes of UTF-8, without control characters. */
+  text(field: string, value: string, length: Length): void {
+    this.length(field, Buffer.byteLength(value), length);
+    if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
+  }
+
+  /** Text that may run over several lines. */
+  prose(field: string, value: string, length: Length): void {
+    this.length(field, Buffer.byteLength(value), length);
+    if (value.includes("\0")) this.add(field, "must not contain U+0000");
+  }
+
+  length(field: string, bytes: number, { minBytes = 0, maxBytes }: Length): void {
+    if (bytes >= minBytes && bytes <= maxBytes) return;
+    const range =
+      minBytes > 0 ? `must be ${minBytes}-${maxBytes} bytes` : `must be at most ${maxBytes} bytes`;
+    this.add(field, `${range}, is ${bytes}`);
+  }
+
+  /** A duration in whole milliseconds, rounded up; undefined if it is unset, or a violation was found. */
+  durationMs(
+    field: string,
+    value: Duration | undefined,
+    { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
+  ): number | undefined {
+    if (value === undefined) return undefined;
+    const { seconds, nanos } = value;
+    if (Math.abs(nanos) >= NANOS_PER_SECOND || (seconds > 0n && nanos < 0) || (seconds < 0n && nanos > 0)) {
+      this.add(field, "must be a duration whose nanos are below one second and have the sign of its seconds");
+      return undefined;
+    }
+    // A bigint too large for a number is far beyond any bound, and stays so when it is converted.
+    const durationMs = nanos < 0 ? -1 : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
+    if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
+    this.add(field, `must be between ${describeMs(minMs)} and ${describeMs(maxMs)}`);
+    return undefined;
+  }
+
+  /** @throws OncewardError INVALID_REQUEST with everything that was found. */
+  throwIfAny(): void {
+    if (this.#found.length === 0) return;
+    const summary = this.#found.map(({ field, description }) => `${field} ${description}`).join("; ");
+    throw refusal("INVALID_REQUEST", summary, { violations: this.#found });
+  }
+}
+
+function describeMs(ms: number): string {
+  return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
+}

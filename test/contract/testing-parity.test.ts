@@ -1,0 +1,102 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type ItemResponse, runBatch } from "../helpers/batches.ts";
+import { comparable } from "../helpers/comparable.ts";
+import { describeContract } from "../helpers/contract.ts";
+import { runOneByOne } from "../helpers/one-by-one.ts";
+import { anyOperation, type Operation, requestOf } from "../helpers/operations.ts";
+import { newCallerInMemory, type SharedCaller } from "../helpers/shared-contract.ts";
+import type { PolicyColumns } from "../helpers/tenants.ts";
+import { relativeTimes } from "../helpers/time.ts";
+
+/** What happens next. A sweep deletes rows of the server's, and the answers are to stay equal all the same. */
+type Step =
+  | { readonly kind: "calls"; readonly operations: readonly Operation[]; readonly inBatch: boolean }
+  | { readonly kind: "timePasses"; readonly seconds: number }
+  | { readonly kind: "sweep" };
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("calls"),
+      operations: fc.array(anyOperation, { minLength: 1, maxLength: 5 }),
+      inBatch: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("timePasses"),
+      seconds: fc.constantFrom(10, 10, 10, 20, 30, 60, 110, 4000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("sweep") }) },
+);
+
+const anyPolicy: fc.Arbitrary<PolicyColumns> = fc.record(
+  {
+    on_lease_expiry: fc.constantFrom("RECLAIM", "HOLD"),
+    key_retention_s: fc.constantFrom(60, 120, 3600),
+    result_retention_s: fc.constantFrom(60, 90),
+    failure_retention_s: fc.constantFrom(60, 5000),
+    default_lease_ms: fc.constantFrom(10_000, 90_000),
+    require_fingerprint: fc.boolean(),
+  },
+  { requiredKeys: ["on_lease_expiry"] },
+);
+
+/** Takes the steps, and answers every call's response, with its moments relative to when it came. */
+async function take(caller: SharedCaller, steps: readonly Step[]): Promise<unknown[]> {
+  const responses: unknown[] = [];
+  const granted = new Map<string, bigint[]>();
+  for (const step of steps) {
+    if (step.kind === "timePasses") await caller.timePasses(step.seconds);
+    else if (step.kind === "sweep") await caller.sweep();
+    else {
+      // Outside a batch an operation may name the token that the one before it was granted.
+      const turns = step.inBatch ? [step.operations] : step.operations.map((operation) => [operation]);
+      for (const turn of turns) {
+        const requests = turn.map((operation) => requestOf(operation, granted.get(nameOf(operation)) ?? []));
+        const run = step.inBatch ? runBatch : runOneByOne;
+        const answers = await run(caller.client, requests);
+        turn.forEach((operation, index) => {
+          noteGrant(granted, nameOf(operation), answers[index]);
+        });
+        responses.push(...answers.map((answer) => relativeTimes(answer, caller.nowMs())));
+      }
+    }
+  }
+  return responses;
+}
+
+function nameOf({ namespace, key }: Operation): string {
+  return `${namespace} ${key}`;
+}
+
+function noteGrant(granted: Map<string, bigint[]>, name: string, response: ItemResponse | undefined): void {
+  if (response?.case !== "claim" || response.value.outcome.case !== "claimed") return;
+  const { fencingToken } = response.value.outcome.value;
+  const tokens = granted.get(name) ?? [];
+  if (tokens.at(-1) !== fencingToken) granted.set(name, [...tokens, fencingToken]);
+}
+
+/** Over three transports: about a hundred histories. */
+const RUNS_PER_TRANSPORT = 35;
+
+describeContract("The in-memory Onceward answers as a server does", (contract) => {
+  test("whatever is called, and whenever", async () => {
+    const history = fc.array(anyStep, { minLength: 5, maxLength: 25 });
+    await fc.assert(
+      fc.asyncProperty(anyPolicy, anyPolicy, history, async (tenantPolicy, ofCharges, steps) => {
+        const policy = { ...tenantPolicy, max_result_bytes: 10, max_lease_ms: 60_000 };
+        const onServer = await contract.newCaller(policy, { charges: ofCharges });
+        const inMemory = await newCallerInMemory(policy, { charges: ofCharges });
+        const keys = steps.flatMap((step) => (step.kind === "calls" ? step.operations.map(nameOf) : []));
+        const expected = comparable(await take(onServer, steps), keys);
+        expect(comparable(await take(inMemory, steps), keys)).toEqual(expected);
+      }),
+      { numRuns: RUNS_PER_TRANSPORT },
+    );
+  }, 120_000);
+});

@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import type { ItemRequest } from "./batches.ts";
+import { failure, fingerprintOf, seconds, success } from "./verbs.ts";
+
+/** One call on one of a few keys, good or malformed; `token` says which of the key's claims it names. */
+export interface Operation {
+  readonly kind: "claim" | "complete" | "release" | "extendLease" | "lookup";
+  readonly namespace: string;
+  readonly key: string;
+  readonly token: keyof typeof TOKENS;
+  readonly fingerprint: Uint8Array;
+  readonly claimId: string;
+  readonly text: string;
+  readonly acceptAmbiguous: boolean;
+  readonly leaseS: number | undefined;
+  readonly retentionS: number | undefined;
+  readonly result: keyof typeof RESULTS;
+  readonly checkpoint: string | undefined;
+}
+
+/** From the tokens that were granted for the key, oldest first. */
+const TOKENS = {
+  current: (granted: readonly bigint[]) => granted.at(-1),
+  older: (granted: readonly bigint[]) => granted.at(-2),
+  "never granted": () => undefined,
+  zero: () => 0n,
+};
+/** No sequence comes so far. */
+const NEVER_GRANTED = 2n ** 62n;
+
+/** Under a policy that takes 10 bytes. */
+const RESULTS = {
+  one: success("one"),
+  other: { ...success("other"), contentType: "text/plain", metadata: { a: "1" } },
+  failure: failure("declined"),
+  "too large": success("eleven byte"),
+  "of no kind": { payload: new Uint8Array(1), metadata: { "": "unnamed" } },
+  missing: undefined,
+};
+
+const NONE = new Uint8Array(0);
+const OVER_128_BYTES = "o".repeat(129);
+
+/** What is good, and mostly about one key, so that histories grow long. */
+const GOOD = {
+  kind: fc.oneof(
+    fc.constant("claim"),
+    fc.constantFrom("complete", "complete", "release", "release", "extendLease", "extendLease", "lookup"),
+  ),
+  namespace: mostly("charges", "mails"),
+  key: mostly("a", "b"),
+  token: mostly("current", "older", "never granted"),
+  fingerprint: mostly(fingerprintOf("one"), fingerprintOf("other"), NONE),
+  claimId: fc.constantFrom("", "call-1", "call-2"),
+  text: fc.constantFrom("", "text"),
+  acceptAmbiguous: fc.boolean(),
+  leaseS: mostly(undefined, 10, 20, 60),
+  retentionS: mostly(undefined, 60, 110),
+  result: mostly("one", "other", "failure"),
+  checkpoint: mostly(undefined, "charged", "mailed"),
+} as const;
+
+/** What may be wrong with it, several things at once. */
+const MALFORMED = {
+  namespace: mostly("charges", "No!"),
+  key: mostly("a", "", "\u0007"),
+  token: mostly("current", "zero"),
+  fingerprint: mostly(NONE, new Uint8Array(31)),
+  text: mostly("a\nb", "a\0b", OVER_128_BYTES, "p".repeat(1025)),
+  leaseS: mostly(undefined, 0.5, 61),
+  retentionS: mostly(undefined, 0, 59, 100_000),
+  result: mostly("one", "too large", "of no kind", "missing"),
+  checkpoint: mostly("charged", "", OVER_128_BYTES),
+} as const;
+
+/** Times are multiples of 10 s, or refused: see `relativeTimes`. */
+export const anyOperation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 9, arbitrary: fc.record<Operation>(GOOD) },
+  { weight: 1, arbitrary: fc.record<Operation>({ ...GOOD, ...MALFORMED }) },
+);
+
+/** The first one in three of four cases. */
+function mostly<const T>(usual: T, ...others: T[]): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, fc.constantFrom(...others));
+}
+
+/** An operation as a request, under the tokens that its key was granted, oldest first. */
+export function requestOf(operation: Operation, granted: readonly bigint[]): ItemRequest {
+  const { namespace, key, fingerprint, claimId, acceptAmbiguous, text, leaseS, retentionS } = operation;
+  const id = { namespace, key };
+  const held = { ...id, fencingToken: TOKENS[operation.token](granted) ?? NEVER_GRANTED };
+  const lease = leaseS === undefined ? {} : { lease: seconds(leaseS) };
+  const retention = retentionS === undefined ? {} : { retention: seconds(retentionS) };
+  switch (operation.kind) {
+    case "claim":
+      return {
+        case: "claim",
+        value: { ...id, fingerprint, claimId, owner: text, acceptAmbiguous, ...lease, ...retention },
+      };
+    case "complete": {
+      const result = RESULTS[operation.result];
+      return { case: "complete", value: { ...held, ...(result && { result }), ...retention } };
+    }
+    case "release":
+      return { case: "release", value: { ...held, reason: text } };
+    case "extendLease": {
+      const { checkpoint: name } = operation;
+      return {
+        case: "extendLease",
+        value: { ...held, ...lease, ...(name !== undefined && { checkpoint: { name } }) },
+      };
+    }
+    case "lookup":
+      return { case: "lookup", value: id };
+  }
+}
