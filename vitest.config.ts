@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
 
 /** Needs a database: runs once per Postgres version that is there. */
-const DATABASE_TESTS = ["test/{contract,concurrency,outage,store,client}/**/*.test.ts"];
+const DATABASE_TESTS = ["test/{admin,contract,concurrency,outage,store,client}/**/*.test.ts"];
 /** Needs Redis, too; whichever Postgres it is makes no difference. */
 const REDIS_TESTS = ["test/cache/**/*.test.ts"];
 
@@ -53,7 +53,7 @@ export default defineConfig({
           include: [
             "server/src/**/*.test.ts",
             "clients/*/src/**/*.test.ts",
-            "test/{embedded,commands,repository,demo,bench}/**/*.test.ts",
+            "test/{embedded,commands,repository,demo,bench,history}/**/*.test.ts",
           ],
           testTimeout: 60_000,
           hookTimeout: 60_000,

@@ -19,6 +19,24 @@ create table api_keys (
   constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 
+create table audit_events (
+  id bigint not null generated always as identity,
+  at timestamp with time zone not null default clock_timestamp(),
+  tenant text collate "C" not null,
+  tenant_id integer,
+  actor text not null,
+  action text not null,
+  target text not null,
+  outcome text not null,
+  denial text not null default ''::text,
+  reason text not null default ''::text,
+  before jsonb,
+  after jsonb,
+  request_id text not null,
+  constraint audit_events_outcome_check CHECK ((outcome = ANY (ARRAY['DONE'::text, 'DENIED'::text]))),
+  constraint audit_events_pkey PRIMARY KEY (id)
+);
+
 create table installation (
   id uuid not null default gen_random_uuid(),
   is_only boolean not null default true,
@@ -38,6 +56,7 @@ create table namespaces (
   on_lease_expiry text,
   max_result_bytes integer,
   require_fingerprint boolean,
+  version integer not null default 1,
   constraint namespaces_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint namespaces_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint namespaces_key_retention_s_check CHECK ((key_retention_s > 0)),
@@ -48,6 +67,24 @@ create table namespaces (
   constraint namespaces_pkey PRIMARY KEY (tenant_id, name),
   constraint namespaces_result_retention_s_check CHECK ((result_retention_s > 0)),
   constraint namespaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+
+create table record_jobs (
+  id bigint not null generated always as identity,
+  tenant_id integer not null,
+  namespace text collate "C",
+  kind text not null,
+  terms jsonb not null,
+  created_at timestamp with time zone not null default now(),
+  starts_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  after_namespace text collate "C",
+  after_key text collate "C",
+  records_examined bigint not null default 0,
+  records_changed bigint not null default 0,
+  records_forgotten bigint not null default 0,
+  constraint record_jobs_kind_check CHECK ((kind = ANY (ARRAY['RESTAMP'::text, 'FORGET'::text, 'DELETE'::text]))),
+  constraint record_jobs_pkey PRIMARY KEY (id)
 );
 
 create table records (
@@ -86,6 +123,25 @@ create table records (
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))
 ) with (fillfactor=30);
 
+create table replicas (
+  id uuid not null,
+  version text not null,
+  started_at timestamp with time zone not null default now(),
+  seen_at timestamp with time zone not null default now(),
+  usage_seq bigint not null default 0,
+  constraint replicas_pkey PRIMARY KEY (id)
+);
+
+create table tenant_totals (
+  tenant_id integer not null,
+  records bigint not null default 0,
+  stored_bytes bigint not null default 0,
+  count_due_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  counting_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  constraint tenant_totals_pkey PRIMARY KEY (tenant_id),
+  constraint tenant_totals_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
 create table tenants (
   id integer not null generated always as identity,
   name text collate "C" not null,
@@ -100,16 +156,72 @@ create table tenants (
   on_lease_expiry text,
   max_result_bytes integer,
   require_fingerprint boolean,
+  version integer not null default 1,
+  deleted_at timestamp with time zone,
+  min_key_retention_s integer,
+  max_key_retention_s integer,
+  max_lease_bound_ms integer,
+  max_result_bytes_bound integer,
+  quota_operations_per_second integer,
+  quota_burst integer,
+  quota_concurrent_calls integer,
+  quota_live_records bigint,
+  quota_stored_bytes bigint,
+  weight integer,
+  quota_dry_run boolean not null default false,
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),
+  constraint tenants_max_key_retention_s_check CHECK ((max_key_retention_s > 0)),
+  constraint tenants_max_lease_bound_ms_check CHECK ((max_lease_bound_ms > 0)),
   constraint tenants_max_lease_ms_check CHECK ((max_lease_ms > 0)),
+  constraint tenants_max_result_bytes_bound_check CHECK ((max_result_bytes_bound > 0)),
   constraint tenants_max_result_bytes_check CHECK ((max_result_bytes > 0)),
+  constraint tenants_min_key_retention_s_check CHECK ((min_key_retention_s > 0)),
   constraint tenants_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'::text)),
   constraint tenants_name_key UNIQUE (name),
   constraint tenants_on_lease_expiry_check CHECK ((on_lease_expiry = ANY (ARRAY['RECLAIM'::text, 'HOLD'::text]))),
   constraint tenants_pkey PRIMARY KEY (id),
-  constraint tenants_result_retention_s_check CHECK ((result_retention_s > 0))
+  constraint tenants_quota_burst_check CHECK ((quota_burst > 0)),
+  constraint tenants_quota_concurrent_calls_check CHECK ((quota_concurrent_calls > 0)),
+  constraint tenants_quota_live_records_check CHECK ((quota_live_records > 0)),
+  constraint tenants_quota_operations_per_second_check CHECK ((quota_operations_per_second > 0)),
+  constraint tenants_quota_stored_bytes_check CHECK ((quota_stored_bytes > 0)),
+  constraint tenants_result_retention_s_check CHECK ((result_retention_s > 0)),
+  constraint tenants_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
 );
 
+create table usage_hours (
+  tenant_id integer not null,
+  hour timestamp with time zone not null,
+  namespace text collate "C" not null,
+  claims bigint not null default 0,
+  granted bigint not null default 0,
+  replayed bigint not null default 0,
+  in_progress bigint not null default 0,
+  ambiguous bigint not null default 0,
+  mismatches bigint not null default 0,
+  reclaims bigint not null default 0,
+  fenced bigint not null default 0,
+  completions bigint not null default 0,
+  swept bigint not null default 0,
+  repeat_lateness bigint[] not null,
+  constraint usage_hours_pkey PRIMARY KEY (tenant_id, hour, namespace),
+  constraint usage_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+CREATE INDEX api_keys_tenant_id ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+
+CREATE INDEX audit_events_at ON public.audit_events USING btree (at, id);
+
+CREATE INDEX audit_events_tenant ON public.audit_events USING btree (tenant, at, id);
+
+CREATE INDEX audit_events_tenant_id ON public.audit_events USING btree (tenant_id, at, id);
+
+CREATE INDEX record_jobs_tenant_id ON public.record_jobs USING btree (tenant_id, id DESC);
+
+CREATE INDEX record_jobs_unfinished ON public.record_jobs USING btree (starts_at) WHERE (finished_at IS NULL);
+
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
+
+CREATE INDEX tenants_counted ON public.tenants USING btree (id) WHERE ((quota_live_records IS NOT NULL) OR (quota_stored_bytes IS NOT NULL));

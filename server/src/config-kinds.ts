@@ -7,6 +7,8 @@ export interface Kind<Value> {
   readonly format: string;
   /** Never shown. */
   readonly secret?: boolean;
+  /** What goes behind a value to make it text that parses again. */
+  readonly unit?: string;
   /** May be missing without a default. */
   readonly optional?: boolean;
 }
@@ -75,6 +77,7 @@ export function milliseconds(min: string, max: string): Kind<number> {
       return value >= toMs(min) && value <= toMs(max) ? { ok: true, value } : FAILED;
     },
     format: `a duration from ${min} to ${max}, such as 250ms, 3s, 10m or 1h`,
+    unit: "ms",
   };
 }
 

@@ -131,6 +131,11 @@ export const VARIABLES = {
     "1000",
     "Records that one statement of the sweep looks at.",
   ),
+  ONCEWARD_USAGE_FLUSH: variable(
+    milliseconds("100ms", "1m"),
+    "5s",
+    "Between two times that a replica stores what it counted of its tenants' usage, ±20 %.",
+  ),
 } as const satisfies Record<string, Variable<unknown>>;
 
 type Variables = typeof VARIABLES;
@@ -189,12 +194,13 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** The configuration as it may be shown: every secret is replaced. */
-export function redactedConfig(config: Config): Readonly<Record<string, unknown>> {
+/** The configuration as it may be shown, as environment variables: every secret is replaced, and what is unset is left out. */
+export function redactedConfig(config: Config): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    Object.entries<Variable<unknown>>(VARIABLES).map(([name, { kind }]) => {
+    Object.entries<Variable<unknown>>(VARIABLES).flatMap(([name, { kind }]) => {
       const value = config[name as keyof Config];
-      return [name, kind.secret && value !== undefined ? "(secret)" : value];
+      if (value === undefined) return [];
+      return [[name, kind.secret ? "(secret)" : `${value}${kind.unit ?? ""}`]];
     }),
   );
 }

@@ -1,15 +1,27 @@
+import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
+import { createAdmission } from "./admission/admission.ts";
+import { createCounter } from "./admission/counter.ts";
+import { createTotals } from "./admission/totals.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { createAuthenticator } from "./auth/authenticate.ts";
 import { type FastPath, openFastPath } from "./cache/open.ts";
 import { type Config, redactedConfig } from "./config.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
+import { createJobWorker } from "./jobs/worker.ts";
+import { createHeartbeat } from "./replicas/heartbeat.ts";
 import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
 import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
 import { routesOf } from "./rpc/route.ts";
+import { createDenials } from "./services/denials.ts";
 import { createIdempotencyService } from "./services/idempotency.ts";
+import { createOperatorService } from "./services/operator/operator.ts";
+import { createPageTokens } from "./services/page-tokens.ts";
+import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.ts";
 import { createWaiters } from "./services/waiters.ts";
 import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
@@ -18,6 +30,8 @@ import { createRecordStore } from "./store/record-store.ts";
 import { ensureTenant } from "./store/tenants.ts";
 import { createSweeper } from "./sweep/sweeper.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createUsageFlusher } from "./usage/flusher.ts";
+import { createUsageMeter } from "./usage/meter.ts";
 import { VERSION } from "./version.ts";
 
 /** A replica of the service: every part of it, put together. */
@@ -67,11 +81,29 @@ export function createServer(
     onAbandoned: (name) => fastPath?.wakeChannel?.ignore(name),
     ...(waiterTickMs !== undefined && { tickMs: waiterTickMs }),
   });
+  const degraded = (): Readonly<Record<string, boolean>> => ({
+    redis_bypassed: fastPath?.redisBypassed() ?? false,
+  });
+  const replica = { id: randomUUID(), version: VERSION };
+  const usage = createUsageMeter();
+  const onFailed = (task: string) => (error: unknown) => {
+    metrics.backgroundErrors.inc({ task });
+    log.warn({ err: error, task }, "a background task failed; its next turn goes on");
+  };
+  const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
+  const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
+  const counter = createCounter({ pool, onFailed: onFailed("count_records") });
+  const admission = createAdmission({
+    totals,
+    liveReplicas: heartbeat.liveReplicas,
+    onRefused: metrics.refusedByQuota,
+  });
   metrics.watch({
     pool: pool.load,
     waiters: waiters.count,
+    liveReplicas: heartbeat.liveReplicas,
     cacheBytes: () => fastPath?.bytes() ?? 0,
-    degraded: () => ({ redis_bypassed: fastPath?.redisBypassed() ?? false }),
+    degraded,
   });
   const sweeper = createSweeper({
     pool,
@@ -79,7 +111,22 @@ export function createServer(
     log,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
     batchRows: config.ONCEWARD_SWEEP_BATCH,
+    onSwept(byNamespace) {
+      for (const { tenantId, namespace, deleted, freedBytes } of byNamespace) {
+        if (deleted > 0) usage.count({ tenantId, namespace }, "swept", deleted);
+        totals.add({ tenantId, records: -deleted, storedBytes: -freedBytes });
+      }
+    },
   });
+  const jobWorker = createJobWorker({ pool, metrics, log, onFailed: onFailed("record_jobs") });
+  const usageFlusher = createUsageFlusher({
+    pool,
+    meter: usage,
+    replica,
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("store_usage"),
+  });
+  const denials = createDenials(pool, log);
   let unready: readonly string[] = ["starting"];
   const management = createManagementServer({ metrics, unreadyReasons: () => unready });
 
@@ -98,16 +145,47 @@ export function createServer(
       metrics,
       log,
     });
+    const records = createRecordStore(pool, admission.weightOf);
     const idempotency = createIdempotencyService({
-      records: createRecordStore(pool),
+      records,
+      admission,
       completions: fastPath.completions,
       waiters,
       wakeChannel: fastPath.wakeChannel,
       onClaim: metrics.claimed,
+      usage,
     });
-    const routes = routesOf(IdempotencyService, "CALLER", idempotency);
+    const pageTokens = createPageTokens(config.ONCEWARD_API_KEY_PEPPER);
+    const pepper = config.ONCEWARD_API_KEY_PEPPER;
+    const { wakeChannel } = fastPath;
+    const tenantAdmin = createTenantAdminService({
+      pool,
+      records,
+      pageTokens,
+      changes: authenticator,
+      pepper,
+      onResolved(name) {
+        waiters.wake(name);
+        wakeChannel?.announce(name);
+      },
+    });
+    const operator = createOperatorService({
+      pool,
+      pageTokens,
+      changes: authenticator,
+      pepper,
+      redactedConfig: redactedConfig(config),
+      degradedReasons: () => Object.keys(degraded()).filter((reason) => degraded()[reason]),
+    });
+    const routes = [
+      ...routesOf(IdempotencyService, "CALLER", idempotency),
+      ...routesOf(TenantAdminService, "TENANT_ADMIN", tenantAdmin),
+      ...routesOf(OperatorService, "OPERATOR", operator),
+    ];
     const pipeline = createPipeline({
       authenticator,
+      admission,
+      denials,
       log,
       metrics,
       defaultTimeoutMs: config.ONCEWARD_DEFAULT_TIMEOUT,
@@ -130,7 +208,12 @@ export function createServer(
         httpPort: await listen(transports.http, config, "ONCEWARD_HTTP_PORT"),
         managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
       };
+      await heartbeat.start();
       sweeper.start();
+      jobWorker.start();
+      usageFlusher.start();
+      totals.start();
+      counter.start();
       transports.grpc.setServing(true);
       unready = [];
       log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
@@ -146,8 +229,16 @@ export function createServer(
       await delay(served ? config.ONCEWARD_DRAIN_DELAY : 0);
       waiters.drain();
       const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
-      await Promise.all([transports?.grpc.close(graceMs), transports?.http.close(graceMs), sweeper.stop()]);
+      await Promise.all([
+        transports?.grpc.close(graceMs),
+        transports?.http.close(graceMs),
+        sweeper.stop(),
+        jobWorker.stop(),
+        counter.stop(),
+      ]);
       fastPath?.close();
+      await Promise.all([usageFlusher.stop(), totals.stop()]);
+      await heartbeat.stop();
       await pool.close();
       await management.close();
       log.info("stopped");

@@ -61,22 +61,33 @@ const fastPath = openFastPath({
   log,
 });
 const idempotency = createIdempotencyService({
-  records: createRecordStore(pool),
+  records: createRecordStore(pool, () => 1),
+  admission: {
+    enter: () => undefined,
+    admitOperation: () => {},
+    countOperation: () => {},
+    admitRecord: () => {},
+    recordAdded: () => {},
+    resultAdded: () => {},
+    weightOf: () => 1,
+  },
   completions: fastPath.completions,
   waiters,
   wakeChannel: fastPath.wakeChannel,
   onClaim: () => {},
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
 });
 
 const straight: Pipeline = (route, incoming) =>
   route.handle(incoming.read(), {
     principal,
+    requestId: "",
     atMs: performance.now() + TIMEOUT_MS,
     cancelled: false,
     get signal() {
       return incoming.signal;
     },
-    reportBug: (error) => {
+    refusalOf: (error) => {
       throw error;
     },
   });
@@ -93,5 +104,5 @@ log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
 async function readPrincipal(): Promise<Principal> {
   const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
   if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
-  return { role: "CALLER", keyId: "bench", tenant, namespaces: undefined };
+  return { role: "CALLER", actor: "bench", tenant, namespaces: undefined };
 }

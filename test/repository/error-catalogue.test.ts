@@ -34,12 +34,12 @@ describe("the error catalogue", () => {
     );
   });
 
-  test("says of every reason that is UNAVAILABLE that it comes with a RetryInfo", async () => {
+  test("says of every reason that is UNAVAILABLE, or a quota, that it comes with a RetryInfo", async () => {
     const proto = await readFile(PROTO, "utf8");
     for (const [, comment = "", reason = ""] of proto.matchAll(VALUE)) {
       expect([reason, comment.includes("google.rpc.RetryInfo")]).toEqual([
         reason,
-        comment.includes("UNAVAILABLE"),
+        comment.includes("UNAVAILABLE") || reason.startsWith("QUOTA_"),
       ]);
     }
   });

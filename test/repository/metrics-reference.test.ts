@@ -12,6 +12,7 @@ test("server/README.md names every metric that there is, and no other", async ()
   metrics.watch({
     pool: () => ({ total: 0, idle: 0, waiting: 0 }),
     waiters: () => 0,
+    liveReplicas: () => 1,
     cacheBytes: () => 0,
     degraded: () => ({}),
   });

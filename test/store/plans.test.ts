@@ -32,7 +32,7 @@ beforeAll(async () => {
       return pool.run(statement, parameters, operations);
     },
   };
-  store = createRecordStore(recorded);
+  store = createRecordStore(recorded, () => 1);
   await fillBehindThePlans();
 });
 

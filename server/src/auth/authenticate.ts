@@ -11,10 +11,17 @@ import { createRefreshingCache } from "./refreshing-cache.ts";
 export interface Authenticator {
   /**
    * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether the key is malformed, unknown, expired,
-   *   revoked or has another secret; TENANT_SUSPENDED.
+   *   revoked or has another secret.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
+  /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
+  tenantChanged(id: number): void;
+  /** As `tenantChanged`. */
+  apiKeyChanged(id: string): void;
 }
+
+/** Whoever has to follow changes of tenants and keys. */
+export type ChangeListener = Pick<Authenticator, "tenantChanged" | "apiKeyChanged">;
 
 export interface AuthenticatorOptions {
   /** Keys the digests of secrets; the same on every replica. */
@@ -66,7 +73,6 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
     const tenant = await tenants.get(id, deadline);
     if (tenant === undefined) throw invalid();
-    if (tenant.suspended) throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
     return tenant;
   }
 
@@ -75,10 +81,12 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key>`.");
     }
     const tenant = await liveTenant(options.anonymousTenantId, deadline);
-    return { role: "CALLER", keyId: "anonymous", tenant, namespaces: undefined };
+    return { role: "CALLER", actor: "anonymous", tenant, namespaces: undefined };
   }
 
   return {
+    tenantChanged: tenants.drop,
+    apiKeyChanged: keys.drop,
     async authenticate(authorization, deadline) {
       if (authorization === undefined) return anonymous(deadline);
       const presented = parseApiKey(BEARER.exec(authorization)?.[1] ?? "");
@@ -86,13 +94,13 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       if (presented.id === options.operatorKey?.id) {
         const digest = digestSecret(presented.secret, options.pepper);
         if (!sameDigest(digest, digestSecret(options.operatorKey.secret, options.pepper))) throw invalid();
-        return { role: "OPERATOR", keyId: presented.id };
+        return { role: "OPERATOR", actor: presented.id };
       }
       const key = await keys.get(presented.id, deadline);
       if (!isSecretOf(key, presented.secret) || key === undefined) throw invalid();
-      if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", keyId: key.id };
+      if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
       const tenant = await liveTenant(key.tenantId, deadline);
-      return { role: key.role, keyId: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
+      return { role: key.role, actor: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
     },
   };
 }

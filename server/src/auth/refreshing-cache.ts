@@ -9,6 +9,8 @@ export interface RefreshingCache<Key, Value> {
    * @throws Refusal whatever loading failed with, once what is held is too old.
    */
   get(key: Key, deadline: Deadline): Promise<Value | undefined>;
+  /** Lets go of what is held of a key, and of what is being loaded: it was just changed. */
+  drop(key: Key): void;
 }
 
 export interface RefreshingCacheOptions<Key, Value> {
@@ -40,6 +42,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
   maxEntries,
 }: RefreshingCacheOptions<Key, Value>): RefreshingCache<Key, Value> {
   const entries = new Map<Key, Entry<Value>>();
+  let lastDropAtMs = Number.NEGATIVE_INFINITY;
   const loads = createBatcher<Key, Entry<Value>>({
     nameOf: String,
     follow: (entry) => entry,
@@ -54,6 +57,8 @@ export function createRefreshingCache<Key extends string | number, Value>({
   async function reload(key: Key, deadline: Deadline): Promise<Value | undefined> {
     const entry = await loads.submit(key, deadline);
     entries.delete(key);
+    // What began to load before something was dropped may be what was dropped.
+    if (entry.asOfMs <= lastDropAtMs) return entry.value;
     entries.set(key, entry);
     if (entries.size > maxEntries) dropOldest();
     return entry.value;
@@ -80,6 +85,10 @@ export function createRefreshingCache<Key extends string | number, Value>({
         });
       }
       return entry.value;
+    },
+    drop(key) {
+      entries.delete(key);
+      lastDropAtMs = performance.now();
     },
   };
 }

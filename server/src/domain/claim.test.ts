@@ -36,6 +36,7 @@ describe("a claim that was not granted", () => {
     expect(answerClaim(recordIn("inProgress"), claimCommand())).toEqual({
       kind: "inProgress",
       owner: "worker-1",
+      firstClaimedAtMs: 1000,
       attempt: 2,
       leaseExpiresAtMs: 32_000,
       leaseRemainingMs: 20_000,
@@ -73,6 +74,7 @@ describe("a claim that was not granted", () => {
     expect(answerClaim(recordIn("ambiguous", { checkpoint }), claimCommand())).toEqual({
       kind: "ambiguous",
       owner: "worker-1",
+      firstClaimedAtMs: 1000,
       attempt: 2,
       leaseExpiredAtMs: 32_000,
       checkpoint,

@@ -18,14 +18,15 @@ export interface ClaimCommand {
 }
 
 /** What a Claim is answered with. */
-export type ClaimOutcome = { readonly expiresAtMs: number } & (
+export type ClaimOutcome = { readonly expiresAtMs: number; readonly firstClaimedAtMs: number } & (
   | {
       readonly kind: "claimed";
+      /** Granted before, to the same claim id. */
+      readonly repeated: boolean;
       readonly fencingToken: bigint;
       readonly leaseExpiresAtMs: number;
       readonly leaseRemainingMs: number;
       readonly attempt: number;
-      readonly firstClaimedAtMs: number;
       readonly checkpoint: Checkpoint | undefined;
     }
   | {
@@ -56,8 +57,8 @@ export interface Contended {
   readonly kind: "contended";
 }
 
-/** The answer to the claim that a record was granted to. */
-export function claimed(record: LiveRecord): ClaimOutcome {
+/** The answer to the claim that a record was granted to, now or, if it is a repeat, before. */
+export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
   const {
     fencingToken,
     leaseExpiresAtMs,
@@ -69,6 +70,7 @@ export function claimed(record: LiveRecord): ClaimOutcome {
   } = record;
   return {
     kind: "claimed",
+    repeated,
     fencingToken,
     leaseExpiresAtMs,
     leaseRemainingMs,
@@ -92,7 +94,8 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
       "The key is bound to another request: its fingerprint differs.",
     );
   }
-  const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint, expiresAtMs } = record;
+  const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint } = record;
+  const { firstClaimedAtMs, expiresAtMs } = record;
   switch (phase.kind) {
     case "completed":
       return {
@@ -100,12 +103,21 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         completedAtMs: phase.completedAtMs,
         result: phase.result,
         record,
+        firstClaimedAtMs,
         expiresAtMs,
       };
     case "inProgress":
       // The caller's own claim, whose reply was lost.
-      if (command.claimId !== "" && command.claimId === record.claimId) return claimed(record);
-      return { kind: "inProgress", owner, attempt, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
+      if (command.claimId !== "" && command.claimId === record.claimId) return claimed(record, true);
+      return {
+        kind: "inProgress",
+        owner,
+        attempt,
+        leaseExpiresAtMs,
+        leaseRemainingMs,
+        firstClaimedAtMs,
+        expiresAtMs,
+      };
     case "ambiguous":
       if (command.acceptAmbiguous) return { kind: "contended" };
       return {
@@ -114,6 +126,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         attempt,
         leaseExpiredAtMs: leaseExpiresAtMs,
         checkpoint,
+        firstClaimedAtMs,
         expiresAtMs,
       };
     case "lapsed":

@@ -18,6 +18,11 @@ export const MAX_CONTENT_TYPE_BYTES = 255;
 export const MAX_METADATA_ENTRIES = 64;
 export const MAX_METADATA_NAME_BYTES = 128;
 export const MAX_METADATA_VALUE_BYTES = 4096;
+/** Why an administrator or an operator does something. */
+export const MAX_REASON_BYTES = 1024;
+export const MAX_API_KEY_LABEL_BYTES = 128;
+/** A key that is good for more is better one without a list. */
+export const MAX_API_KEY_NAMESPACES = 100;
 /** A lease shorter than this would end before an ordinary network hiccup does. */
 export const MIN_LEASE_MS = 1000;
 /** Nothing is forgotten sooner than this: fencing tokens stay unique because no statement lasts as long. */

@@ -25,6 +25,17 @@ export const CATALOGUE = {
   DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
   CANCELLED: "CANCELLED",
   INTERNAL: "INTERNAL",
+  ETAG_MISMATCH: "ABORTED",
+  TENANT_NOT_FOUND: "NOT_FOUND",
+  TENANT_EXISTS: "ALREADY_EXISTS",
+  NAMESPACE_NOT_FOUND: "NOT_FOUND",
+  NAMESPACE_NOT_EMPTY: "FAILED_PRECONDITION",
+  API_KEY_NOT_FOUND: "NOT_FOUND",
+  RECORD_JOB_NOT_FOUND: "NOT_FOUND",
+  QUOTA_RATE: "RESOURCE_EXHAUSTED",
+  QUOTA_CONCURRENCY: "RESOURCE_EXHAUSTED",
+  QUOTA_RECORDS: "RESOURCE_EXHAUSTED",
+  QUOTA_BYTES: "RESOURCE_EXHAUSTED",
 } as const;
 
 /** A reason of the catalogue, as it stands in `google.rpc.ErrorInfo.reason`. */
@@ -39,11 +50,21 @@ export interface Violation {
   readonly description: string;
 }
 
+/** A quota that is used up. */
+export interface QuotaViolation {
+  /** Whose: `tenant:<name>`. */
+  readonly subject: string;
+  /** What the limit is and over what it holds. */
+  readonly description: string;
+}
+
 interface RefusalDetails {
   /** Machine-readable facts, for `ErrorInfo.metadata`. Never a key, a result or a secret. */
   readonly metadata?: Readonly<Record<string, string>>;
   /** Every violation at once, for INVALID_REQUEST. */
   readonly violations?: readonly Violation[];
+  /** For `QuotaFailure`. */
+  readonly quota?: QuotaViolation;
   /** When trying again is worth it. */
   readonly retryAfterMs?: number;
   /** What went wrong underneath; for the log only. */
@@ -60,6 +81,7 @@ export class Refusal extends Error {
   readonly reason: Reason;
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly Violation[];
+  readonly quota: QuotaViolation | undefined;
   readonly retryAfterMs: number | undefined;
 
   constructor(reason: Reason, message: string, details: RefusalDetails = {}) {
@@ -67,6 +89,7 @@ export class Refusal extends Error {
     this.reason = reason;
     this.metadata = details.metadata ?? {};
     this.violations = details.violations ?? [];
+    this.quota = details.quota;
     this.retryAfterMs = details.retryAfterMs;
   }
 }

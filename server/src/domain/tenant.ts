@@ -1,4 +1,5 @@
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
+import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 
 /** What a credential may do. */
 export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
@@ -13,6 +14,8 @@ export interface Tenant {
   /** Of every namespace that has no policy of its own. */
   readonly policy: Policy;
   readonly namespacePolicies: ReadonlyMap<string, Policy>;
+  readonly quotas: Quotas;
+  readonly totals: StoredTotals;
 }
 
 /** Which copies of a tenant's records may be answered from, as the database said at one moment. */
@@ -29,17 +32,20 @@ export interface CopyTerms {
 export type Principal =
   | {
       readonly role: "CALLER" | "TENANT_ADMIN";
-      readonly keyId: string;
+      /** The id of the API key, or the subject of the token. */
+      readonly actor: string;
       readonly tenant: Tenant;
       /** The only namespaces this credential is good for; undefined: all. */
       readonly namespaces: ReadonlySet<string> | undefined;
     }
-  | { readonly role: "OPERATOR"; readonly keyId: string };
+  | { readonly role: "OPERATOR"; readonly actor: string };
 
 /** The policy that a namespace follows: its own, or the tenant's if it was never declared. */
 export function policyFor(tenant: Tenant, namespace: string): Policy {
   return tenant.namespacePolicies.get(namespace) ?? tenant.policy;
 }
+
+const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 
 /** Puts a tenant together from what is stored. */
 export function makeTenant(stored: {
@@ -49,11 +55,14 @@ export function makeTenant(stored: {
   readonly copies: CopyTerms;
   readonly overrides: PolicyOverrides;
   readonly namespaceOverrides: Iterable<readonly [namespace: string, overrides: PolicyOverrides]>;
+  readonly quotas?: Quotas;
+  readonly totals?: StoredTotals;
 }): Tenant {
   const namespacePolicies = new Map<string, Policy>();
   for (const [namespace, overrides] of stored.namespaceOverrides) {
     namespacePolicies.set(namespace, resolvePolicy(stored.overrides, overrides));
   }
-  const { id, name, suspended, copies } = stored;
-  return { id, name, suspended, copies, policy: resolvePolicy(stored.overrides), namespacePolicies };
+  const { id, name, suspended, copies, quotas = NO_QUOTAS, totals = NOTHING_STORED } = stored;
+  const policy = resolvePolicy(stored.overrides);
+  return { id, name, suspended, copies, policy, namespacePolicies, quotas, totals };
 }

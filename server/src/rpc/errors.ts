@@ -2,7 +2,12 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { anyPack, durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { CATALOGUE, type Refusal } from "../domain/refusal.ts";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  QuotaFailureSchema,
+  RetryInfoSchema,
+} from "../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { CODES } from "../services/batch-errors.ts";
 
@@ -31,12 +36,13 @@ interface Detail {
   readonly value: MessageInitShape<DescMessage>;
 }
 
-function details({ reason, metadata, violations, retryAfterMs }: Refusal): Detail[] {
+function details({ reason, metadata, violations, quota, retryAfterMs }: Refusal): Detail[] {
   const found = [detail(ErrorInfoSchema, { reason, domain: DOMAIN, metadata: { ...metadata } })];
   if (violations.length > 0) {
     const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
     found.push(detail(BadRequestSchema, { fieldViolations }));
   }
+  if (quota !== undefined) found.push(detail(QuotaFailureSchema, { violations: [quota] }));
   if (retryAfterMs !== undefined)
     found.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(retryAfterMs) }));
   return found;

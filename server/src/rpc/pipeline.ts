@@ -1,13 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
 import type { Logger } from "pino";
+import type { Admission } from "../admission/admission.ts";
 import type { Authenticator } from "../auth/authenticate.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { Call } from "../services/call.ts";
+import type { Denials } from "../services/denials.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { Refusals } from "./refusals.ts";
 import type { Route } from "./route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "./timeouts.ts";
 
@@ -30,6 +33,8 @@ export type Pipeline = (route: Route, incoming: IncomingCall) => Promise<Message
 
 export interface PipelineOptions {
   readonly authenticator: Authenticator;
+  readonly admission: Pick<Admission, "enter">;
+  readonly denials: Pick<Denials, "note">;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** For calls that don't say how long they wait. */
@@ -40,32 +45,30 @@ const SANE_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
 /**
  * What every call goes through, whatever transport it came by: request id, log, metrics, authentication, authorisation,
- * deadline, handler, errors.
+ * admission, deadline, handler, errors.
  */
-export function createPipeline({ authenticator, log, metrics, defaultTimeoutMs }: PipelineOptions): Pipeline {
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { authenticator, admission, log, metrics, defaultTimeoutMs } = options;
   const nextRequestId = requestIds();
 
-  async function handle(route: Route, incoming: IncomingCall, requestId: () => string): Promise<Message> {
+  async function handle(route: Route, incoming: IncomingCall, refusals: Refusals): Promise<Message> {
     const timeoutMs = parseTimeoutMs(incoming.header(TIMEOUT_HEADER)) ?? defaultTimeoutMs;
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
     if (timeoutMs <= 0)
       throw new Refusal("DEADLINE_EXCEEDED", "The deadline had passed when the call arrived.");
     return beforeTimeout(timeoutMs, async () => {
       const principal = await authenticator.authenticate(incoming.header("authorization"), deadline);
-      if (principal.role !== route.role) {
-        throw new Refusal("ROLE_DENIED", `This RPC is for the role ${route.role}.`);
+      refusals.principal = principal;
+      authorize(principal, route);
+      const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
+      const leave = admission.enter(principal);
+      if (leave === undefined) return route.handle(readMessage(incoming), call);
+      try {
+        return await route.handle(readMessage(incoming), call);
+      } finally {
+        leave();
       }
-      const call = new AuthenticatedCall(incoming, deadline, principal, (error) =>
-        reportBug(error, requestId()),
-      );
-      return route.handle(readMessage(incoming), call);
     });
-  }
-
-  function reportBug(error: unknown, requestId: string): Refusal {
-    log.error({ err: error, requestId }, "a call failed by a defect");
-    const metadata = { request_id: requestId };
-    return new Refusal("INTERNAL", "An internal error; the server's log has it.", { metadata, cause: error });
   }
 
   return async (route, incoming) => {
@@ -79,23 +82,34 @@ export function createPipeline({ authenticator, log, metrics, defaultTimeoutMs }
         log.debug({ method: route.method.name, code, durationMs, requestId: requestId() }, "call");
       }
     };
+    const refusals = new Refusals(options, route, requestId);
     try {
-      const reply = await handle(route, incoming, requestId);
+      const reply = await handle(route, incoming, refusals);
       done("OK");
       return reply;
     } catch (error) {
-      const refusal = error instanceof Refusal ? error : reportBug(error, requestId());
-      logUnavailable(refusal, requestId);
+      const refusal = refusals.of(error);
+      logUnavailable(options, refusal, requestId);
       done(CATALOGUE[refusal.reason]);
       throw refusal;
     }
   };
+}
 
-  /** What the platform team has to know of; other refusals are the caller's business. */
-  function logUnavailable(refusal: Refusal, requestId: () => string): void {
-    if (refusal.reason !== "DATABASE_UNAVAILABLE") return;
-    log.warn({ err: refusal.cause, requestId: requestId() }, "the database did not answer");
+/** @throws Refusal TENANT_SUSPENDED, ROLE_DENIED. */
+function authorize(principal: Principal, route: Route): void {
+  if (principal.role !== "OPERATOR" && principal.tenant.suspended) {
+    throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
   }
+  if (principal.role !== route.role) {
+    throw new Refusal("ROLE_DENIED", `This RPC is for the role ${route.role}.`);
+  }
+}
+
+/** What the platform team has to know of; other refusals are the caller's business, or the tenant's. */
+function logUnavailable({ log }: PipelineOptions, refusal: Refusal, requestId: () => string): void {
+  if (refusal.reason !== "DATABASE_UNAVAILABLE") return;
+  log.warn({ err: refusal.cause, requestId: requestId() }, "the database did not answer");
 }
 
 class CallDeadline implements Deadline {
@@ -112,19 +126,20 @@ class CallDeadline implements Deadline {
 
 class AuthenticatedCall implements Call {
   readonly #incoming: IncomingCall;
+  readonly #refusals: Refusals;
   readonly atMs: number;
   readonly principal: Principal;
-  readonly reportBug: (error: unknown) => Refusal;
-  constructor(
-    incoming: IncomingCall,
-    deadline: Deadline,
-    principal: Principal,
-    reportBug: Call["reportBug"],
-  ) {
+  constructor(incoming: IncomingCall, deadline: Deadline, principal: Principal, refusals: Refusals) {
     this.#incoming = incoming;
+    this.#refusals = refusals;
     this.atMs = deadline.atMs;
     this.principal = principal;
-    this.reportBug = reportBug;
+  }
+  refusalOf(error: unknown): Refusal {
+    return this.#refusals.of(error);
+  }
+  get requestId(): string {
+    return this.#refusals.requestId();
   }
   get cancelled(): boolean {
     return this.#incoming.cancelled;

@@ -11,6 +11,7 @@ export const CODES: Readonly<Record<CodeName, Code>> = {
   FAILED_PRECONDITION: Code.FailedPrecondition,
   ABORTED: Code.Aborted,
   NOT_FOUND: Code.NotFound,
+  ALREADY_EXISTS: Code.AlreadyExists,
   RESOURCE_EXHAUSTED: Code.ResourceExhausted,
   UNAUTHENTICATED: Code.Unauthenticated,
   PERMISSION_DENIED: Code.PermissionDenied,

@@ -93,7 +93,7 @@ async function runItem(
   try {
     return create(BatchResponseItemSchema, { response: await runRequest(single, request, call) });
   } catch (error) {
-    return errorItem(error instanceof Refusal ? error : call.reportBug(error));
+    return errorItem(call.refusalOf(error));
   }
 }
 

@@ -6,10 +6,15 @@ import type { Principal } from "../domain/tenant.ts";
 /** A call as a handler sees it, whatever transport it came by. */
 export interface Call extends Deadline {
   readonly principal: Principal;
+  /** Under which the log and the audit have the call. */
+  readonly requestId: string;
   /** Aborts when the caller has gone away. */
   readonly signal: AbortSignal;
-  /** What the caller is told of an error that should not have happened; the log has it under the request id. */
-  reportBug(error: unknown): Refusal;
+  /**
+   * What the caller is told of an error. One that should not have happened is in the log under the request id; a denial is
+   * in the audit.
+   */
+  refusalOf(error: unknown): Refusal;
 }
 
 /**

@@ -5,7 +5,7 @@ import { claimResponse, lookupResponse } from "./idempotency-replies.ts";
 
 /** When a claim in progress says to ask again, in milliseconds. */
 function retryAfterMs(leaseRemainingMs: number): number {
-  const common = { owner: "", attempt: 1, leaseExpiresAtMs: 0, expiresAtMs: 0 };
+  const common = { owner: "", attempt: 1, leaseExpiresAtMs: 0, firstClaimedAtMs: 0, expiresAtMs: 0 };
   const { outcome } = claimResponse({ kind: "inProgress", leaseRemainingMs, ...common });
   if (outcome.case !== "inProgress") throw new Error(`answered ${outcome.case}`);
   const { seconds = 0n, nanos = 0 } = outcome.value.retryAfter ?? {};
@@ -20,6 +20,7 @@ describe("the reply to a claim", () => {
   test("says moments to the microsecond", () => {
     const claimed = {
       kind: "claimed",
+      repeated: false,
       fencingToken: 1n,
       attempt: 1,
       checkpoint: undefined,

@@ -4,11 +4,7 @@ import {
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_CHECKPOINT_STATE_BYTES,
   MAX_CLAIM_ID_BYTES,
-  MAX_CONTENT_TYPE_BYTES,
   MAX_KEY_BYTES,
-  MAX_METADATA_ENTRIES,
-  MAX_METADATA_NAME_BYTES,
-  MAX_METADATA_VALUE_BYTES,
   MAX_OWNER_BYTES,
   MAX_RELEASE_REASON_BYTES,
   MAX_WAIT_MS,
@@ -17,7 +13,7 @@ import {
   NAMESPACE_PATTERN,
 } from "../domain/limits.ts";
 import type { Policy } from "../domain/policy.ts";
-import type { Checkpoint, RecordId, Result } from "../domain/record.ts";
+import type { Checkpoint, RecordId } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { digestResult } from "../domain/result-digest.ts";
 import type { CompleteCommand, ExtendLeaseCommand, ReleaseCommand } from "../domain/settlement.ts";
@@ -29,11 +25,11 @@ import type {
   LookupRequest,
   ReleaseRequest,
 } from "../gen/onceward/v1/idempotency_pb.ts";
-import { Result_Kind, type Result as ResultMessage } from "../gen/onceward/v1/record_pb.ts";
+import { checkResultSize, parseResult } from "./result-requests.ts";
 import { Violations } from "./violations.ts";
 
 /** What a parser knows besides the request: the tenant's policy for its namespace is in memory already. */
-interface Parsing {
+export interface Parsing {
   readonly id: RecordId;
   readonly policy: Policy;
   readonly violations: Violations;
@@ -82,21 +78,12 @@ export function parseClaim(
 export function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
   const { id, policy, violations } = parsing(request, principal);
   const fencingToken = parseFencingToken(request, violations);
-  const result = parseResult(request.result, violations);
+  const result = parseResult("result", request.result, violations);
   const keyRetentionS = parseRetentionS(request, policy, violations);
   violations.throwIfAny();
   if (result === undefined) throw new Error("a result that is neither there nor a violation");
 
-  const resultBytes = result.payload.byteLength;
-  if (resultBytes > policy.maxResultBytes) {
-    throw new Refusal(
-      "RESULT_TOO_LARGE",
-      `The result is ${resultBytes} bytes; the policy takes ${policy.maxResultBytes}.`,
-      {
-        metadata: { limit_bytes: String(policy.maxResultBytes), actual_bytes: String(resultBytes) },
-      },
-    );
-  }
+  checkResultSize(result, policy);
   return { id, fencingToken, result, resultDigest: digestResult(result), keyRetentionS };
 }
 
@@ -117,13 +104,17 @@ export function parseExtendLease(request: ExtendLeaseRequest, principal: Princip
   return { id, fencingToken, leaseMs, checkpoint };
 }
 
-export function parseLookup(request: LookupRequest, principal: Principal): RecordId {
+export function parseLookup(
+  request: Pick<LookupRequest, "namespace" | "key">,
+  principal: Principal,
+): RecordId {
   const { id, violations } = parsing(request, principal);
   violations.throwIfAny();
   return id;
 }
 
-function parsing(
+/** Begins with what every request about a record has. */
+export function parsing(
   request: { readonly namespace: string; readonly key: string },
   principal: Principal,
 ): Parsing {
@@ -133,7 +124,9 @@ function parsing(
   if (!NAMESPACE_PATTERN.test(namespace))
     violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
   else if (namespaces !== undefined && !namespaces.has(namespace)) {
-    throw new Refusal("NAMESPACE_DENIED", "The API key is limited to other namespaces.");
+    throw new Refusal("NAMESPACE_DENIED", "The API key is limited to other namespaces.", {
+      metadata: { namespace },
+    });
   }
   violations.text("key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   return { id: { tenantId: tenant.id, namespace, key }, policy: policyFor(tenant, namespace), violations };
@@ -166,30 +159,6 @@ function parseRetentionS(
   const bounds = { minMs: MIN_RETENTION_S * 1000, maxMs: keyRetentionS * 1000 };
   const retentionMs = violations.durationMs("retention", request.retention, bounds);
   return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
-}
-
-function parseResult(message: ResultMessage | undefined, violations: Violations): Result | undefined {
-  if (message === undefined) {
-    violations.add("result", "is required");
-    return undefined;
-  }
-  const { kind, payload, contentType, metadata } = message;
-  if (kind !== Result_Kind.SUCCESS && kind !== Result_Kind.FAILURE) {
-    violations.add("result.kind", "must be KIND_SUCCESS or KIND_FAILURE");
-  }
-  violations.text("result.content_type", contentType, { maxBytes: MAX_CONTENT_TYPE_BYTES });
-  const entries = Object.entries(metadata);
-  if (entries.length > MAX_METADATA_ENTRIES) {
-    violations.add(
-      "result.metadata",
-      `must have at most ${MAX_METADATA_ENTRIES} entries, has ${entries.length}`,
-    );
-  }
-  for (const [name, value] of entries.slice(0, MAX_METADATA_ENTRIES)) {
-    violations.text("result.metadata", name, { minBytes: 1, maxBytes: MAX_METADATA_NAME_BYTES });
-    violations.prose("result.metadata", value, { maxBytes: MAX_METADATA_VALUE_BYTES });
-  }
-  return { kind: kind === Result_Kind.FAILURE ? "failure" : "success", payload, contentType, metadata };
 }
 
 function parseCheckpoint(

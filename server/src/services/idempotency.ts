@@ -1,7 +1,9 @@
+import type { Admission } from "../admission/admission.ts";
 import type { Completions } from "../cache/completions.ts";
 import type { WakeChannel } from "../cache/wake-channel.ts";
 import { answerClaim, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { type Reason, Refusal } from "../domain/refusal.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import type {
   ClaimRequest,
@@ -17,6 +19,7 @@ import type {
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
+import type { UsageMeter } from "../usage/meter.ts";
 import { createBatch } from "./batch.ts";
 import type { Call, Handlers } from "./call.ts";
 import {
@@ -46,12 +49,14 @@ export interface SingleCalls {
 
 export interface IdempotencyOptions {
   readonly records: RecordStore;
+  readonly admission: Admission;
   readonly completions: Completions;
   readonly waiters: Waiters;
   /** Tells the other replicas what was settled here; undefined: they find out by themselves. */
   readonly wakeChannel: WakeChannel | undefined;
   /** Told of every Claim that was answered, for the metrics. */
   readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
+  readonly usage: UsageMeter;
 }
 
 /** A wait ends this long before the deadline, so that its answer still arrives. */
@@ -64,15 +69,21 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
 }
 
 function createSingleCalls(options: IdempotencyOptions): SingleCalls {
-  const { records, completions, waiters, wakeChannel, onClaim } = options;
+  const { records, admission, completions, waiters, wakeChannel, onClaim, usage } = options;
 
-  /** Answers from a copy of the completed record if there is one; only Postgres grants. */
-  async function claimOnce(command: ClaimCommand, call: Call): Promise<ClaimOutcome> {
+  /** Answers from a copy of the completed record if there is one; only Postgres grants, if `admit` lets it be asked. */
+  async function claimOnce(
+    command: ClaimCommand,
+    call: Call,
+    admit?: Admission["admitRecord"],
+  ): Promise<ClaimOutcome> {
     const terms = copyTerms(call);
     const copy = terms && (await completions.find(command.id, terms));
     const replay = copy && answerClaim(copy, command);
     if (replay !== undefined && replay.kind !== "contended") return replay;
+    admit?.(call.principal);
     const outcome = await records.claim(command, call);
+    if (isNewRecord(outcome)) admission.recordAdded(call.principal);
     completions.countAnswer(command.id, outcome.kind === "completed");
     if (outcome.kind === "completed") keep(outcome.record, terms);
     return outcome;
@@ -89,25 +100,48 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
     wakeChannel?.announce(name);
   }
 
+  /** Counts what a superseded claim was refused. */
+  async function unlessFenced<Settled>(id: RecordId, settling: Promise<Settled>): Promise<Settled> {
+    try {
+      return await settling;
+    } catch (error) {
+      if (isRefusal(error, "CLAIM_SUPERSEDED")) usage.count(id, "fenced");
+      throw error;
+    }
+  }
+
   return {
     async claim(request, call) {
+      admission.admitOperation(call.principal);
       const { command, waitMs } = parseClaim(request, call.principal);
       const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
-      let outcome = await claimOnce(command, call);
-      while (outcome.kind === "inProgress") {
-        const leftMs = waitUntilMs - performance.now();
-        if (leftMs <= 0) break;
-        await waiters.wait(command.id, leftMs, call.signal);
-        outcome = await claimOnce(command, call);
+      try {
+        let outcome = await claimOnce(command, call, admission.admitRecord);
+        while (outcome.kind === "inProgress") {
+          const leftMs = waitUntilMs - performance.now();
+          if (leftMs <= 0) break;
+          await waiters.wait(command.id, leftMs, call.signal);
+          // The record that was awaited is there: no quota of records keeps anybody from it.
+          outcome = await claimOnce(command, call);
+        }
+        onClaim(tenantName(call), outcome.kind);
+        usage.claimed(command.id, outcome, databaseNowMs(call));
+        return claimResponse(outcome);
+      } catch (error) {
+        if (isRefusal(error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
+        throw error;
       }
-      onClaim(tenantName(call), outcome.kind);
-      return claimResponse(outcome);
     },
 
     async complete(request, call) {
+      admission.countOperation(call.principal);
       const command = parseComplete(request, call.principal);
       const terms = copyTerms(call);
-      const completion = await records.complete(command, call);
+      const completion = await unlessFenced(command.id, records.complete(command, call));
+      if (!completion.alreadyCompleted) {
+        usage.count(command.id, "completions");
+        admission.resultAdded(call.principal, command.result);
+      }
       // First kept, then woken: so the waiters' claims are answered from the copy.
       keep(completion.record, terms);
       wake(command.id);
@@ -115,26 +149,44 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
     },
 
     async release(request, call) {
+      admission.countOperation(call.principal);
       const command = parseRelease(request, call.principal);
-      const release = await records.release(command, call);
+      const release = await unlessFenced(command.id, records.release(command, call));
       wake(command.id);
       return releaseResponse(release);
     },
 
     async extendLease(request, call) {
+      admission.countOperation(call.principal);
       const command = parseExtendLease(request, call.principal);
-      return extendLeaseResponse(await records.extendLease(command, call));
+      return extendLeaseResponse(await unlessFenced(command.id, records.extendLease(command, call)));
     },
 
     async lookup(request, call) {
+      admission.admitOperation(call.principal);
       return lookupResponse(await records.read(parseLookup(request, call.principal), call));
     },
   };
 }
 
+/** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
+function isNewRecord(outcome: ClaimOutcome): boolean {
+  return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
+}
+
 /** Taken before a statement runs: a copy of what it showed must not be found under a later generation. */
 function copyTerms({ principal }: Call): CopyTerms | undefined {
   return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
+}
+
+function isRefusal(error: unknown, reason: Reason): boolean {
+  return error instanceof Refusal && error.reason === reason;
+}
+
+/** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
+function databaseNowMs(call: Call): number {
+  const terms = copyTerms(call);
+  return terms === undefined ? Number.NaN : terms.databaseTimeMs + performance.now() - terms.askedAtMs;
 }
 
 function tenantName({ principal }: Call): string {

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Refusal, type Violation } from "../domain/refusal.ts";
@@ -123,5 +123,19 @@ describe("everything that is wrong", () => {
   test("never repeats what was sent", () => {
     const violations = found((v) => v.text("key", "secret\n", { maxBytes: 3 }));
     expect(JSON.stringify(violations)).not.toContain("secret");
+  });
+});
+
+describe("a moment", () => {
+  const isMoment = (seconds: bigint, nanos: number) =>
+    found((v) => v.timestampMs("at", create(TimestampSchema, { seconds, nanos }))).length === 0;
+
+  test("is one that google.protobuf.Timestamp can say", () => {
+    expect(isMoment(-62_135_596_800n, 0)).toBe(true);
+    expect(isMoment(-62_135_596_801n, 0)).toBe(false);
+    expect(isMoment(253_402_300_799n, 999_999_999)).toBe(true);
+    expect(isMoment(253_402_300_800n, 0)).toBe(false);
+    expect(isMoment(0n, -1)).toBe(false);
+    expect(isMoment(0n, 1_000_000_000)).toBe(false);
   });
 });

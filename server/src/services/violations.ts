@@ -1,5 +1,6 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { Refusal, type Violation } from "../domain/refusal.ts";
+import { timestampMs } from "./wire-times.ts";
 
 /** Collects everything that is wrong with a request, so that its caller hears of it at once. */
 export class Violations {
@@ -62,6 +63,17 @@ export class Violations {
     return undefined;
   }
 
+  /** A moment in milliseconds since the Unix epoch, if it is one; undefined if it is unset or a violation was found. */
+  timestampMs(field: string, value: Timestamp | undefined): number | undefined {
+    if (value === undefined) return undefined;
+    const { seconds, nanos } = value;
+    if (seconds >= MIN_TIMESTAMP_S && seconds <= MAX_TIMESTAMP_S && nanos >= 0 && nanos < 1_000_000_000) {
+      return timestampMs(value);
+    }
+    this.add(field, "must be a moment of the years 1 to 9999, with nanos of less than a second");
+    return undefined;
+  }
+
   /** @throws Refusal INVALID_REQUEST with everything that was found. */
   throwIfAny(): void {
     if (this.#found === undefined) return;
@@ -86,6 +98,10 @@ export class Violations {
     if (!value.isWellFormed()) this.add(field, "must be well-formed Unicode, without lone surrogates");
   }
 }
+
+/** What google.protobuf.Timestamp allows. */
+const MIN_TIMESTAMP_S = -62_135_596_800n;
+const MAX_TIMESTAMP_S = 253_402_300_799n;
 
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;

@@ -2,7 +2,7 @@ import type { Contended } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { type Batcher, createBatcher } from "./batcher.ts";
+import { type Batcher, createBatcher, type WeightOf } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
 import { nameOfRow } from "./record-ids.ts";
 import { APPLIED_COLUMNS, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
@@ -49,15 +49,18 @@ export interface AttemptOptions<Op> {
   /** Whether operations on one key that arrive together may be answered from what the first of them left. */
   readonly shareOutcome: boolean;
   readonly maxInFlight: number;
+  readonly weightOf: WeightOf;
 }
 
 /** Gathers operations of one kind from all callers into statements. */
 export function createAttempts<Op extends { readonly id: RecordId }>(
   pool: Pool,
-  { statement, columns, bytesOf, shareOutcome, maxInFlight }: AttemptOptions<Op>,
+  { statement, columns, bytesOf, shareOutcome, maxInFlight, weightOf }: AttemptOptions<Op>,
 ): Batcher<Op, Seen> {
   return createBatcher<Op, Seen>({
     nameOf: (op) => recordName(op.id),
+    tenantOf: (op) => op.id.tenantId,
+    weightOf,
     maxInFlight,
     ...(bytesOf && { bytesOf }),
     ...(shareOutcome && { follow: (seen) => ({ ...seen, applied: false }) }),

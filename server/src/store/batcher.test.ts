@@ -5,7 +5,7 @@ import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { StatementFailed } from "./pool.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
-const MAX_QUEUED = 20_000;
+const MAX_QUEUED_BY_ONE = 20_000;
 const MIB = 1024 * 1024;
 
 interface Op {
@@ -131,7 +131,7 @@ test("a full queue refuses what comes next, and takes on again once it has room"
   const { submit, statements } = newBatcher();
   const sent = submit("sent");
   await turn();
-  const queued = Array.from({ length: MAX_QUEUED }, (_, index) => submit(`queued-${index}`));
+  const queued = Array.from({ length: MAX_QUEUED_BY_ONE }, (_, index) => submit(`queued-${index}`));
   await expect(submit("too many")).rejects.toMatchObject({
     reason: "OVERLOADED",
     retryAfterMs: expect.any(Number),
@@ -143,7 +143,7 @@ test("a full queue refuses what comes next, and takes on again once it has room"
   const after = submit("after");
   await succeedAll(statements, 1);
   expect(await after).toMatch(/^after by/);
-  expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED);
+  expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED_BY_ONE);
   expect(Math.max(...statements.map(({ names }) => names.length))).toBe(512);
 });
 
@@ -195,4 +195,48 @@ test("where the database does not answer, all fail at once, and nothing is sent 
     { reason: { reason: "DATABASE_UNAVAILABLE" } },
   ]);
   expect(statements).toHaveLength(1);
+});
+
+/** Operations of a tenant, named `1-0`, `1-1` and so on. */
+function opsOf(tenant: number, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${tenant}-${i}`);
+}
+
+const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
+
+test("with more queued than a statement takes, each tenant has its share of it", async () => {
+  const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
+  const { submit, statements } = newBatcher({ ...BY_TENANT, weightOf });
+  const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
+  await succeedAll(statements);
+  await Promise.all(all);
+  const shares = statements.map(({ names }) => names.map((name) => name[0]));
+  const taken = (statement: number, tenant: string) =>
+    shares[statement]?.filter((each) => each === tenant).length ?? 0;
+  expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([128, 128, 256]);
+  // The second tenant needs no more than what is left of it.
+  expect(taken(1, "2")).toBe(72);
+});
+
+test("a tenant whose queue is full leaves room for another", async () => {
+  const { submit, statements } = newBatcher(BY_TENANT);
+  const sent = submit("1-first");
+  await turn();
+  const greedy = Promise.allSettled(opsOf(1, 2 * MAX_QUEUED_BY_ONE).map((name) => submit(name)));
+  const modest = submit("2-only");
+  await succeedAll(statements);
+  await sent;
+  expect(await modest).toBe("2-only by 1");
+  expect((await greedy).filter(({ status }) => status === "rejected")).toHaveLength(MAX_QUEUED_BY_ONE);
+});
+
+test("operations of one name that are queued together share an outcome, however many others there are", async () => {
+  const { submit, statements } = newBatcher({
+    ...BY_TENANT,
+    follow: (row) => `${row}, shared`,
+    maxInFlight: 2,
+  });
+  const all = ["1-0", ...opsOf(1, 600), "1-0"].map((name) => submit(name));
+  await succeedAll(statements);
+  expect((await Promise.all(all)).at(-1)).toBe("1-0 by 0, shared");
 });

@@ -1,11 +1,16 @@
 import { type Deadline, isOver } from "../domain/deadline.ts";
 import { Refusal } from "../domain/refusal.ts";
+import { createFairQueue, type Offered } from "./fair-queue.ts";
 import { StatementFailed } from "./pool.ts";
 
 /** How a batcher gathers calls. */
 export interface BatcherOptions<Op, Row> {
   /** Two operations of one name never share a statement: Postgres takes a row once per statement. */
   readonly nameOf: (op: Op) => string;
+  /** Whose operation it is: with more queued than a statement takes, tenants take turns. Undefined: nobody's. */
+  readonly tenantOf?: (op: Op) => number;
+  /** How many operations a tenant may have taken in its turn. */
+  readonly weightOf?: WeightOf;
   /** How many bytes an operation adds to its statement; undefined: too few to count. */
   readonly bytesOf?: (op: Op) => number;
   /** Runs one statement for operations of distinct names, and answers each, in order. */
@@ -19,12 +24,15 @@ export interface BatcherOptions<Op, Row> {
   readonly maxInFlight: number;
 }
 
+/** A tenant's share against the others', 1-100. */
+export type WeightOf = (tenantId: number) => number;
+
 /** Gathers concurrent calls, whoever makes them, into few statements. */
 export interface Batcher<Op, Row> {
   /**
    * Queues an operation for the next statement. A lone one waits for nobody: it leaves in this turn of the event loop.
    *
-   * @throws Refusal OVERLOADED if the queue is full, or DEADLINE_EXCEEDED if nobody waits any more when its turn
+   * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if nobody waits any more when its turn
    *   comes; either way it had no effect.
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
@@ -42,29 +50,29 @@ interface Waiting<Op, Row> {
 const MAX_BATCH = 512;
 /** A statement that carries this much is sent with what it has: memory is bounded by statements, not by callers. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** At 10,000 rows a second and replica, more than this would be past any sensible deadline. */
-const MAX_QUEUED = 20_000;
+/**
+ * A tenant alone may queue half of it: at 10,000 rows a second and replica, more than that would be past any sensible
+ * deadline.
+ */
+const MAX_QUEUED = 40_000;
 const OVERLOADED_RETRY_AFTER_MS = 200;
 const CONTENDED_RETRY_AFTER_MS = 500;
 /** Statements at once while a batch that failed is retried one by one. */
 const ISOLATION_WIDTH = 2;
+/** Tenants are numbered from 1. */
+const NOBODY = 0;
 
 /** @see Batcher */
 export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
-  let queue: Waiting<Op, Row>[] = [];
+  const { nameOf, tenantOf = () => NOBODY, weightOf = () => 1 } = options;
+  const queue = createFairQueue<Waiting<Op, Row>>({ maxItems: MAX_QUEUED, weightOf });
   let inFlight = 0;
   let flushScheduled = false;
 
   function submit(op: Op, deadline: Deadline): Promise<Row> {
-    if (queue.length >= MAX_QUEUED) {
-      const details = { retryAfterMs: OVERLOADED_RETRY_AFTER_MS };
-      return Promise.reject(
-        new Refusal("OVERLOADED", "This replica has more calls queued than it takes on.", details),
-      );
-    }
     return new Promise((resolve, reject) => {
-      queue.push({ op, name: options.nameOf(op), deadline, resolve, reject });
-      scheduleFlush();
+      if (queue.push(tenantOf(op), { op, name: nameOf(op), deadline, resolve, reject })) scheduleFlush();
+      else reject(overloaded());
     });
   }
 
@@ -74,7 +82,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     flushScheduled = true;
     setImmediate(() => {
       flushScheduled = false;
-      if (queue.length > 0) void flush();
+      if (queue.size > 0) void flush();
     });
   }
 
@@ -92,29 +100,30 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   }
 
   function scheduleMore(): void {
-    if (queue.length > 0) scheduleFlush();
+    if (queue.size > 0) scheduleFlush();
   }
 
-  /** Takes a statement's worth of distinct names off the queue, oldest first; the first of a group leads it. */
+  /** Takes a statement's worth of distinct names off the queue; the first of a group leads it. */
   function takeGroups(): Waiting<Op, Row>[][] {
     const groups = new Map<string, Waiting<Op, Row>[]>();
-    const left: Waiting<Op, Row>[] = [];
     let bytes = 0;
-    for (const waiting of queue) {
+    queue.take((waiting): Offered => {
       if (isOver(waiting.deadline)) {
         waiting.reject(
           new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached."),
         );
-        continue;
+        return "free";
       }
       const group = groups.get(waiting.name);
-      if (group === undefined && groups.size < MAX_BATCH && bytes < MAX_BATCH_BYTES) {
-        groups.set(waiting.name, [waiting]);
-        bytes += options.bytesOf?.(waiting.op) ?? 0;
-      } else if (group !== undefined && options.follow !== undefined) group.push(waiting);
-      else left.push(waiting);
-    }
-    queue = left;
+      if (group !== undefined && options.follow !== undefined) {
+        group.push(waiting);
+        return "free";
+      }
+      if (group !== undefined || groups.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "stays";
+      groups.set(waiting.name, [waiting]);
+      bytes += options.bytesOf?.(waiting.op) ?? 0;
+      return "taken";
+    });
     return [...groups.values()];
   }
 
@@ -148,6 +157,12 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   }
 
   return { submit };
+}
+
+function overloaded(): Refusal {
+  return new Refusal("OVERLOADED", "This replica has more calls queued than it takes on.", {
+    retryAfterMs: OVERLOADED_RETRY_AFTER_MS,
+  });
 }
 
 function leaderOp<Op, Row>(group: readonly Waiting<Op, Row>[]): Op {

@@ -2,6 +2,7 @@ import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../d
 import type { Deadline } from "../domain/deadline.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
 import { APPLIED_AND_MET, attempt, createAttempts } from "./attempts.ts";
+import type { WeightOf } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
@@ -91,7 +92,7 @@ const MAX_IN_FLIGHT = 2;
 export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise<ClaimOutcome>;
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
-export function createClaimRecord(pool: Pool, fillPayload: FillPayload): ClaimRecord {
+export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ClaimRecord {
   const attempts = createAttempts<ClaimCommand>(pool, {
     statement: claimRecords,
     columns: (commands) => [
@@ -108,10 +109,11 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload): ClaimRe
     ],
     shareOutcome: true,
     maxInFlight: MAX_IN_FLIGHT,
+    weightOf,
   });
   return async (command, deadline) => {
     const outcome = await attempt(attempts, command, deadline, ({ applied, record }) =>
-      applied && record !== undefined ? claimed(record) : answerClaim(record, command),
+      applied && record !== undefined ? claimed(record, false) : answerClaim(record, command),
     );
     if (outcome.kind !== "completed") return outcome;
     const record = await fillPayload(outcome.record, deadline);

@@ -1,11 +1,26 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerComplete, type CompleteCommand, type Completion, completion } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload, withPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { RESULT_KIND } from "./record-row.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+
+/** What a completion makes of a row `r`, from an input `i`. */
+export const COMPLETED = `
+    state = 2,
+    settled_at = now(),
+    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
+    result_expires_at = now() + interval '1 second' * least(
+      coalesce(i.key_retention_s, r.key_retention_s),
+      case i.result_kind when 1 then r.result_retention_s else r.failure_retention_s end),
+    result_kind = i.result_kind,
+    result_digest = i.result_digest,
+    result_payload = i.result_payload,
+    result_content_type = i.result_content_type,
+    result_metadata = i.result_metadata`;
 
 /**
  * Completes many claims at once, each only if its token is the row's and it is still in progress, whether or not its
@@ -24,18 +39,7 @@ with input as materialized (
                  result_content_type, result_metadata, key_retention_s)
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
-  update records as r set
-    state = 2,
-    settled_at = now(),
-    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
-    result_expires_at = now() + interval '1 second' * least(
-      coalesce(i.key_retention_s, r.key_retention_s),
-      case i.result_kind when 1 then r.result_retention_s else r.failure_retention_s end),
-    result_kind = i.result_kind,
-    result_digest = i.result_digest,
-    result_payload = i.result_payload,
-    result_content_type = i.result_content_type,
-    result_metadata = i.result_metadata
+  update records as r set ${COMPLETED}
   from input i
   where ${UNFINISHED_BY_TOKEN}
   returning r.*
@@ -49,7 +53,7 @@ const MAX_IN_FLIGHT = 2;
 export type CompleteRecord = (command: CompleteCommand, deadline: Deadline) => Promise<Completion>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
-export function createCompleteRecord(pool: Pool): CompleteRecord {
+export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRecord {
   const attempts = createAttempts<CompleteCommand>(pool, {
     statement: completeRecords,
     columns: (commands) => [
@@ -65,6 +69,7 @@ export function createCompleteRecord(pool: Pool): CompleteRecord {
     bytesOf: (command) => command.result.payload.byteLength,
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
+    weightOf,
   });
   return (command, deadline) =>
     attempt(attempts, command, deadline, ({ applied, record }) => {
@@ -75,7 +80,8 @@ export function createCompleteRecord(pool: Pool): CompleteRecord {
     });
 }
 
-function metadataJson(metadata: Readonly<Record<string, string>>): string | undefined {
+/** As it is stored. */
+export function metadataJson(metadata: Readonly<Record<string, string>>): string | undefined {
   for (const _ in metadata) return JSON.stringify(metadata);
   return undefined;
 }

@@ -1,6 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
@@ -37,7 +38,7 @@ const MAX_IN_FLIGHT = 1;
 export type ExtendLease = (command: ExtendLeaseCommand, deadline: Deadline) => Promise<LeaseExtension>;
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
-export function createExtendLease(pool: Pool): ExtendLease {
+export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
   const attempts = createAttempts<ExtendLeaseCommand>(pool, {
     statement: extendLeases,
     columns: (commands) => [
@@ -50,6 +51,7 @@ export function createExtendLease(pool: Pool): ExtendLease {
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
+    weightOf,
   });
   return (command, deadline) =>
     attempt(attempts, command, deadline, ({ applied, record }) => {

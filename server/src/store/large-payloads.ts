@@ -1,6 +1,6 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
-import { createBatcher } from "./batcher.ts";
+import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { NOT_INLINE } from "./record-row.ts";
@@ -40,9 +40,11 @@ interface LargePayload {
 export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord>;
 
 /** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
-export function createFillPayload(pool: Pool): FillPayload {
+export function createFillPayload(pool: Pool, weightOf: WeightOf): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
+    tenantOf: ({ id }) => id.tenantId,
+    weightOf,
     bytesOf: () => MAX_PAYLOAD_BYTES,
     follow: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,

@@ -8,10 +8,10 @@ export interface Statement {
   readonly text: string;
 }
 
-/** Runs statements on a bounded number of connections. */
-export interface Pool {
+/** Where statements run: one by one, or within a transaction. */
+export interface Runner {
   /**
-   * Runs one statement in a transaction of its own. `operations` is how many calls it answers, for the metrics.
+   * Runs one statement. `operations` is how many calls it answers, for the metrics.
    *
    * @throws Refusal DATABASE_UNAVAILABLE where Postgres cannot be reached, does not answer in time or cannot take
    *   writes: the statement may have had an effect.
@@ -22,6 +22,17 @@ export interface Pool {
     parameters: readonly unknown[],
     operations?: number,
   ): Promise<Row[]>;
+}
+
+/** Runs statements on a bounded number of connections, each in a transaction of its own. */
+export interface Pool extends Runner {
+  /**
+   * Runs several statements as one: all of them, or, if `work` throws, none. Isolation is READ COMMITTED: lock what a
+   * later statement relies on. For what is rare; records' own statements never need it.
+   *
+   * @throws Refusal RECORD_CONTENDED where another transaction was in the way for too long, and as `run` does.
+   */
+  transaction<Result>(work: (transaction: Runner) => Promise<Result>): Promise<Result>;
   /** Connections in use and calls waiting for one. */
   load(): { readonly total: number; readonly idle: number; readonly waiting: number };
   /** Waits for what is running, then closes every connection. */
@@ -130,13 +141,13 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     if (lastMs !== undefined) await client.query("discard plans");
   }
 
-  /** As `pool.query`: a connection on which anything failed is not used again. */
-  async function query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<Row[]> {
+  /** A connection on which anything failed is not used again. */
+  async function withConnection<Result>(use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     const client = await pool.connect();
     let failure: Error | undefined;
     try {
       if (direct) await renewPlans(client);
-      return (await client.query<Row>(config)).rows;
+      return await use(client);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
       throw failure;
@@ -145,16 +156,14 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     }
   }
 
-  return {
-    async run<Row extends pg.QueryResultRow>(
-      { name, text }: Statement,
-      parameters: readonly unknown[],
-      operations = 1,
-    ) {
+  type Query = <Row extends pg.QueryResultRow>(config: pg.QueryConfig) => Promise<Row[]>;
+
+  function runnerOn(query: Query): Runner["run"] {
+    return async ({ name, text }, parameters, operations = 1) => {
       const startedAtMs = performance.now();
       let failed = true;
       try {
-        const rows = await query<Row>({ text, values: [...parameters], ...(direct && { name }) });
+        const rows = await query<never>({ text, values: [...parameters], ...(direct && { name }) });
         failed = false;
         return rows;
       } catch (error) {
@@ -162,10 +171,35 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       } finally {
         observer.ran({ statement: name, operations, durationMs: performance.now() - startedAtMs, failed });
       }
+    };
+  }
+
+  return {
+    run: runnerOn((config) => withConnection(async (client) => (await client.query(config)).rows)),
+    async transaction<Result>(work: (transaction: Runner) => Promise<Result>) {
+      const ended = withConnection(async (client): Promise<PromiseSettledResult<Result>> => {
+        await client.query("begin");
+        const transaction = { run: runnerOn(async (config) => (await client.query(config)).rows) };
+        const [outcome] = await Promise.allSettled([work(transaction)]);
+        await client.query(outcome.status === "fulfilled" ? "commit" : "rollback");
+        return outcome;
+      });
+      const outcome = await ended.catch((error: unknown) => Promise.reject(classify(error)));
+      if (outcome.status === "rejected") throw asRefusal(outcome.reason);
+      return outcome.value;
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
   };
+}
+
+/** Somebody else keeps what the transaction needs: no defect, and nothing was changed. */
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof StatementFailed && error.lostToAnother)) return error;
+  return new Refusal("RECORD_CONTENDED", "Another transaction was in the way.", {
+    retryAfterMs: RETRY_AFTER_MS,
+    cause: error,
+  });
 }
 
 /**

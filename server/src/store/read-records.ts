@@ -1,6 +1,6 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
-import { createBatcher } from "./batcher.ts";
+import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
@@ -20,9 +20,11 @@ const MAX_IN_FLIGHT = 1;
 export type ReadRecord = (id: RecordId, deadline: Deadline) => Promise<LiveRecord | undefined>;
 
 /** @returns what reads records, batched over all its callers. */
-export function createReadRecord(pool: Pool, fillPayload: FillPayload): ReadRecord {
+export function createReadRecord(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ReadRecord {
   const reads = createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
+    tenantOf: (id) => id.tenantId,
+    weightOf,
     follow: (record) => record,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(ids) {

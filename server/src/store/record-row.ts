@@ -33,16 +33,19 @@ const COLUMNS = `
   date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
   date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
   date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-  r.claim_id, r.owner, r.fingerprint, r.checkpoint_name, r.checkpoint_state, r.release_reason,
-  r.result_kind, r.result_digest, r.result_content_type, r.result_metadata,
-  octet_length(r.result_payload) as result_bytes`;
+  r.claim_id, r.owner, r.fingerprint, r.checkpoint_name, r.release_reason,
+  r.result_kind, r.result_digest, r.result_content_type, octet_length(r.result_payload) as result_bytes`;
 
 /** Of a row that a statement met. */
-export const RECORD_COLUMNS = `${COLUMNS},
+export const RECORD_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
   case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload`;
 
 /** Of a row that a statement changed: whoever changed it has the payload already. */
-export const APPLIED_COLUMNS = `${COLUMNS},
+export const APPLIED_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
+  null::bytea as result_payload`;
+
+/** Of a row among many, without what has no small bound. */
+export const LISTED_COLUMNS = `${COLUMNS}, null::bytea as checkpoint_state, null::text as result_metadata,
   null::bytea as result_payload`;
 
 /** RECORD_COLUMNS and APPLIED_COLUMNS as `pg` parses them. */

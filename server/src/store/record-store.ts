@@ -1,3 +1,4 @@
+import type { WeightOf } from "./batcher.ts";
 import { type ClaimRecord, createClaimRecord } from "./claim-records.ts";
 import { type CompleteRecord, createCompleteRecord } from "./complete-records.ts";
 import { createExtendLease, type ExtendLease } from "./extend-leases.ts";
@@ -16,13 +17,13 @@ export interface RecordStore {
 }
 
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
-export function createRecordStore(pool: Pool): RecordStore {
-  const fillPayload = createFillPayload(pool);
+export function createRecordStore(pool: Pool, weightOf: WeightOf): RecordStore {
+  const fillPayload = createFillPayload(pool, weightOf);
   return {
-    claim: createClaimRecord(pool, fillPayload),
-    complete: createCompleteRecord(pool),
-    release: createReleaseRecord(pool),
-    extendLease: createExtendLease(pool),
-    read: createReadRecord(pool, fillPayload),
+    claim: createClaimRecord(pool, fillPayload, weightOf),
+    complete: createCompleteRecord(pool, weightOf),
+    release: createReleaseRecord(pool, weightOf),
+    extendLease: createExtendLease(pool, weightOf),
+    read: createReadRecord(pool, fillPayload, weightOf),
   };
 }

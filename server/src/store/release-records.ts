@@ -1,6 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
 import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { scalarArray, textArray } from "./sql-arrays.ts";
@@ -32,7 +33,7 @@ const MAX_IN_FLIGHT = 1;
 export type ReleaseRecord = (command: ReleaseCommand, deadline: Deadline) => Promise<Release>;
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
-export function createReleaseRecord(pool: Pool): ReleaseRecord {
+export function createReleaseRecord(pool: Pool, weightOf: WeightOf): ReleaseRecord {
   const attempts = createAttempts<ReleaseCommand>(pool, {
     statement: releaseRecords,
     columns: (commands) => [
@@ -42,6 +43,7 @@ export function createReleaseRecord(pool: Pool): ReleaseRecord {
     ],
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
+    weightOf,
   });
   // A release that was applied left the record as a repeat would find it.
   return (command, deadline) =>

@@ -1,4 +1,5 @@
 import type { Pool } from "./pool.ts";
+import { STORED_BYTES } from "./tenant-totals.ts";
 
 /**
  * The rows that are due, the most overdue first, in the order of their key: the order in which every statement takes
@@ -7,8 +8,14 @@ import type { Pool } from "./pool.ts";
  */
 const DUE = `
 input as materialized (
-  select tenant_id, namespace, key
-    from (select tenant_id, namespace, key from records where sweep_at <= now() order by sweep_at limit $1::int) due
+  select tenant_id, namespace, key, result_bytes
+    from (select r.tenant_id, r.namespace, r.key,
+                 coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
+                   as result_bytes
+            from records r
+           where r.sweep_at <= now()
+           order by r.sweep_at
+           limit $1::int) due
    order by tenant_id, namespace, key
 )`;
 
@@ -19,6 +26,16 @@ const STILL_DUE = `
     and r.key = i.key
     and r.sweep_at <= now()`;
 
+/** How both statements end: what became of the `swept` rows by namespace, and at least one row. */
+const BY_NAMESPACE = `
+select due, tenant_id, namespace, coalesce(records, 0) as records, coalesce(freed_bytes, 0) as freed_bytes
+  from (select count(*)::int as due from input) looked_at
+  left join (
+    select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+      from swept
+     group by tenant_id, namespace
+  ) grouped on true`;
+
 /**
  * Deletes rows whose key retention ended two minutes ago: longer than any statement lasts that drew a fencing token
  * before.
@@ -26,14 +43,14 @@ const STILL_DUE = `
 const deleteEndedRecords = {
   name: "delete_ended_records",
   text: `
-with ${DUE}, deleted as (
+with ${DUE}, swept as (
   delete from records r
    using input i
    where ${STILL_DUE}
      and r.expires_at + interval '2 minutes' <= now()
-  returning 1
+  returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
 )
-select (select count(*) from input)::int as due, (select count(*) from deleted)::int as deleted`,
+${BY_NAMESPACE}`,
 };
 
 /**
@@ -43,7 +60,7 @@ select (select count(*) from input)::int as due, (select count(*) from deleted):
 const putOffRecords = {
   name: "put_off_records",
   text: `
-with ${DUE}, kept as (
+with ${DUE}, swept as (
   update records r set
     sweep_at = case
       when r.state <> 2 then interval '2 minutes' + least(
@@ -58,9 +75,9 @@ with ${DUE}, kept as (
   from input i
    where ${STILL_DUE}
      and r.expires_at + interval '2 minutes' > now()
-  returning 1
+  returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
-select count(*)::int as kept from kept`,
+${BY_NAMESPACE}`,
 };
 
 /** What one batch of the sweep did, in rows. */
@@ -70,6 +87,25 @@ export interface Swept {
   readonly deleted: number;
   /** Put off, with or without dropping an expired result. */
   readonly kept: number;
+  /** The same, of each namespace that anything was deleted or freed of. */
+  readonly byNamespace: readonly SweptNamespace[];
+}
+
+/** What the sweep took of a namespace; it may come twice in a batch. */
+export interface SweptNamespace {
+  readonly tenantId: number;
+  readonly namespace: string;
+  readonly deleted: number;
+  /** Of results and checkpoints. */
+  readonly freedBytes: number;
+}
+
+interface SweptRow {
+  readonly due: number;
+  readonly tenant_id: number | null;
+  readonly namespace: string | null;
+  readonly records: number;
+  readonly freed_bytes: number;
 }
 
 /**
@@ -77,11 +113,25 @@ export interface Swept {
  * conditions on the row as it finds it after waiting for a lock, so that a key that was claimed anew meanwhile stays.
  */
 export async function sweepBatch(pool: Pool, maxRows: number): Promise<Swept> {
-  const [ended] = await pool.run<{ due: number; deleted: number }>(deleteEndedRecords, [maxRows]);
-  if (ended === undefined) throw new Error("the sweep answered nothing");
-  if (ended.deleted === ended.due) return { ...ended, kept: 0 };
-  const [put] = await pool.run<{ kept: number }>(putOffRecords, [maxRows]);
-  return { ...ended, kept: put?.kept ?? 0 };
+  const ended = await pool.run<SweptRow>(deleteEndedRecords, [maxRows]);
+  const due = ended[0]?.due ?? 0;
+  const deleted = countRecords(ended);
+  const put = deleted === due ? [] : await pool.run<SweptRow>(putOffRecords, [maxRows]);
+  const byNamespace = [
+    ...ended.flatMap((row) => sweptNamespace(row, row.records)),
+    ...put.filter((row) => row.freed_bytes > 0).flatMap((row) => sweptNamespace(row, 0)),
+  ];
+  return { due, deleted, kept: countRecords(put), byNamespace };
+}
+
+function countRecords(rows: readonly SweptRow[]): number {
+  return rows.reduce((sum, { records }) => sum + records, 0);
+}
+
+/** None for the row that only says how many were due. */
+function sweptNamespace(row: SweptRow, deleted: number): readonly SweptNamespace[] {
+  const { tenant_id: tenantId, namespace, freed_bytes: freedBytes } = row;
+  return tenantId === null || namespace === null ? [] : [{ tenantId, namespace, deleted, freedBytes }];
 }
 
 const readSweepLag = {

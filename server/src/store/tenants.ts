@@ -1,38 +1,30 @@
-import type { OnLeaseExpiry, PolicyOverrides } from "../domain/policy.ts";
+import type { PolicyOverrides } from "../domain/policy.ts";
 import { makeTenant, type Tenant } from "../domain/tenant.ts";
+import { LIMIT_COLUMNS, type LimitRow, parseQuotas } from "./limit-columns.ts";
+import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
 import type { Pool } from "./pool.ts";
 import { scalarArray } from "./sql-arrays.ts";
 
-const POLICY_COLUMNS = `
-  key_retention_s, result_retention_s, failure_retention_s, default_lease_ms, max_lease_ms, on_lease_expiry,
-  max_result_bytes, require_fingerprint`;
-
-interface PolicyRow {
-  readonly key_retention_s: number | null;
-  readonly result_retention_s: number | null;
-  readonly failure_retention_s: number | null;
-  readonly default_lease_ms: number | null;
-  readonly max_lease_ms: number | null;
-  readonly on_lease_expiry: OnLeaseExpiry | null;
-  readonly max_result_bytes: number | null;
-  readonly require_fingerprint: boolean | null;
-}
-
-type TenantRow = PolicyRow & {
-  readonly id: number;
-  readonly name: string;
-  readonly suspended: boolean;
-  readonly cache_generation: number;
-  readonly now_ms: number;
-};
+type TenantRow = PolicyRow &
+  LimitRow & {
+    readonly id: number;
+    readonly name: string;
+    readonly suspended: boolean;
+    readonly cache_generation: number;
+    readonly now_ms: number;
+    readonly stored_records: string;
+    readonly stored_bytes: string;
+  };
 type NamespaceRow = PolicyRow & { readonly tenant_id: number; readonly name: string };
 
 const readTenants = {
   name: "read_tenants",
   text: `
-select id, name, suspended_at is not null as suspended, cache_generation,
-       date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}
+select id, name, suspended_at is not null or deleted_at is not null as suspended, cache_generation,
+       date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS},
+       coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
+  left join tenant_totals totals on totals.tenant_id = id
  where id = any ($1::int[])`,
 };
 
@@ -64,6 +56,8 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
           copies: { generation: row.cache_generation, askedAtMs, databaseTimeMs: row.now_ms },
           overrides: parsePolicy(row),
           namespaceOverrides: own.map(namespaceEntry),
+          quotas: parseQuotas(row),
+          totals: { records: Number(row.stored_records), storedBytes: Number(row.stored_bytes) },
         }),
       ];
     }),
@@ -72,19 +66,6 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
 
 function namespaceEntry(row: NamespaceRow): readonly [string, PolicyOverrides] {
   return [row.name, parsePolicy(row)];
-}
-
-function parsePolicy(row: PolicyRow): PolicyOverrides {
-  return {
-    keyRetentionS: row.key_retention_s ?? undefined,
-    resultRetentionS: row.result_retention_s ?? undefined,
-    failureRetentionS: row.failure_retention_s ?? undefined,
-    defaultLeaseMs: row.default_lease_ms ?? undefined,
-    maxLeaseMs: row.max_lease_ms ?? undefined,
-    onLeaseExpiry: row.on_lease_expiry ?? undefined,
-    maxResultBytes: row.max_result_bytes ?? undefined,
-    requireFingerprint: row.require_fingerprint ?? undefined,
-  };
 }
 
 const ensureTenantRow = {

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Pool } from "../store/pool.ts";
-import { readSweepLagS, sweepBatch } from "../store/sweep-records.ts";
+import { readSweepLagS, type SweptNamespace, sweepBatch } from "../store/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /** Reclaims the space of what retention has ended, in the background. */
@@ -18,6 +18,8 @@ export interface SweeperOptions {
   readonly intervalMs: number;
   /** Rows per statement: small, so that no lock is held for long. */
   readonly batchRows: number;
+  /** Told what each batch took, for the tenants' totals. */
+  readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
 }
 
 /** Between two batches of one sweep: claims go first. */
@@ -27,7 +29,14 @@ const PAUSE_MS = 20;
  * Every replica runs one, and none is the leader: a batch repeats its conditions on every row it takes, so that two at
  * once are merely wasteful.
  */
-export function createSweeper({ pool, metrics, log, intervalMs, batchRows }: SweeperOptions): Sweeper {
+export function createSweeper({
+  pool,
+  metrics,
+  log,
+  intervalMs,
+  batchRows,
+  onSwept,
+}: SweeperOptions): Sweeper {
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
@@ -45,6 +54,7 @@ export function createSweeper({ pool, metrics, log, intervalMs, batchRows }: Swe
       const swept = await sweepBatch(pool, batchRows);
       metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
       metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
+      onSwept(swept.byNamespace);
       more = swept.due === batchRows;
       metrics.sweepLag.set(more ? await readSweepLagS(pool) : 0);
     } catch (error) {

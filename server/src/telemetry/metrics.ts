@@ -9,11 +9,16 @@ export interface Metrics {
   readonly sweepRecords: Counter<"action">;
   readonly sweepErrors: Counter;
   readonly sweepLag: Gauge;
+  readonly jobRecords: Counter<"kind" | "action">;
+  readonly jobsUnfinished: Gauge;
   readonly connectionsLost: Counter;
   readonly cacheRequests: Counter<"layer" | "result">;
   readonly redisErrors: Counter;
+  readonly backgroundErrors: Counter<"task">;
   /** Counts a Claim's outcome. */
   claimed(tenant: string, outcome: string): void;
+  /** Counts what a quota refused, or would have. */
+  refusedByQuota(tenant: string, cause: string, mode: string): void;
   /** Starts showing what is read when the metrics are. */
   watch(sources: WatchedSources): void;
   /** In the Prometheus text format. */
@@ -25,6 +30,7 @@ export interface Metrics {
 export interface WatchedSources {
   readonly pool: () => { readonly total: number; readonly idle: number; readonly waiting: number };
   readonly waiters: () => number;
+  readonly liveReplicas: () => number;
   /** What the memory cache holds, in bytes. */
   readonly cacheBytes: () => number;
   /** Which parts are being done without, by reason. */
@@ -46,6 +52,18 @@ export function createMetrics(version: string): Metrics {
   collectDefaultMetrics({ register: registry });
   const labelled = new Set<string>();
 
+  /** The tenant, while there are few. */
+  function labelOf(tenant: string): string {
+    if (labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
+    return labelled.has(tenant) ? tenant : "other";
+  }
+
+  const admissionRefused = new Counter({
+    name: "onceward_admission_refused_total",
+    help: "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were let through.",
+    labelNames: ["tenant", "cause", "mode"],
+    registers,
+  });
   const claims = new Counter({
     name: "onceward_claims_total",
     help: "Claims answered, by outcome; tenants past the first 100 count as 'other'.",
@@ -102,16 +120,34 @@ export function createMetrics(version: string): Metrics {
       help: "How long the most overdue record has waited for the sweep.",
       registers,
     }),
+    jobRecords: new Counter({
+      name: "onceward_record_job_records_total",
+      help: "Records that record jobs examined and changed, by the kind of job.",
+      labelNames: ["kind", "action"],
+      registers,
+    }),
+    jobsUnfinished: new Gauge({
+      name: "onceward_record_jobs_unfinished",
+      help: "Record jobs of all tenants that wait or are under way.",
+      registers,
+    }),
     connectionsLost: new Counter({
       name: "onceward_pool_connections_lost_total",
       help: "Idle connections to Postgres that broke.",
       registers,
     }),
     claimed(tenant, outcome) {
-      const known = labelled.has(tenant);
-      if (!known && labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
-      claims.inc({ tenant: known || labelled.has(tenant) ? tenant : "other", outcome });
+      claims.inc({ tenant: labelOf(tenant), outcome });
     },
+    refusedByQuota(tenant, cause, mode) {
+      admissionRefused.inc({ tenant: labelOf(tenant), cause, mode });
+    },
+    backgroundErrors: new Counter({
+      name: "onceward_background_errors_total",
+      help: "Turns of background tasks that failed; the next one goes on.",
+      labelNames: ["task"],
+      registers,
+    }),
     cacheRequests: new Counter({
       name: "onceward_cache_requests_total",
       help: "Looks for a completed record, by layer and result.",
@@ -123,7 +159,15 @@ export function createMetrics(version: string): Metrics {
       help: "Errors of the connection to Redis; the service goes on without.",
       registers,
     }),
-    watch({ pool, waiters, cacheBytes, degraded }) {
+    watch({ pool, waiters, liveReplicas, cacheBytes, degraded }) {
+      new Gauge({
+        name: "onceward_replicas",
+        help: "Live replicas, as this one knows; rate quotas are shared among them.",
+        registers,
+        collect() {
+          this.set(liveReplicas());
+        },
+      });
       new Gauge({
         name: "onceward_cache_bytes",
         help: "What the completed records in memory take.",

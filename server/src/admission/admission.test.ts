@@ -1,0 +1,119 @@
+import { expect, test } from "vitest";
+import { NO_QUOTAS, type Quotas, type StoredTotals } from "../domain/quotas.ts";
+import { makeTenant, type Principal } from "../domain/tenant.ts";
+import { createAdmission } from "./admission.ts";
+import type { Totals } from "./totals.ts";
+
+const COPIES = { generation: 0, askedAtMs: 0, databaseTimeMs: 0 };
+const SHOP = 7;
+
+function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
+  const stored = {
+    id,
+    name: "shop",
+    suspended: false,
+    copies: COPIES,
+    overrides: {},
+    namespaceOverrides: [],
+  };
+  return {
+    role: "CALLER",
+    actor: "a key",
+    tenant: makeTenant({ ...stored, quotas: { ...NO_QUOTAS, ...quotas } }),
+    namespaces: undefined,
+  };
+}
+
+function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
+  const refused: string[] = [];
+  const changes: StoredTotals[] = [];
+  const totals: Totals = {
+    add: (change) => changes.push(change),
+    of: () => stored,
+    start: () => {},
+    stop: () => Promise.resolve(),
+  };
+  const admission = createAdmission({
+    totals,
+    liveReplicas: () => 1,
+    onRefused: (...args) => refused.push(args.join(" ")),
+  });
+  return { admission, refused, changes };
+}
+
+test("a call that has ended makes room for another", () => {
+  const { admission, refused } = newAdmission();
+  const one = caller({ concurrentCalls: 1 });
+  for (let call = 1; call <= 3; call++) {
+    const leave = admission.enter(one);
+    expect(() => admission.enter(one)).toThrow(expect.objectContaining({ reason: "QUOTA_CONCURRENCY" }));
+    leave?.();
+  }
+  expect(refused).toEqual(Array(3).fill("shop concurrency enforced"));
+});
+
+test("calls that a dry run let in are counted until they have ended", () => {
+  const { admission, refused } = newAdmission();
+  const dry = caller({ concurrentCalls: 1, dryRun: true });
+  const leaves = [admission.enter(dry), admission.enter(dry), admission.enter(dry)];
+  for (const leave of leaves) leave?.();
+  admission.enter(dry);
+  expect(refused).toEqual(Array(2).fill("shop concurrency dry_run"));
+});
+
+test("an operator has no quota", () => {
+  const { admission } = newAdmission();
+  const operator: Principal = { role: "OPERATOR", actor: "a key" };
+  expect(admission.enter(operator)).toBeUndefined();
+  admission.admitOperation(operator);
+  admission.admitRecord(operator);
+});
+
+test("a tenant's weight is what its latest call knew of it", () => {
+  const { admission } = newAdmission();
+  expect(admission.weightOf(SHOP)).toBe(1);
+  admission.enter(caller({ weight: 9 }));
+  admission.enter(caller({}, 8));
+  expect([admission.weightOf(SHOP), admission.weightOf(8)]).toEqual([9, 1]);
+  admission.enter(caller({ weight: 1 }));
+  expect(admission.weightOf(SHOP)).toBe(1);
+});
+
+test("who is told when to come again is told whole milliseconds", () => {
+  const { admission } = newAdmission();
+  const slow = caller({ operationsPerSecond: 3, burst: 1 });
+  admission.admitOperation(slow);
+  expect(() => admission.admitOperation(slow)).toThrow(
+    expect.objectContaining({ retryAfterMs: expect.toSatisfy(Number.isInteger) }),
+  );
+});
+
+test("a store is full once it holds as much as the quota", () => {
+  const full = newAdmission({ records: 5, storedBytes: 100 }).admission;
+  full.admitRecord(caller({ liveRecords: 6, storedBytes: 101 }));
+  expect(() => full.admitRecord(caller({ liveRecords: 5 }))).toThrow(
+    expect.objectContaining({ reason: "QUOTA_RECORDS", metadata: { scope: "service", limit: "5" } }),
+  );
+  expect(() => full.admitRecord(caller({ storedBytes: 100 }))).toThrow(
+    expect.objectContaining({ reason: "QUOTA_BYTES" }),
+  );
+});
+
+test("what is stored is told only of tenants that have a quota of it", () => {
+  const { admission, changes } = newAdmission();
+  const result = {
+    kind: "success",
+    payload: Buffer.from("paid"),
+    contentType: "",
+    metadata: { a: "b" },
+  } as const;
+  admission.recordAdded(caller({ operationsPerSecond: 1 }));
+  admission.resultAdded(caller({}), result);
+  expect(changes).toEqual([]);
+  admission.recordAdded(caller({ storedBytes: 1 }));
+  admission.resultAdded(caller({ liveRecords: 1 }), result);
+  expect(changes).toEqual([
+    { tenantId: SHOP, records: 1, storedBytes: 0 },
+    { tenantId: SHOP, records: 0, storedBytes: 4 + '{"a":"b"}'.length },
+  ]);
+});

@@ -1,0 +1,159 @@
+import type { Quotas } from "../domain/quotas.ts";
+import type { Result } from "../domain/record.ts";
+import type { Principal, Tenant } from "../domain/tenant.ts";
+import type { WeightOf } from "../store/batcher.ts";
+import { createRateLimit, type Rate } from "./rate-limit.ts";
+import { type QuotaCause, quotaRefusal } from "./refusals.ts";
+import type { Totals } from "./totals.ts";
+
+/**
+ * Holds tenants to their quotas, before the database is reached. An operator has none, and nor has a tenant that none
+ * were set for: its calls cost a comparison each.
+ */
+export interface Admission {
+  /**
+   * A call begins. Whoever gets a function calls it when the call has ended.
+   *
+   * @throws Refusal QUOTA_CONCURRENCY.
+   */
+  enter(principal: Principal): (() => void) | undefined;
+  /**
+   * An operation comes that may be refused.
+   *
+   * @throws Refusal QUOTA_RATE.
+   */
+  admitOperation(principal: Principal): void;
+  /** An operation comes that settles or prolongs a claim: it counts, and is never refused. */
+  countOperation(principal: Principal): void;
+  /**
+   * A claim comes that no copy answers, and that may so add a record.
+   *
+   * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
+   */
+  admitRecord(principal: Principal): void;
+  /** A record was added. */
+  recordAdded(principal: Principal): void;
+  /** A result was stored. */
+  resultAdded(principal: Principal, result: Result): void;
+  /** Of the tenants that have called. */
+  readonly weightOf: WeightOf;
+}
+
+export interface AdmissionOptions {
+  readonly totals: Totals;
+  /** Among how many a tenant's rate is shared. */
+  readonly liveReplicas: () => number;
+  /** Told of every refusal, and, of a tenant whose quotas only count, of what would have been one. */
+  readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
+}
+
+interface CallsInProgress {
+  count: number;
+  readonly leave: () => void;
+}
+
+/** About as long as a call takes. */
+const CONCURRENCY_RETRY_AFTER_MS = 100;
+/** Until the sweep or the next count can have changed anything. */
+const STORAGE_RETRY_AFTER_MS = 15_000;
+
+/** @see Admission */
+export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
+  const rateLimit = createRateLimit();
+  const inProgress = new Map<number, CallsInProgress>();
+  /** Other than 1. */
+  const weights = new Map<number, number>();
+
+  /** Refuses, or only counts, as the tenant's quotas say. */
+  function refuse(cause: QuotaCause, { name, quotas }: Tenant, limit: number, retryAfterMs: number): void {
+    onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
+    if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
+  }
+
+  function noteWeight({ id, quotas }: Tenant): void {
+    if (quotas.weight !== 1) weights.set(id, quotas.weight);
+    else if (weights.size > 0) weights.delete(id);
+  }
+
+  function addCalls(tenantId: number): CallsInProgress {
+    const calls: CallsInProgress = {
+      count: 0,
+      leave() {
+        calls.count--;
+        if (calls.count === 0) inProgress.delete(tenantId);
+      },
+    };
+    inProgress.set(tenantId, calls);
+    return calls;
+  }
+
+  function shareOf(operationsPerSecond: number, burst = operationsPerSecond): Rate {
+    const replicas = liveReplicas();
+    return { perSecond: operationsPerSecond / replicas, burst: burst / replicas };
+  }
+
+  return {
+    enter(principal) {
+      if (principal.role === "OPERATOR") return undefined;
+      const { tenant } = principal;
+      noteWeight(tenant);
+      const { concurrentCalls: limit } = tenant.quotas;
+      if (limit === undefined) return undefined;
+      const calls = inProgress.get(tenant.id) ?? addCalls(tenant.id);
+      if (calls.count >= limit) refuse("concurrency", tenant, limit, CONCURRENCY_RETRY_AFTER_MS);
+      calls.count++;
+      return calls.leave;
+    },
+
+    admitOperation(principal) {
+      if (principal.role === "OPERATOR") return;
+      const { id, quotas } = principal.tenant;
+      const { operationsPerSecond: limit, burst } = quotas;
+      if (limit === undefined) return;
+      const retryAfterMs = rateLimit.take(id, shareOf(limit, burst), performance.now());
+      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
+    },
+
+    countOperation(principal) {
+      if (principal.role === "OPERATOR") return;
+      const { id, quotas } = principal.tenant;
+      const { operationsPerSecond: limit, burst } = quotas;
+      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now());
+    },
+
+    admitRecord(principal) {
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
+      const { tenant } = principal;
+      const { liveRecords, storedBytes } = tenant.quotas;
+      const stored = totals.of(tenant);
+      if (liveRecords !== undefined && stored.records >= liveRecords) {
+        refuse("records", tenant, liveRecords, STORAGE_RETRY_AFTER_MS);
+      }
+      if (storedBytes !== undefined && stored.storedBytes >= storedBytes) {
+        refuse("bytes", tenant, storedBytes, STORAGE_RETRY_AFTER_MS);
+      }
+    },
+
+    recordAdded(principal) {
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
+      totals.add({ tenantId: principal.tenant.id, records: 1, storedBytes: 0 });
+    },
+
+    resultAdded(principal, result) {
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
+      totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: bytesOf(result) });
+    },
+
+    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
+  };
+}
+
+function isCounted({ liveRecords, storedBytes }: Quotas): boolean {
+  return liveRecords !== undefined || storedBytes !== undefined;
+}
+
+/** As the records' table counts them. */
+function bytesOf({ payload, metadata }: Result): number {
+  for (const _ in metadata) return payload.byteLength + Buffer.byteLength(JSON.stringify(metadata));
+  return payload.byteLength;
+}

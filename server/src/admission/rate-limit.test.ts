@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { createRateLimit, type Rate } from "./rate-limit.ts";
+
+const TENANT = 1;
+
+/** How many of so many operations at one moment have a token. */
+function countTaken(
+  limit: ReturnType<typeof createRateLimit>,
+  rate: Rate,
+  nowMs: number,
+  asked: number,
+): number {
+  return Array.from({ length: asked }, () => limit.take(TENANT, rate, nowMs)).filter((waitMs) => waitMs === 0)
+    .length;
+}
+
+test("a burst is had at once, and the rate from then on", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 10, burst: 30 };
+  expect(countTaken(limit, rate, 0, 100)).toBe(30);
+  expect(countTaken(limit, rate, 500, 100)).toBe(5);
+  expect(countTaken(limit, rate, 1500, 100)).toBe(10);
+  expect(countTaken(limit, rate, 60_000, 100)).toBe(30);
+});
+
+test("who is refused is told when there is a token, and there is one then", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 4, burst: 1 };
+  expect(limit.take(TENANT, rate, 0)).toBe(0);
+  expect(limit.take(TENANT, rate, 100)).toBe(150);
+  expect(limit.take(TENANT, rate, 250)).toBe(0);
+});
+
+test("what is owed comes off what may be taken later, for ten seconds at most", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 10, burst: 10 };
+  for (let i = 0; i < 15; i++) limit.owe(TENANT, rate, 0);
+  expect(limit.take(TENANT, rate, 0)).toBe(600);
+  for (let i = 0; i < 10_000; i++) limit.owe(TENANT, rate, 0);
+  expect(limit.take(TENANT, rate, 0)).toBe(10_100);
+});
+
+test("a share of less than one operation still lets one through", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 0.25, burst: 0.25 };
+  expect(countTaken(limit, rate, 0, 5)).toBe(1);
+  expect(countTaken(limit, rate, 4000, 5)).toBe(1);
+});
+
+test("each tenant has a bucket of its own", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 1, burst: 1 };
+  expect([limit.take(1, rate, 0), limit.take(2, rate, 0)]).toEqual([0, 0]);
+});

@@ -1,0 +1,51 @@
+import { type Reason, Refusal } from "../domain/refusal.ts";
+
+/** Which quota is used up. */
+export type QuotaCause = "rate" | "concurrency" | "records" | "bytes";
+
+interface QuotaFacts {
+  readonly reason: Reason;
+  /** Over what the limit holds: all replicas together, or the one that answered. */
+  readonly scope: "service" | "replica";
+  readonly describe: (limit: number) => string;
+}
+
+const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
+  rate: {
+    reason: "QUOTA_RATE",
+    scope: "service",
+    describe: (limit) => `The tenant may make ${limit} operations a second.`,
+  },
+  concurrency: {
+    reason: "QUOTA_CONCURRENCY",
+    scope: "replica",
+    describe: (limit) => `The tenant may have ${limit} calls in progress on a replica.`,
+  },
+  records: {
+    reason: "QUOTA_RECORDS",
+    scope: "service",
+    describe: (limit) => `The tenant may store ${limit} records.`,
+  },
+  bytes: {
+    reason: "QUOTA_BYTES",
+    scope: "service",
+    describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints.`,
+  },
+};
+
+/** The refusal of a call that is beyond a tenant's quota. */
+export function quotaRefusal(
+  cause: QuotaCause,
+  tenantName: string,
+  limit: number,
+  retryAfterMs: number,
+): Refusal {
+  const { reason, scope, describe } = QUOTAS[cause];
+  const description = describe(limit);
+  return new Refusal(reason, description, {
+    metadata: { scope, limit: String(limit) },
+    quota: { subject: `tenant:${tenantName}`, description },
+    // What goes over the wire is whole milliseconds; to come earlier than that is too early.
+    retryAfterMs: Math.ceil(retryAfterMs),
+  });
+}

@@ -1,0 +1,35 @@
+import type { RetentionChanges } from "./retention-change.ts";
+
+/** What a background change does to a tenant's records, and what it needs to know for it. */
+export type RecordJobWork =
+  /** Stamps retention anew. */
+  | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges }
+  /** Forgets those that were claimed before the job was made. */
+  | { readonly kind: "FORGET" }
+  /** Removes all of them, and then the tenant. */
+  | { readonly kind: "DELETE" };
+
+/** A change of many records in the background; instants are milliseconds since the Unix epoch. */
+export interface RecordJob {
+  readonly id: bigint;
+  readonly tenantId: number;
+  /** Undefined: all namespaces of the tenant. */
+  readonly namespace: string | undefined;
+  readonly work: RecordJobWork;
+  readonly state: "WAITING" | "RUNNING" | "DONE";
+  readonly recordsExamined: number;
+  readonly recordsChanged: number;
+  /** Of those changed. */
+  readonly recordsForgotten: number;
+  readonly createdAtMs: number;
+  readonly startsAtMs: number;
+  readonly finishedAtMs: number | undefined;
+  /** The last record that was looked at; undefined: none yet. */
+  readonly after: { readonly namespace: string; readonly key: string } | undefined;
+}
+
+/**
+ * When every replica stamps by a policy that was just changed: they hold policies for up to 9 s, a statement that was
+ * stamped by an old one lasts up to 5 s, and a second is for luck.
+ */
+export const POLICY_SETTLES_MS = 15_000;

@@ -1,0 +1,43 @@
+/** What is counted of a namespace's use, by the names of `usage_hours`. Explained in `tenant.proto`, UsageHour. */
+export const USAGE_COUNTERS = [
+  "claims",
+  "granted",
+  "replayed",
+  "in_progress",
+  "ambiguous",
+  "mismatches",
+  "reclaims",
+  "fenced",
+  "completions",
+  "swept",
+] as const;
+
+export type UsageCounter = (typeof USAGE_COUNTERS)[number];
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * How late a repeat came, at most, for each bucket but the last, which takes what came later: from a client's own retry
+ * over a user who comes back after half an hour to a deploy that is fixed after the weekend.
+ */
+export const LATENESS_LIMITS_MS: readonly number[] = [
+  1000,
+  10_000,
+  MINUTE_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  6 * HOUR_MS,
+  DAY_MS,
+  3 * DAY_MS,
+  7 * DAY_MS,
+  30 * DAY_MS,
+];
+
+/** The bucket of a repeat that came so long after its key was first claimed. */
+export function latenessBucket(latenessMs: number): number {
+  const bucket = LATENESS_LIMITS_MS.findIndex((limitMs) => latenessMs <= limitMs);
+  return bucket === -1 ? LATENESS_LIMITS_MS.length : bucket;
+}

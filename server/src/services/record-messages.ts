@@ -1,0 +1,69 @@
+import { create } from "@bufbuild/protobuf";
+import type { Checkpoint, LiveRecord, Phase, Result } from "../domain/record.ts";
+import {
+  type Checkpoint as CheckpointMessage,
+  CheckpointSchema,
+  Record_State,
+  type Record as RecordMessage,
+  RecordSchema,
+  Result_Kind,
+  type Result as ResultMessage,
+  ResultSchema,
+} from "../gen/onceward/v1/record_pb.ts";
+import { timestamp } from "./wire-times.ts";
+
+/** Everything that the contract shows of a record. */
+export function recordMessage(record: LiveRecord): RecordMessage {
+  const { id, fencingToken, attempt, owner, fingerprint, checkpoint } = record;
+  return create(RecordSchema, {
+    namespace: id.namespace,
+    key: id.key,
+    fencingToken,
+    attempt,
+    owner,
+    ...(fingerprint && { fingerprint }),
+    ...(checkpoint && { checkpoint: checkpointMessage(checkpoint) }),
+    firstClaimedAt: timestamp(record.firstClaimedAtMs),
+    claimedAt: timestamp(record.claimedAtMs),
+    leaseExpiresAt: timestamp(record.leaseExpiresAtMs),
+    expiresAt: timestamp(record.expiresAtMs),
+    ...phaseFields(record.phase),
+  });
+}
+
+function phaseFields(phase: Phase) {
+  switch (phase.kind) {
+    case "inProgress":
+    case "lapsed":
+      return { state: Record_State.IN_PROGRESS };
+    case "ambiguous":
+      return { state: Record_State.AMBIGUOUS };
+    case "released":
+      return {
+        state: Record_State.RELEASED,
+        releasedAt: timestamp(phase.releasedAtMs),
+        releaseReason: phase.reason,
+      };
+    case "completed":
+      return {
+        state: Record_State.COMPLETED,
+        completedAt: timestamp(phase.completedAtMs),
+        resultExpiresAt: timestamp(phase.resultExpiresAtMs),
+        resultExpired: phase.result === undefined,
+        ...(phase.result && { result: resultMessage(phase.result) }),
+      };
+  }
+}
+
+export function resultMessage({ kind, payload, contentType, metadata }: Result): ResultMessage {
+  return create(ResultSchema, {
+    kind: kind === "failure" ? Result_Kind.FAILURE : Result_Kind.SUCCESS,
+    payload,
+    contentType,
+    metadata,
+  });
+}
+
+export function checkpointMessage({ name, state }: Checkpoint): CheckpointMessage {
+  return create(CheckpointSchema, { name, state });
+}

@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import { Refusal } from "../../domain/refusal.ts";
+import {
+  GetRecordJobResponseSchema,
+  ListRecordJobsResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { findRecordJob, listRecordJobs } from "../../store/record-jobs.ts";
+import type { Handlers } from "../call.ts";
+import { pageSize, splitPage } from "../page-tokens.ts";
+import { recordJobMessage } from "../tenant-messages.ts";
+import { Violations } from "../violations.ts";
+import { administeredTenant } from "./own-tenant.ts";
+import type { TenantAdminOptions } from "./tenant-admin.ts";
+
+/** The RPCs that say how far background changes of records are. */
+export function createRecordJobHandlers({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getRecordJob" | "listRecordJobs"> {
+  return {
+    async getRecordJob({ id }, call) {
+      const { principal } = call;
+      if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+      const { tenant, namespaces } = principal;
+      const job = await findRecordJob(pool, tenant.id, id);
+      const mayBeSeen = namespaces === undefined || namespaces.has(job?.namespace ?? "");
+      if (job === undefined || !mayBeSeen) throw notFound();
+      return create(GetRecordJobResponseSchema, { job: recordJobMessage(job) });
+    },
+
+    async listRecordJobs(request, call) {
+      const own = administeredTenant(call);
+      const violations = new Violations();
+      const scope = [own.id, "ListRecordJobs"];
+      const limit = pageSize(request.pageSize, violations);
+      const [beforeId] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await listRecordJobs(pool, own.id, beforeId, limit + 1);
+      const { page, last } = splitPage(found, limit);
+      return create(ListRecordJobsResponseSchema, {
+        jobs: page.map(recordJobMessage),
+        ...(last && { nextPageToken: pageTokens.write(scope, [String(last.id)]) }),
+      });
+    },
+  };
+}
+
+function notFound(): Refusal {
+  return new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
+}

@@ -1,0 +1,39 @@
+import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { Pool } from "../../store/pool.ts";
+import type { RecordStore } from "../../store/record-store.ts";
+import type { Handlers } from "../call.ts";
+import type { PageTokens } from "../page-tokens.ts";
+import { createApiKeyHandlers } from "./api-keys.ts";
+import { createHistoryHandlers } from "./history.ts";
+import { createNamespaceHandlers } from "./namespaces.ts";
+import { createRecordJobHandlers } from "./record-jobs.ts";
+import { createRecordHandlers } from "./records.ts";
+import { createTenantHandlers } from "./tenant.ts";
+import { createUsageHandlers } from "./usage.ts";
+
+/** What TenantAdminService needs. */
+export interface TenantAdminOptions {
+  readonly pool: Pool;
+  readonly records: Pick<RecordStore, "read">;
+  readonly pageTokens: PageTokens;
+  /** Told of every change, once it is committed. */
+  readonly changes: ChangeListener;
+  /** Keys the digests of API keys, and the hashes that stand for records' keys in audit events. */
+  readonly pepper: string;
+  /** Tells who waits for a record that it was resolved, on every replica. */
+  readonly onResolved: (name: string) => void;
+}
+
+/** TenantAdminService: what each RPC promises stands in `tenant_admin.proto`. */
+export function createTenantAdminService(options: TenantAdminOptions): Handlers<typeof TenantAdminService> {
+  return {
+    ...createTenantHandlers(options),
+    ...createNamespaceHandlers(options),
+    ...createRecordHandlers(options),
+    ...createRecordJobHandlers(options),
+    ...createApiKeyHandlers(options),
+    ...createHistoryHandlers(options),
+    ...createUsageHandlers(options),
+  };
+}

@@ -1,0 +1,184 @@
+import { ConnectError } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { QuotaFailureSchema } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
+import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
+import { connectAdmin } from "../helpers/admin.ts";
+import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/batches.ts";
+import type { IdempotencyClient } from "../helpers/clients.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { granted } from "../helpers/records.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+import { countRows } from "../helpers/time.ts";
+import { complete, grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+
+/** One operation a second, and one at once. */
+const ONE = { quota_operations_per_second: 1, quota_burst: 1 };
+
+function claims(count: number): ItemRequest[] {
+  return Array.from({ length: count }, (_, i) => ({
+    case: "claim" as const,
+    value: { namespace: "charges", key: `order-${i}` },
+  }));
+}
+
+/** What each item was answered: an error by its reason. */
+function casesOf(responses: readonly ItemResponse[]): (ErrorReason | ItemResponse["case"])[] {
+  return responses.map((response) => (response.case === "error" ? response.value.reason : response.case));
+}
+
+/** Has a tenant of ONE owe ten seconds' operations, with settlements of a claim that nobody holds. */
+async function exhaust(
+  client: IdempotencyClient,
+  kind: "complete" | "release" | "extendLease" = "release",
+): Promise<void> {
+  const value = { namespace: "charges", key: "nobody's", fencingToken: 1n, result: success("paid") };
+  const answered = casesOf(await runBatch(client, Array(50).fill({ case: kind, value })));
+  expect(new Set(answered)).toEqual(new Set([ErrorReason.RECORD_NOT_FOUND]));
+}
+
+async function refusals(
+  { server }: Contract,
+  { tenant }: Caller,
+  cause: string,
+  mode: string,
+): Promise<number | undefined> {
+  const metrics = await readMetrics(server);
+  return metrics.get(
+    `onceward_admission_refused_total{tenant="${tenant.name}",cause="${cause}",mode="${mode}"}`,
+  );
+}
+
+describeContract("a tenant's rate", (contract) => {
+  test("refuses what goes beyond it, with the limit and when to come again, and without effect", async () => {
+    const caller = await contract.newCaller(ONE);
+    await exhaust(caller.client);
+    const error = await caller.client.claim(ORDER).catch((thrown: unknown) => ConnectError.from(thrown));
+    expect(await errorOf(Promise.reject(error))).toMatchObject({
+      code: "ResourceExhausted",
+      reason: "QUOTA_RATE",
+      metadata: { scope: "service", limit: "1" },
+      retryable: true,
+    });
+    expect((error as ConnectError).findDetails(QuotaFailureSchema)[0]?.violations).toMatchObject([
+      { subject: `tenant:${caller.tenant.name}`, description: "The tenant may make 1 operations a second." },
+    ]);
+    expect(await countRows(contract.database, caller.tenant)).toBe(0);
+    expect(await refusals(contract, caller, "rate", "enforced")).toBe(1);
+  });
+
+  test("refuses each item of a batch alone", async () => {
+    const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 3 });
+    const answered = casesOf(await runBatch(client, claims(5)));
+    expect(answered).toEqual(["claim", "claim", "claim", ErrorReason.QUOTA_RATE, ErrorReason.QUOTA_RATE]);
+  });
+
+  test.each(["complete", "release", "extendLease"] as const)("counts every %s", async (kind) => {
+    const { client } = await contract.newCaller(ONE);
+    await exhaust(client, kind);
+    expect(await errorOf(client.lookup(ORDER))).toMatchObject({ reason: "QUOTA_RATE" });
+  });
+
+  test("keeps nobody from settling or prolonging a claim", async () => {
+    const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 2 });
+    const { fencingToken } = await grant(client);
+    const released = await grant(client, { key: "order-2" });
+    await exhaust(client);
+    await client.extendLease({ ...ORDER, fencingToken });
+    await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+    await client.release({ ...ORDER, key: "order-2", fencingToken: released.fencingToken });
+  });
+
+  test("is only counted in a dry run", async () => {
+    const caller = await contract.newCaller({ ...ONE, quota_dry_run: true });
+    await exhaust(caller.client);
+    await grant(caller.client);
+    await caller.client.lookup(ORDER);
+    expect(await refusals(contract, caller, "rate", "dry_run")).toBe(2);
+    expect(await refusals(contract, caller, "rate", "enforced")).toBeUndefined();
+  });
+});
+
+describeContract("a tenant's calls in progress", (contract) => {
+  test("are limited, waiting ones and the administrator's among them", async () => {
+    const { tenant, client } = await contract.newCaller({ quota_concurrent_calls: 2 });
+    await grant(client);
+    const abort = new AbortController();
+    const wait = () => client.claim({ ...ORDER, wait: seconds(30) }, { signal: abort.signal });
+    const waiting = Promise.allSettled([wait(), wait()]);
+    const waiters = async () => (await readMetrics(contract.server)).get("onceward_waiters");
+    await expect.poll(waiters, { timeout: 10_000, interval: 10 }).toBe(2);
+
+    expect(await errorOf(client.lookup(ORDER))).toMatchObject({
+      code: "ResourceExhausted",
+      reason: "QUOTA_CONCURRENCY",
+      metadata: { scope: "replica", limit: "2" },
+      retryable: true,
+    });
+    const adminKey = await createApiKey(contract.database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const admin = connectAdmin(contract.server, adminKey, contract.transport);
+    expect(await errorOf(admin.getTenant({}))).toMatchObject({ reason: "QUOTA_CONCURRENCY" });
+    // Another tenant's calls are no business of this one's.
+    await (await contract.newCaller()).client.lookup(ORDER);
+
+    abort.abort();
+    await waiting;
+    const lookup = async () => (await client.lookup(ORDER)).record?.attempt;
+    await expect.poll(() => lookup().catch(() => 0), { timeout: 10_000, interval: 10 }).toBe(1);
+  });
+});
+
+describeContract(
+  "a tenant's store",
+  (contract) => {
+    test("takes no claim beyond the quota of records, but what completes one, and answers from copies", async () => {
+      const caller = await contract.newCaller({ quota_live_records: 2 });
+      const { client } = caller;
+      await complete(client, success("paid"));
+      const other = { namespace: "charges", key: "order-2", claimId: "call-1" };
+      const { fencingToken } = granted(await client.claim(other));
+      // The same claim once more is no other record, but nobody knows that before Postgres is asked.
+      expect(await errorOf(client.claim({ ...other, key: "order-3" }))).toMatchObject({
+        code: "ResourceExhausted",
+        reason: "QUOTA_RECORDS",
+        metadata: { scope: "service", limit: "2" },
+        retryable: true,
+      });
+      expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+      await client.complete({ ...other, fencingToken, result: success("paid") });
+      expect(await countRows(contract.database, caller.tenant)).toBe(2);
+    });
+
+    test("counts a claim that is repeated once", async () => {
+      const { client } = await contract.newCaller({ quota_live_records: 2 });
+      await grant(client, { claimId: "call-1" });
+      await grant(client, { claimId: "call-1" });
+      await grant(client, { key: "order-2" });
+    });
+
+    test("takes no claim beyond the quota of bytes, but what completes one", async () => {
+      const { client } = await contract.newCaller({ quota_stored_bytes: 1000 });
+      const held = await grant(client, { key: "order-2" });
+      await complete(client, success("x".repeat(1000)));
+      expect(await errorOf(client.claim({ ...ORDER, key: "order-3" }))).toMatchObject({
+        reason: "QUOTA_BYTES",
+        metadata: { scope: "service", limit: "1000" },
+      });
+      const { fencingToken } = held;
+      await client.complete({ ...ORDER, key: "order-2", fencingToken, result: success("more") });
+    });
+
+    test("lets a waiter have the record that it waited for", async () => {
+      const { client } = await contract.newCaller({ quota_live_records: 2 });
+      const { fencingToken } = await grant(client);
+      const waiting = client.claim({ ...ORDER, wait: seconds(15) });
+      const waiters = async () => (await readMetrics(contract.server)).get("onceward_waiters");
+      await expect.poll(waiters, { timeout: 10_000, interval: 10 }).toBe(1);
+      await grant(client, { key: "order-2" });
+      await client.release({ ...ORDER, fencingToken });
+      expect(granted(await waiting).attempt).toBe(2);
+    });
+  },
+  { ONCEWARD_CACHE_MIB: "8" },
+);

@@ -1,0 +1,175 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { connectAdmin, connectOperator, createWorld, describeAdministration } from "../helpers/admin.ts";
+import { eventsOf } from "../helpers/audit.ts";
+import { runBatch } from "../helpers/batches.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { proxyDatabase } from "../helpers/database-proxy.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createApiKey, type TestTenant } from "../helpers/tenants.ts";
+import { grant, ORDER } from "../helpers/verbs.ts";
+
+const MAILS = { ...ORDER, namespace: "mails" };
+
+describeAdministration("What is denied", (world, transport) => {
+  /** A tenant's denials, once so many have been written. */
+  async function denialsOf(tenant: TestTenant, count: number) {
+    const denied = async () => {
+      const events = await eventsOf(world().database, tenant);
+      return events.filter(({ outcome }) => outcome === "DENIED");
+    };
+    await expect.poll(async () => (await denied()).length, { timeout: 5000, interval: 10 }).toBe(count);
+    return denied();
+  }
+
+  async function limitedKey(tenant: TestTenant, role: "CALLER" | "TENANT_ADMIN"): Promise<string> {
+    return createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
+  }
+
+  test("a change is an audit event each time", async () => {
+    const { adminKey, caller, tenant } = await world().administeredTenant();
+    await grant(caller);
+    const callersKey = connectAdmin(world().server, tenant.apiKey, transport);
+    const adminsKey = connectOperator(world().server, adminKey, transport);
+    const request = { ...ORDER, reason: "mine", resolution: { case: "forget", value: {} } } as const;
+    for (let repeat = 0; repeat < 2; repeat++) {
+      expect(await errorOf(callersKey.resolveRecord(request))).toMatchObject({ reason: "ROLE_DENIED" });
+      expect(await errorOf(adminsKey.deleteTenant({ name: tenant.name }))).toMatchObject({
+        reason: "ROLE_DENIED",
+      });
+    }
+    const denials = await denialsOf(tenant, 4);
+    const denied = { outcome: "DENIED", denial: "ROLE_DENIED", before: null, after: null };
+    expect(denials.slice(0, 2)).toMatchObject([
+      { ...denied, actor: parseApiKey(tenant.apiKey)?.id, action: "ResolveRecord" },
+      { ...denied, actor: parseApiKey(adminKey)?.id, action: "DeleteTenant" },
+    ]);
+    expect(denials.every(({ request_id }) => request_id !== "")).toBe(true);
+  });
+
+  test("a change beyond a credential's namespaces is one, naming the namespace", async () => {
+    const { tenant } = await world().administeredTenant();
+    const limited = connectAdmin(world().server, await limitedKey(tenant, "TENANT_ADMIN"), transport);
+    await errorOf(
+      limited.resolveRecord({ ...MAILS, reason: "x", resolution: { case: "forget", value: {} } }),
+    );
+    await errorOf(limited.createApiKey({ apiKey: { role: ApiKey_Role.CALLER } }));
+    expect(await denialsOf(tenant, 2)).toMatchObject([
+      { action: "ResolveRecord", target: "namespace mails", denial: "NAMESPACE_DENIED" },
+      { action: "CreateApiKey", target: "", denial: "NAMESPACE_DENIED" },
+    ]);
+  });
+
+  test("of calls and of reads, only the first in a minute is one, for each caller, RPC and reason", async () => {
+    const { tenant } = await world().administeredTenant();
+    const keys = [await limitedKey(tenant, "CALLER"), await limitedKey(tenant, "CALLER")];
+    const [first, second] = keys.map((key) => connectClient(world().server, key, transport));
+    if (first === undefined || second === undefined) throw new Error("a client is missing");
+    for (let repeat = 0; repeat < 3; repeat++) {
+      for (const client of [first, second]) await errorOf(client.claim(MAILS));
+      await errorOf(first.lookup(MAILS));
+      await errorOf(connectAdmin(world().server, tenant.apiKey, transport).getTenant({}));
+      await errorOf(connectAdmin(world().server, tenant.apiKey, transport).listApiKeys({}));
+    }
+    const denials = await denialsOf(tenant, 5);
+    expect(denials.map(({ action }) => action).sort()).toEqual([
+      "Claim",
+      "Claim",
+      "GetTenant",
+      "ListApiKeys",
+      "Lookup",
+    ]);
+  });
+
+  test("in a batch is one of the batch, and its items are answered", async () => {
+    const { tenant } = await world().administeredTenant();
+    const client = connectClient(world().server, await limitedKey(tenant, "CALLER"), transport);
+    const responses = await runBatch(client, [
+      { case: "claim", value: MAILS },
+      { case: "claim", value: ORDER },
+      { case: "lookup", value: MAILS },
+    ]);
+    expect(responses.map((response) => response.case)).toEqual(["error", "claim", "error"]);
+    expect(await denialsOf(tenant, 1)).toMatchObject([
+      { action: "Batch", target: "namespace mails", denial: "NAMESPACE_DENIED" },
+    ]);
+  });
+
+  test("because the tenant is suspended is one, with who asked", async () => {
+    const { admin, adminKey, caller, tenant } = await world().administeredTenant();
+    const operator = await world().operator();
+    await operator.suspendTenant({ name: tenant.name });
+    for (let repeat = 0; repeat < 2; repeat++) {
+      expect(await errorOf(caller.claim(ORDER))).toMatchObject({ reason: "TENANT_SUSPENDED" });
+      expect(await errorOf(admin.updateTenant({}))).toMatchObject({ reason: "TENANT_SUSPENDED" });
+    }
+    const denials = await denialsOf(tenant, 3);
+    expect(denials.map(({ actor, action }) => ({ actor, action }))).toEqual(
+      expect.arrayContaining([
+        { actor: parseApiKey(tenant.apiKey)?.id, action: "Claim" },
+        { actor: parseApiKey(adminKey)?.id, action: "UpdateTenant" },
+      ]),
+    );
+  });
+
+  test("to an operator is an event of no tenant", async () => {
+    const key = await createApiKey(world().database, { role: "OPERATOR" });
+    const operator = await world().operator();
+    await errorOf(connectAdmin(world().server, key, transport).updateTenant({}));
+    const mine = async () => {
+      const { events } = await operator.listAuditEvents({ action: "UpdateTenant" });
+      return events.filter(({ actor }) => actor === parseApiKey(key)?.id);
+    };
+    await expect.poll(async () => (await mine()).length, { timeout: 5000 }).toBe(1);
+    expect(await mine()).toMatchObject([{ tenant: "", denial: "ROLE_DENIED" }]);
+  });
+
+  test("is denied at once while the database doesn't answer, and written once it does", async () => {
+    const { proxy, url } = await proxyDatabase(world().database.url);
+    const server = await startTestServer(url);
+    onTestFinished(() => server.stop());
+    const { tenant } = await createWorld(world().database, server, transport).administeredTenant();
+    const client = connectAdmin(server, tenant.apiKey, transport);
+    await errorOf(client.updateTenant({}));
+    await denialsOf(tenant, 1);
+    proxy.setMode("hold");
+    expect(await errorOf(client.updateTenant({}, { timeoutMs: 2000 }))).toMatchObject({
+      reason: "ROLE_DENIED",
+    });
+    expect(await denialsOf(tenant, 1)).toHaveLength(1);
+    proxy.setMode("forward");
+    await denialsOf(tenant, 2);
+  });
+
+  test("is denied all the same where the event can't be written, and is in the log", async () => {
+    const { database } = world();
+    const server = await startTestServer(database.url);
+    try {
+      const own = createWorld(database, server, transport);
+      const { tenant } = await own.administeredTenant();
+      const client = connectAdmin(server, tenant.apiKey, transport);
+      await errorOf(client.getTenant({}));
+      await denialsOf(tenant, 1);
+      await database.query("alter table audit_events rename to audit_events_away");
+      expect(await errorOf(client.updateTenant({}))).toMatchObject({ reason: "ROLE_DENIED" });
+      const warnings = () =>
+        server.log.filter(({ msg }) => msg === "a denial could not be written to the audit");
+      await expect.poll(warnings, { timeout: 5000 }).toHaveLength(1);
+      expect(JSON.stringify(warnings())).not.toContain(tenant.apiKey);
+    } finally {
+      await database.query("alter table if exists audit_events_away rename to audit_events");
+      await server.stop();
+    }
+  });
+
+  test("is written before the server has stopped", async () => {
+    const server = await startTestServer(world().database.url);
+    const { tenant } = await createWorld(world().database, server).administeredTenant();
+    const client = connectAdmin(server, tenant.apiKey, transport);
+    await Promise.all(Array.from({ length: 20 }, () => errorOf(client.updateTenant({}))));
+    await server.stop();
+    expect(await denialsOf(tenant, 20)).toHaveLength(20);
+  });
+});

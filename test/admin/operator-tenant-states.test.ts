@@ -1,0 +1,128 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { expect, test } from "vitest";
+import { ApiKey_Role, Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { connectOperator, describeAdministration } from "../helpers/admin.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { grant, ORDER } from "../helpers/verbs.ts";
+
+describeAdministration("An operator", (world, transport) => {
+  async function eventsOf(tenant: string) {
+    const operator = await world().operator();
+    return (await operator.listAuditEvents({ tenant })).events;
+  }
+
+  test("suspends a tenant, whose calls are then refused, and resumes it", async () => {
+    const operator = await world().operator();
+    const { admin, caller, tenant } = await world().administeredTenant();
+    await grant(caller);
+    const { name } = tenant;
+    const suspended = await operator.suspendTenant({ name, reason: "unpaid" });
+    expect(suspended.tenant).toMatchObject({ state: Tenant_State.SUSPENDED });
+    expect(await operator.suspendTenant({ name, reason: "again" })).toEqual(suspended);
+    for (const call of [caller.lookup(ORDER), admin.getTenant({})].map(errorOf)) {
+      expect(await call).toMatchObject({ code: "PermissionDenied", reason: "TENANT_SUSPENDED" });
+    }
+    const resumed = await operator.resumeTenant({ name, reason: "paid" });
+    expect(resumed.tenant).toMatchObject({ state: Tenant_State.ACTIVE });
+    expect(await operator.resumeTenant({ name })).toEqual(resumed);
+    expect((await caller.lookup(ORDER)).record).toBeDefined();
+    const changes = (await eventsOf(name)).filter(({ denial }) => denial === "");
+    expect(changes).toMatchObject([
+      { action: "ResumeTenant", reason: "paid", before: { state: "SUSPENDED" }, after: { state: "ACTIVE" } },
+      { action: "SuspendTenant", reason: "unpaid", before: { state: "ACTIVE" } },
+    ]);
+  });
+
+  test("deletes a tenant: it is refused for good, and its records go in the background", async () => {
+    const operator = await world().operator();
+    const { admin, caller, tenant } = await world().administeredTenant();
+    await grant(caller);
+    const { name } = tenant;
+    const etag = (await operator.getTenant({ name })).tenant?.etag ?? "";
+    const deleted = await operator.deleteTenant({ name, etag, reason: "left" });
+    expect(deleted.tenant).toMatchObject({ name, state: Tenant_State.DELETING });
+    expect(await operator.deleteTenant({ name, etag })).toEqual(deleted);
+    for (const call of [caller.claim(ORDER), admin.getTenant({})].map(errorOf)) {
+      // Its keys are revoked, too: whichever is noticed first.
+      expect(["TENANT_SUSPENDED", "CREDENTIAL_INVALID"]).toContain((await call).reason);
+    }
+    const { database } = world();
+    const jobs = await database.query("select kind, namespace from record_jobs where tenant_id = $1", [
+      tenant.id,
+    ]);
+    expect(jobs).toEqual([{ kind: "DELETE", namespace: null }]);
+    const live = await database.query("select 1 from api_keys where tenant_id = $1 and revoked_at is null", [
+      tenant.id,
+    ]);
+    expect(live).toEqual([]);
+
+    const gone = { code: "NotFound", reason: "TENANT_NOT_FOUND" };
+    const calls = [
+      () => operator.resumeTenant({ name }),
+      () => operator.suspendTenant({ name }),
+      () => operator.updateTenantLimits({ name, quotas: { burst: 1 } }),
+      () => operator.createTenantApiKey({ tenant: name, apiKey: { role: ApiKey_Role.CALLER } }),
+    ];
+    for (const call of calls) expect(await errorOf(call())).toMatchObject(gone);
+    expect((await operator.getTenant({ name })).tenant).toMatchObject({ state: Tenant_State.DELETING });
+    expect(await errorOf(operator.createTenant({ tenant: { name } }))).toMatchObject({
+      reason: "TENANT_EXISTS",
+    });
+
+    await database.query("update record_jobs set starts_at = now() where tenant_id = $1", [tenant.id]);
+    const rowsOf = () => database.query("select 1 from tenants where id = $1", [tenant.id]);
+    await expect.poll(rowsOf, { timeout: 15_000, interval: 100 }).toEqual([]);
+    expect(await errorOf(operator.getTenant({ name }))).toMatchObject(gone);
+    await operator.createTenant({ tenant: { name } });
+    expect((await eventsOf(name)).map(({ action, denial }) => (denial === "" ? action : denial))).toContain(
+      "DeleteTenant",
+    );
+  });
+
+  test("is told of a tenant that there isn't, in the same words by every RPC", async () => {
+    const operator = await world().operator();
+    const name = "nobody";
+    const calls = [
+      () => operator.getTenant({ name }),
+      () => operator.updateTenantLimits({ name }),
+      () => operator.suspendTenant({ name }),
+      () => operator.resumeTenant({ name }),
+      () => operator.deleteTenant({ name }),
+      () => operator.createTenantApiKey({ tenant: name, apiKey: { role: ApiKey_Role.CALLER } }),
+    ];
+    const errors = [];
+    for (const call of calls) errors.push(await errorOf(call()));
+    expect(errors[0]).toMatchObject({ code: "NotFound", reason: "TENANT_NOT_FOUND" });
+    expect(new Set(errors.map((error) => JSON.stringify(error))).size).toBe(1);
+  });
+
+  test("is told everything that is malformed at once", async () => {
+    const operator = await world().operator();
+    const reason = "x".repeat(1025);
+    const calls = [
+      () => operator.suspendTenant({ name: "No", reason }),
+      () => operator.resumeTenant({ name: "No", reason }),
+      () => operator.deleteTenant({ name: "No", reason }),
+    ];
+    for (const call of calls) expect(await errorOf(call())).toMatchObject({ fields: ["name", "reason"] });
+    const key = operator.createTenantApiKey({ tenant: "No", apiKey: { role: ApiKey_Role.OPERATOR } });
+    expect(await errorOf(key)).toMatchObject({ fields: ["tenant", "api_key.role"] });
+    expect(await errorOf(operator.getTenant({}))).toMatchObject({ fields: ["name"] });
+    const limits = operator.updateTenantLimits({ name: "", policyBounds: { maxLease: durationFromMs(999) } });
+    expect(await errorOf(limits)).toMatchObject({ fields: ["name", "policy_bounds.max_lease"] });
+    expect(await errorOf(operator.listTenants({ pageSize: -1, pageToken: "x" }))).toMatchObject({
+      fields: ["page_size", "page_token"],
+    });
+  });
+
+  test("is the only one: a tenant's administrator and a caller may call none of it", async () => {
+    const { adminKey, tenant } = await world().administeredTenant();
+    for (const key of [adminKey, tenant.apiKey]) {
+      const client = connectOperator(world().server, key, transport);
+      expect(await errorOf(client.listTenants({}))).toMatchObject({ reason: "ROLE_DENIED" });
+      expect(await errorOf(client.deleteTenant({ name: tenant.name }))).toMatchObject({
+        reason: "ROLE_DENIED",
+      });
+    }
+  });
+});

@@ -1,0 +1,237 @@
+import { describe, expect, test } from "vitest";
+import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
+import { type AdminWorld, describeAdministration } from "../helpers/admin.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { secondsOf } from "../helpers/time.ts";
+import { seconds } from "../helpers/verbs.ts";
+
+const HOUR_S = 3600;
+const KEY_RETENTION = { paths: ["policy.key_retention"] };
+
+describeAdministration("a policy", (world: () => AdminWorld) => {
+  describe("of a tenant", () => {
+    test("is the service's default until something is set", async () => {
+      const { admin, tenant } = await world().administeredTenant();
+      const { tenant: found } = await admin.getTenant({});
+      expect(found?.name).toBe(tenant.name);
+      expect(found?.policy).toEqual(
+        expect.objectContaining({ onLeaseExpiry: Policy_OnLeaseExpiry.UNSPECIFIED }),
+      );
+      expect(found?.policy?.keyRetention).toBeUndefined();
+      expect(secondsOf(found?.effectivePolicy?.keyRetention)).toBe(72 * HOUR_S);
+      expect(found?.effectivePolicy?.onLeaseExpiry).toBe(Policy_OnLeaseExpiry.RECLAIM);
+      expect(found?.effectivePolicy?.maxResultBytes).toBe(65_536);
+    });
+
+    test("takes the fields that the mask names, and leaves the others", async () => {
+      const { admin } = await world().administeredTenant({ key_retention_s: 600, max_result_bytes: 10 });
+      const { tenant } = await admin.updateTenant({
+        tenant: { policy: { keyRetention: seconds(HOUR_S), requireFingerprint: true } },
+        updateMask: KEY_RETENTION,
+      });
+      expect(secondsOf(tenant?.policy?.keyRetention)).toBe(HOUR_S);
+      expect(tenant?.policy?.maxResultBytes).toBe(10);
+      expect(tenant?.policy?.requireFingerprint).toBeUndefined();
+    });
+
+    test("takes the fields that are set where there is no mask, and unsets what a mask names and nothing sets", async () => {
+      const { admin } = await world().administeredTenant({ key_retention_s: 600 });
+      const set = await admin.updateTenant({
+        tenant: { policy: { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD, requireFingerprint: false } },
+      });
+      expect(set.tenant?.policy?.onLeaseExpiry).toBe(Policy_OnLeaseExpiry.HOLD);
+      expect(set.tenant?.policy?.requireFingerprint).toBe(false);
+      expect(secondsOf(set.tenant?.policy?.keyRetention)).toBe(600);
+      const unset = await admin.updateTenant({ tenant: {}, updateMask: { paths: ["*"] } });
+      expect(unset.tenant?.policy?.keyRetention).toBeUndefined();
+      expect(unset.tenant?.policy?.onLeaseExpiry).toBe(Policy_OnLeaseExpiry.UNSPECIFIED);
+    });
+
+    test("is refused as a whole, naming every field that is malformed or beyond the contract", async () => {
+      const { admin } = await world().administeredTenant();
+      const refused = await errorOf(
+        admin.updateTenant({
+          tenant: {
+            policy: {
+              keyRetention: seconds(59),
+              resultRetention: seconds(500 * 24 * HOUR_S),
+              defaultLease: { seconds: 0n, nanos: -1 },
+              maxLease: seconds(25 * HOUR_S),
+              onLeaseExpiry: 9 as Policy_OnLeaseExpiry,
+              maxResultBytes: 0,
+            },
+          },
+          updateMask: { paths: ["policy", "state", "name"] },
+        }),
+      );
+      expect(refused).toMatchObject({ code: "InvalidArgument", reason: "INVALID_REQUEST" });
+      expect([...new Set(refused.fields)].sort()).toEqual([
+        "policy.default_lease",
+        "policy.key_retention",
+        "policy.max_lease",
+        "policy.max_result_bytes",
+        "policy.on_lease_expiry",
+        "policy.result_retention",
+        "update_mask",
+      ]);
+      expect((await admin.getTenant({})).tenant?.policy?.keyRetention).toBeUndefined();
+    });
+
+    test("stays within the operator's bounds, and what was beyond them before stays until it is set again", async () => {
+      const { admin } = await world().administeredTenant({
+        key_retention_s: 10 * HOUR_S,
+        max_key_retention_s: HOUR_S,
+        min_key_retention_s: 120,
+      });
+      for (const keyRetention of [seconds(2 * HOUR_S), seconds(119)]) {
+        const refused = await errorOf(admin.updateTenant({ tenant: { policy: { keyRetention } } }));
+        expect(refused).toMatchObject({ reason: "INVALID_REQUEST", fields: ["policy.key_retention"] });
+        expect(refused.message).toContain("120 s and 3600 s");
+      }
+      const other = await admin.updateTenant({ tenant: { policy: { maxResultBytes: 5 } } });
+      expect(secondsOf(other.tenant?.policy?.keyRetention)).toBe(10 * HOUR_S);
+      await admin.updateTenant({ tenant: { policy: { keyRetention: seconds(HOUR_S) } } });
+    });
+
+    test("is not changed under an etag that is old, another's or made up", async () => {
+      const { admin } = await world().administeredTenant();
+      const other = await world().administeredTenant();
+      const old = (await admin.getTenant({})).tenant?.etag ?? "";
+      const change = (etag: string) =>
+        admin.updateTenant({ tenant: { etag, policy: { maxResultBytes: 7 } } });
+      const { tenant } = await change(old);
+      expect(tenant?.etag).not.toBe(old);
+      const others = (await other.admin.getTenant({})).tenant?.etag ?? "";
+      for (const etag of [old, others, "x"]) {
+        expect(await errorOf(change(etag))).toMatchObject({ code: "Aborted", reason: "ETAG_MISMATCH" });
+      }
+    });
+
+    test("is not changed by validate_only, which answers what would be", async () => {
+      const { admin } = await world().administeredTenant();
+      const before = await admin.getTenant({});
+      const asked = await admin.updateTenant({
+        tenant: { policy: { keyRetention: seconds(600) } },
+        validateOnly: true,
+      });
+      expect(secondsOf(asked.tenant?.effectivePolicy?.resultRetention)).toBe(600);
+      expect(asked.effect).toMatchObject({ recordsExamined: 0n, truncated: false });
+      expect(asked.job).toBeUndefined();
+      expect(await admin.getTenant({})).toEqual(before);
+    });
+  });
+
+  describe("of a namespace", () => {
+    const charges = (keyRetentionS: number) => ({
+      name: "charges",
+      policy: { keyRetention: seconds(keyRetentionS) },
+    });
+
+    test("is declared only if that is asked for", async () => {
+      const { admin } = await world().administeredTenant();
+      const refused = await errorOf(admin.updateNamespace({ namespace: charges(600) }));
+      expect(refused).toMatchObject({ code: "NotFound", reason: "NAMESPACE_NOT_FOUND" });
+      expect(await errorOf(admin.getNamespace({ name: "charges" }))).toEqual(refused);
+      await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
+      const { namespace } = await admin.getNamespace({ name: "charges" });
+      expect(secondsOf(namespace?.policy?.keyRetention)).toBe(600);
+    });
+
+    test("has from the tenant what it doesn't set itself", async () => {
+      const { admin } = await world().administeredTenant({ max_result_bytes: 9 });
+      const { namespace } = await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
+      expect(namespace?.effectivePolicy?.maxResultBytes).toBe(9);
+      expect(secondsOf(namespace?.effectivePolicy?.failureRetention)).toBe(600);
+    });
+
+    test("is not changed under another etag, also where none is declared yet", async () => {
+      const { admin } = await world().administeredTenant();
+      const change = (etag: string) =>
+        admin.updateNamespace({ namespace: { ...charges(600), etag }, allowMissing: true });
+      expect(await errorOf(change("x"))).toMatchObject({ code: "Aborted", reason: "ETAG_MISMATCH" });
+      const first = (await change("")).namespace?.etag ?? "";
+      await change(first);
+      expect((await errorOf(change(first))).reason).toBe("ETAG_MISMATCH");
+    });
+
+    test("is listed by name, page by page, and what is declared meanwhile doesn't shift the pages", async () => {
+      const { admin } = await world().administeredTenant();
+      const declare = (name: string) => admin.updateNamespace({ namespace: { name }, allowMissing: true });
+      for (const name of ["b", "d", "f", "h"]) await declare(name);
+      const names: string[] = [];
+      let pageToken = "";
+      do {
+        const page = await admin.listNamespaces({ pageSize: 2, pageToken });
+        expect(page.namespaces.length).toBeLessThanOrEqual(2);
+        names.push(...page.namespaces.map(({ name }) => name));
+        pageToken = page.nextPageToken;
+        await declare("a");
+        await declare("e");
+      } while (pageToken !== "");
+      expect(names).toEqual(["b", "d", "e", "f", "h"]);
+    });
+
+    test("is deleted, and then follows the tenant's; not while records live in it", async () => {
+      const { admin, caller } = await world().administeredTenant();
+      await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
+      await admin.deleteNamespace({ name: "charges" });
+      expect((await errorOf(admin.deleteNamespace({ name: "charges" }))).reason).toBe("NAMESPACE_NOT_FOUND");
+
+      await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
+      await caller.claim({ namespace: "charges", key: "order-1" });
+      const refused = await errorOf(admin.deleteNamespace({ name: "charges" }));
+      expect(refused).toMatchObject({ code: "FailedPrecondition", reason: "NAMESPACE_NOT_EMPTY" });
+      expect((await errorOf(admin.deleteNamespace({ name: "charges", etag: "x", force: true }))).reason).toBe(
+        "ETAG_MISMATCH",
+      );
+    });
+
+    test.each(["", "Charges", "-a", "a".repeat(64), "a b"])("is refused for the name %j", async (name) => {
+      const { admin } = await world().administeredTenant();
+      const calls = [
+        () => admin.getNamespace({ name }),
+        () => admin.deleteNamespace({ name }),
+        () => admin.updateNamespace({ namespace: { name }, allowMissing: true }),
+      ];
+      for (const call of calls) expect((await errorOf(call())).reason).toBe("INVALID_REQUEST");
+    });
+  });
+
+  test("changes are audit events with what was and what is", async () => {
+    const { admin, tenant, adminKey } = await world().administeredTenant({ key_retention_s: 600 });
+    await admin.updateTenant({ tenant: { policy: { keyRetention: seconds(700) } } });
+    await admin.updateNamespace({ namespace: { name: "charges" }, allowMissing: true });
+    await admin.deleteNamespace({ name: "charges" });
+    const events = await world().database.query<{ action: string; actor: string; target: string }>(
+      "select action, actor, target, outcome, before, after from audit_events where tenant_id = $1 order by id",
+      [tenant.id],
+    );
+    const actor = adminKey.split("_")[1];
+    expect(events).toEqual([
+      {
+        action: "UpdateTenant",
+        actor,
+        target: `tenant ${tenant.name}`,
+        outcome: "DONE",
+        before: { keyRetentionS: 600 },
+        after: { keyRetentionS: 700 },
+      },
+      {
+        action: "UpdateNamespace",
+        actor,
+        target: "namespace charges",
+        outcome: "DONE",
+        before: null,
+        after: {},
+      },
+      {
+        action: "DeleteNamespace",
+        actor,
+        target: "namespace charges",
+        outcome: "DONE",
+        before: {},
+        after: null,
+      },
+    ]);
+  });
+});

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { connectAdmin, connectOperator } from "../helpers/admin.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { repeatOften } from "../helpers/fast-path.ts";
+import { startRedis } from "../helpers/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createApiKey, createTenant } from "../helpers/tenants.ts";
+import { complete, ORDER } from "../helpers/verbs.ts";
+
+/** The contract's bound. Changes are waited for as long as it takes, and together, so that the bound passes once. */
+const EVERYWHERE = { timeout: 10_000, interval: 50 };
+
+describe("Within 10 s, what is changed through one replica holds on the other", () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database?.drop());
+
+  async function startReplicas(env: Readonly<Record<string, string>>): Promise<[TestServer, TestServer]> {
+    const start = () => startTestServer(database.url, { ONCEWARD_CACHE_MIB: "16", ...env });
+    const replicas: [TestServer, TestServer] = [await start(), await start()];
+    onTestFinished(async () => {
+      for (const replica of replicas) await replica.stop();
+    });
+    return replicas;
+  }
+
+  /** A tenant whose calls and completed record the other replica has just answered, so that it knows them by heart. */
+  async function knownTenant([here, there]: readonly [TestServer, TestServer]) {
+    const tenant = await createTenant(database);
+    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const elsewhere = connectClient(there, tenant.apiKey);
+    await complete(elsewhere);
+    expect((await elsewhere.claim(ORDER)).outcome.case).toBe("completed");
+    return { tenant, elsewhere, admin: connectAdmin(here, adminKey) };
+  }
+
+  test("a forgotten record, a revoked key, a suspended, a deleted tenant", { timeout: 30_000 }, async () => {
+    const replicas = await startReplicas({});
+    const [here] = replicas;
+    const operator = connectOperator(here, await createApiKey(database, { role: "OPERATOR" }));
+    const forgotten = await knownTenant(replicas);
+    const revoked = await knownTenant(replicas);
+    const suspended = await knownTenant(replicas);
+    const deleted = await knownTenant(replicas);
+
+    const { secret, apiKey } = await revoked.admin.createApiKey({ apiKey: { role: ApiKey_Role.CALLER } });
+    const revokedCaller = connectClient(replicas[1], secret);
+    expect((await revokedCaller.claim(ORDER)).outcome.case).toBe("completed");
+
+    await forgotten.admin.resolveRecord({
+      ...ORDER,
+      reason: "wrong",
+      resolution: { case: "forget", value: {} },
+    });
+    await revoked.admin.revokeApiKey({ id: apiKey?.id ?? "" });
+    await operator.suspendTenant({ name: suspended.tenant.name });
+    await operator.deleteTenant({ name: deleted.tenant.name });
+
+    const claimOf = async ({ elsewhere }: typeof forgotten) => (await elsewhere.claim(ORDER)).outcome.case;
+    const refusalOf = (call: () => Promise<unknown>) => async () =>
+      call().then(
+        () => "served",
+        async (error) => (await errorOf(Promise.reject(error))).reason,
+      );
+    await Promise.all([
+      expect.poll(() => claimOf(forgotten), EVERYWHERE).toBe("claimed"),
+      expect
+        .poll(
+          refusalOf(() => revokedCaller.lookup(ORDER)),
+          EVERYWHERE,
+        )
+        .toBe("CREDENTIAL_INVALID"),
+      expect
+        .poll(
+          refusalOf(() => suspended.elsewhere.claim(ORDER)),
+          EVERYWHERE,
+        )
+        .toBe("TENANT_SUSPENDED"),
+      expect
+        .poll(
+          refusalOf(() => deleted.elsewhere.claim(ORDER)),
+          EVERYWHERE,
+        )
+        .not.toBe("served"),
+    ]);
+    // Nobody else's record was forgotten with it.
+    expect(await claimOf(revoked)).toBe("completed");
+  });
+
+  test.runIf(inject("redisProgram") !== "")(
+    "a forgotten record of which Redis keeps a copy",
+    { timeout: 30_000 },
+    async () => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const replicas = await startReplicas({ REDIS_URL: redis.url });
+      const { admin, elsewhere } = await knownTenant(replicas);
+      await repeatOften(elsewhere);
+      await admin.resolveRecord({ ...ORDER, reason: "wrong", resolution: { case: "forget", value: {} } });
+      const claim = async () => (await elsewhere.claim(ORDER)).outcome.case;
+      await expect.poll(claim, EVERYWHERE).toBe("claimed");
+    },
+  );
+});

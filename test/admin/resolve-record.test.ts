@@ -1,0 +1,222 @@
+import { expect, test } from "vitest";
+import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { type AdministeredTenant, describeAdministration } from "../helpers/admin.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { ageRecords, endLeases } from "../helpers/records.ts";
+import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/resolutions.ts";
+import { countRows, secondsBetween, sweep } from "../helpers/time.ts";
+import {
+  bytes,
+  complete,
+  failure,
+  fingerprintOf,
+  grant,
+  lookUp,
+  ORDER,
+  seconds,
+  success,
+} from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+describeAdministration("ResolveRecord", (world) => {
+  async function ambiguous(): Promise<AdministeredTenant & { fencingToken: bigint }> {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    const { fencingToken } = await grant(one.caller, { owner: "worker-1" });
+    await endLeases(world().database, one.tenant);
+    expect((await one.caller.claim(ORDER)).outcome.case).toBe("ambiguous");
+    return { ...one, fencingToken };
+  }
+
+  async function auditOf({ admin }: AdministeredTenant) {
+    return (await admin.listAuditEvents({ action: "ResolveRecord" })).events;
+  }
+
+  test("release lets the next claim have an ambiguous key, as its next attempt", async () => {
+    const { admin, caller, fencingToken } = await ambiguous();
+    const { record } = await resolve(admin, RELEASE);
+    expect(record).toMatchObject({ state: Record_State.RELEASED, releaseReason: "found out", fencingToken });
+    const claim = await grant(caller);
+    expect(claim.attempt).toBe(2);
+    expect(claim.fencingToken).toBeGreaterThan(fencingToken);
+  });
+
+  test("complete settles an ambiguous key with a result that is replayed", async () => {
+    const { admin, caller, fencingToken } = await ambiguous();
+    const { record } = await resolve(admin, completeWith("found"));
+    expect(record).toMatchObject({
+      state: Record_State.COMPLETED,
+      fencingToken,
+      result: { payload: bytes("found") },
+    });
+    const { outcome } = await caller.claim(ORDER);
+    expect(outcome).toMatchObject({ case: "completed", value: { result: { payload: bytes("found") } } });
+    const late = caller.complete({ ...ORDER, fencingToken, result: success("late") });
+    expect(await errorOf(late)).toMatchObject({ reason: "ALREADY_COMPLETED" });
+    const { alreadyCompleted } = await caller.complete({ ...ORDER, fencingToken, result: success("found") });
+    expect(alreadyCompleted).toBe(true);
+  });
+
+  test("complete keeps the retention that the claim stamped, counted from now", async () => {
+    const one = await world().administeredTenant({
+      key_retention_s: 7200,
+      result_retention_s: 3600,
+      failure_retention_s: 600,
+    });
+    await grant(one.caller);
+    await ageRecords(world().database, one.tenant, 1000);
+    const resolution: Resolution = { case: "complete", value: { result: failure("declined") } };
+    const { record } = await resolve(one.admin, resolution);
+    expect(secondsBetween(record?.completedAt, record?.expiresAt)).toBe(7200);
+    expect(secondsBetween(record?.completedAt, record?.resultExpiresAt)).toBe(600);
+    expect(secondsBetween(record?.claimedAt, record?.completedAt)).toBeGreaterThanOrEqual(1000);
+  });
+
+  test("forget makes a key as if it had never been claimed, but for its fencing tokens", async () => {
+    const one = await world().administeredTenant();
+    const { fencingToken } = await grant(one.caller, { fingerprint: fingerprintOf("one") });
+    await one.caller.complete({ ...ORDER, fencingToken, result: success("wrong") });
+    const { record } = await resolve(one.admin, FORGET);
+    expect(record).toBeUndefined();
+    expect((await one.caller.lookup(ORDER)).record).toBeUndefined();
+    expect(await errorOf(one.admin.getRecord(ORDER))).toMatchObject({ reason: "RECORD_NOT_FOUND" });
+    const again = await grant(one.caller, { fingerprint: fingerprintOf("another") });
+    expect(again).toMatchObject({ attempt: 1 });
+    expect(again.fencingToken).toBeGreaterThan(fencingToken);
+    expect(secondsBetween((await lookUp(one.caller)).firstClaimedAt, again.firstClaimedAt)).toBe(0);
+  });
+
+  test("forget leaves a row without content, which the sweep removes two minutes later", async () => {
+    const one = await world().administeredTenant();
+    const { fencingToken } = await grant(one.caller, { owner: "secret", claimId: "secret" });
+    const checkpoint = { name: "secret", state: bytes("secret") };
+    await one.caller.extendLease({ ...ORDER, fencingToken, checkpoint });
+    const result = { ...success("secret"), contentType: "secret", metadata: { secret: "secret" } };
+    await one.caller.complete({ ...ORDER, fencingToken, result });
+    await resolve(one.admin, FORGET);
+    const [row] = await world().database.query(
+      `select state, fencing_token, r::text as everything, encode(result_payload, 'escape') as payload
+         from records r where tenant_id = $1`,
+      [one.tenant.id],
+    );
+    expect(row).toMatchObject({ state: 0, fencing_token: String(fencingToken), payload: null });
+    expect(row?.everything).not.toContain("secret");
+    expect(row?.everything).not.toContain(Buffer.from("secret").toString("hex"));
+    await ageRecords(world().database, one.tenant, 119);
+    await sweep(world().database);
+    expect(await countRows(world().database, one.tenant)).toBe(1);
+    await ageRecords(world().database, one.tenant, 2);
+    await sweep(world().database);
+    expect(await countRows(world().database, one.tenant)).toBe(0);
+  });
+
+  test("a holder learns from its own call that its claim was resolved", async () => {
+    const outcomes: [Resolution, string][] = [
+      [FORGET, "RECORD_NOT_FOUND"],
+      [RELEASE, "ALREADY_RELEASED"],
+      [completeWith("found"), "ALREADY_COMPLETED"],
+    ];
+    for (const [resolution, reason] of outcomes) {
+      const { admin, caller } = await world().administeredTenant();
+      const { fencingToken } = await grant(caller);
+      await resolve(admin, resolution);
+      const late = caller.complete({ ...ORDER, fencingToken, result: success("late") });
+      expect(await errorOf(late)).toMatchObject({ reason });
+      expect(await errorOf(caller.extendLease({ ...ORDER, fencingToken }))).toMatchObject({ reason });
+    }
+  });
+
+  test("works on every phase that the resolution makes sense for, and no other", async () => {
+    type Prepare = (one: AdministeredTenant) => Promise<unknown>;
+    const phases: [name: string, prepare: Prepare][] = [
+      ["in progress", ({ caller }) => grant(caller)],
+      [
+        "lapsed",
+        async ({ caller, tenant }) => [await grant(caller), await endLeases(world().database, tenant)],
+      ],
+      [
+        "released",
+        async ({ caller }) => {
+          const { fencingToken } = await grant(caller);
+          await caller.release({ ...ORDER, fencingToken, reason: "gave up" });
+        },
+      ],
+      ["completed", ({ caller }) => complete(caller)],
+    ];
+    const answers: Record<string, (string | undefined)[]> = {};
+    for (const [name, prepare] of phases) {
+      answers[name] = [];
+      for (const resolution of [FORGET, RELEASE, completeWith("found")]) {
+        const one = await world().administeredTenant();
+        await prepare(one);
+        const call = resolve(one.admin, resolution);
+        answers[name].push(
+          await call.then(
+            () => "OK",
+            async () => (await errorOf(call)).reason,
+          ),
+        );
+      }
+    }
+    expect(answers).toEqual({
+      "in progress": ["OK", "OK", "OK"],
+      lapsed: ["OK", "OK", "OK"],
+      released: ["OK", "OK", "OK"],
+      completed: ["OK", "ALREADY_COMPLETED", "ALREADY_COMPLETED"],
+    });
+  });
+
+  test("a repeat is OK and is no second change", async () => {
+    const released = await ambiguous();
+    const first = await resolve(released.admin, RELEASE);
+    expect(await resolve(released.admin, RELEASE, { reason: "again" })).toEqual(first);
+    expect(await auditOf(released)).toHaveLength(1);
+    const completed = await ambiguous();
+    const result = await resolve(completed.admin, completeWith("found"));
+    expect(await resolve(completed.admin, completeWith("found"))).toEqual(result);
+    expect(await auditOf(completed)).toHaveLength(1);
+    const forgotten = await ambiguous();
+    await resolve(forgotten.admin, FORGET);
+    expect(await errorOf(resolve(forgotten.admin, FORGET))).toMatchObject({ reason: "RECORD_NOT_FOUND" });
+    expect(await auditOf(forgotten)).toHaveLength(1);
+  });
+
+  test("a fencing token guards against resolving a claim that came later", async () => {
+    const { admin, caller, fencingToken } = await ambiguous();
+    const { fencingToken: newer } = await grant(caller, { acceptAmbiguous: true });
+    for (const resolution of [FORGET, RELEASE, completeWith("found")]) {
+      expect(await errorOf(resolve(admin, resolution, { fencingToken }))).toMatchObject({
+        code: "Aborted",
+        reason: "CLAIM_SUPERSEDED",
+      });
+    }
+    expect(await lookUp(caller)).toMatchObject({ state: Record_State.IN_PROGRESS, fencingToken: newer });
+    await resolve(admin, RELEASE, { fencingToken: newer });
+  });
+
+  test("stores and answers a result larger than what comes along with others", async () => {
+    const { admin, caller } = await world().administeredTenant({ max_result_bytes: 200_000 });
+    await grant(caller);
+    const text = "x".repeat(150_000);
+    for (let repeat = 0; repeat < 2; repeat++) {
+      const { record } = await resolve(admin, completeWith(text));
+      expect(record?.result?.payload).toHaveLength(text.length);
+    }
+    expect((await admin.getRecord(ORDER)).record?.result?.payload).toHaveLength(text.length);
+  });
+
+  test("wakes who waits for the record", async () => {
+    const outcomes: [Resolution, string][] = [
+      [FORGET, "claimed"],
+      [RELEASE, "claimed"],
+      [completeWith("found"), "completed"],
+    ];
+    for (const [resolution, outcome] of outcomes) {
+      const { admin, caller } = await world().administeredTenant();
+      await grant(caller);
+      const waiting = caller.claim({ ...ORDER, wait: seconds(15) });
+      await untilWaiting(world().server, 1);
+      await resolve(admin, resolution);
+      expect((await waiting).outcome.case).toBe(outcome);
+    }
+  });
+});

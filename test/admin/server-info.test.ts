@@ -1,0 +1,56 @@
+import { readdir } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { VERSION } from "../../server/src/version.ts";
+import { describeAdministration } from "../helpers/admin.ts";
+import { TEST_PEPPER } from "../helpers/server.ts";
+
+const MIGRATIONS = new URL("../../server/migrations/", import.meta.url);
+
+describeAdministration(
+  "GetServerInfo",
+  (world) => {
+    test("says what the server and the schema are, and how many replicas are at work", async () => {
+      const operator = await world().operator();
+      const migrations = (await readdir(MIGRATIONS)).filter((name) => name.endsWith(".sql")).sort();
+      await world().database.query(
+        `insert into replicas (id, version, seen_at) values
+           (gen_random_uuid(), 'other', now() - interval '9 seconds'),
+           (gen_random_uuid(), 'gone', now() - interval '11 seconds')`,
+      );
+      const info = await operator.getServerInfo({});
+      expect(info).toMatchObject({ version: VERSION, degraded: [], replicas: 2 });
+      expect(`${info.schemaVersion}.sql`).toBe(migrations.at(-1));
+      await world().database.query("delete from replicas where version in ('other', 'gone')");
+    });
+
+    test("shows the environment in force as text that could be set again, and no secret", async () => {
+      const { config } = await (await world().operator()).getServerInfo({});
+      expect(config).toMatchObject({
+        DATABASE_URL: "(secret)",
+        ONCEWARD_API_KEY_PEPPER: "(secret)",
+        ONCEWARD_HOST: "127.0.0.1",
+        ONCEWARD_POOL_SIZE: "7",
+        ONCEWARD_DRAIN_DELAY: "0ms",
+        ONCEWARD_CONNECTION_AGE: "1800000ms",
+        ONCEWARD_PGBOUNCER: "false",
+      });
+      expect(config).not.toHaveProperty("REDIS_URL");
+      expect(JSON.stringify(config)).not.toContain(TEST_PEPPER);
+      expect(JSON.stringify(config)).not.toContain("postgres://");
+    });
+  },
+  { ONCEWARD_POOL_SIZE: "7" },
+);
+
+describeAdministration(
+  "GetServerInfo of a server whose Redis is away",
+  (world) => {
+    test("says what it does without", async () => {
+      const operator = await world().operator();
+      const degraded = async () => (await operator.getServerInfo({})).degraded;
+      await expect.poll(degraded, { timeout: 10_000 }).toEqual(["redis_bypassed"]);
+    });
+  },
+  // Nobody listens there.
+  { REDIS_URL: "redis://127.0.0.1:1" },
+);

@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { countRecordsPage, FROM_THE_START, takeCount } from "../../server/src/store/tenant-totals.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { ageRecords } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/tenants.ts";
+import { complete, grant, ORDER, success } from "../helpers/verbs.ts";
+
+const PATIENCE = { timeout: 15_000, interval: 50 };
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+interface CountedTenant {
+  readonly tenant: TestTenant;
+  readonly client: IdempotencyClient;
+}
+
+async function countedTenant(columns: PolicyColumns = {}): Promise<CountedTenant> {
+  const tenant = await createTenant(database, { quota_live_records: 1000, ...columns });
+  return { tenant, client: connectClient(server, tenant.apiKey) };
+}
+
+/** Another replica, which has its own idea of what the tenant stores. */
+async function newReplica(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+  const replica = await startTestServer(database.url, env);
+  onTestFinished(() => replica.stop());
+  return replica;
+}
+
+async function totalsOf({ id }: TestTenant): Promise<{ records: number; bytes: number } | undefined> {
+  const [totals] = await database.query<{ records: number; bytes: number }>(
+    "select records::int, stored_bytes::int as bytes from tenant_totals where tenant_id = $1",
+    [id],
+  );
+  return totals;
+}
+
+/** Counted, and not again for a while: what changes from now on is what replicas add. */
+async function countIsSettled({ id }: TestTenant): Promise<void> {
+  const settle = () =>
+    database.query(
+      `update tenant_totals set count_due_at = now() + interval '1 hour'
+        where tenant_id = $1 and count_due_at > now() returning 1`,
+      [id],
+    );
+  await expect.poll(async () => (await settle()).length, PATIENCE).toBe(1);
+}
+
+async function claimMany(client: IdempotencyClient, count: number): Promise<void> {
+  const items = Array.from({ length: count }, () => ({
+    request: { case: "claim" as const, value: { namespace: "charges", key: randomUUID() } },
+  }));
+  await client.batch({ items });
+}
+
+test("the totals follow what is claimed, completed and swept", async () => {
+  const { tenant, client } = await countedTenant({ key_retention_s: 3600, result_retention_s: 60 });
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
+  await complete(client, { ...success("paid"), metadata: { currency: "€" } });
+  await claimMany(client, 9);
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 10, bytes: 4 + 18 });
+
+  const sweeping = await newReplica({ ONCEWARD_SWEEP_INTERVAL: "100ms" });
+  await ageRecords(database, tenant, 600);
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 10, bytes: 0 });
+  await ageRecords(database, tenant, 3600);
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 0, bytes: 0 });
+  await sweeping.stop();
+});
+
+test("what a replica had not stored when it was stopped is stored", async () => {
+  const { tenant } = await countedTenant();
+  const replica = await newReplica();
+  await connectClient(replica, tenant.apiKey).lookup(ORDER);
+  await countIsSettled(tenant);
+  await claimMany(connectClient(replica, tenant.apiKey), 5);
+  await replica.stop();
+  expect(await totalsOf(tenant)).toMatchObject({ records: 5 });
+});
+
+test("totals that a killed replica left wrong are set right by the next count", async () => {
+  const { tenant, client } = await countedTenant();
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
+  const { fencingToken } = await grant(client);
+  await client.extendLease({
+    ...ORDER,
+    fencingToken,
+    checkpoint: { name: "half", state: Buffer.from("way") },
+  });
+  await claimMany(client, 4);
+  // A checkpoint replaces another that no replica knows of, and so is left to the count.
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 5, bytes: 0 });
+  await database.query(
+    `update tenant_totals set records = 900, stored_bytes = 1, count_due_at = now() where tenant_id = $1`,
+    [tenant.id],
+  );
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 5, bytes: 3 });
+});
+
+test("a quota holds over all replicas", async () => {
+  const { tenant, client } = await countedTenant({ quota_live_records: 5 });
+  await claimMany(client, 5);
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toMatchObject({ records: 5 });
+  const other = connectClient(await newReplica(), tenant.apiKey);
+  expect(await errorOf(other.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
+});
+
+test("what was freed can be had again", async () => {
+  const { tenant, client } = await countedTenant({ quota_live_records: 1 });
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
+  await grant(client);
+  expect(await errorOf(client.claim({ ...ORDER, key: "order-2" }))).toMatchObject({
+    reason: "QUOTA_RECORDS",
+  });
+  await database.query("delete from records where tenant_id = $1", [tenant.id]);
+  await database.query("update tenant_totals set count_due_at = now() where tenant_id = $1", [tenant.id]);
+  const outcome = async () => (await client.claim({ ...ORDER, key: "order-2" })).outcome.case;
+  await expect.poll(() => outcome().catch(() => "refused"), PATIENCE).toBe("claimed");
+});
+
+test("only who has a quota of records or bytes is counted", async () => {
+  const { tenant, client } = await countedTenant({ quota_live_records: 5 });
+  const unlimited = await createTenant(database);
+  await claimMany(connectClient(server, unlimited.apiKey), 3);
+  await claimMany(client, 3);
+  await countIsSettled(tenant);
+  expect(await totalsOf(unlimited)).toBeUndefined();
+});
+
+test("a tenant is counted by one replica at a time, and by another once that one is gone", async () => {
+  const alone = await createTestDatabase();
+  onTestFinished(() => alone.drop());
+  const pool = openStorePool(alone);
+  const { id } = await createTenant(alone, { quota_stored_bytes: 1000 });
+  expect(await Promise.all([takeCount(pool), takeCount(pool)])).toContain(id);
+  expect(await takeCount(pool)).toBeUndefined();
+  await alone.query("update tenant_totals set counting_until = now() - interval '1 second'");
+  expect(await takeCount(pool)).toBe(id);
+});
+
+test("a count in pages misses nothing and counts nothing twice", async () => {
+  const { tenant, client } = await countedTenant();
+  const pool = openStorePool(database);
+  await claimMany(client, 20);
+  await client.claim({ namespace: "a", key: "z" });
+  await client.claim({ namespace: "b", key: "a" });
+  let records = 0;
+  let after = FROM_THE_START;
+  for (let page = 1; page <= 10; page++) {
+    const counted = await countRecordsPage(pool, tenant.id, after, 3);
+    records += counted.records;
+    if (counted.upTo === undefined) break;
+    after = counted.upTo;
+  }
+  expect(records).toBe(22);
+});

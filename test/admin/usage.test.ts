@@ -1,0 +1,215 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { openPool } from "../../server/src/store/pool.ts";
+import { createUsageFlusher } from "../../server/src/usage/flusher.ts";
+import { createUsageMeter } from "../../server/src/usage/meter.ts";
+import {
+  type AdministeredTenant,
+  type AdminWorld,
+  connectAdmin,
+  createWorld,
+  describeAdministration,
+} from "../helpers/admin.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { ageRecords, endLeases } from "../helpers/records.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+import { fingerprintOf, grant, ORDER, success } from "../helpers/verbs.ts";
+
+/** Stored at once, so that a test need not wait. */
+const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
+const REPLICA = { id: "00000000-0000-4000-8000-000000000001", version: "test" };
+
+/** The tenant's usage once as many claims are in it as were made. */
+async function usageAfter({ admin }: AdministeredTenant, claims: bigint): Promise<readonly UsageHour[]> {
+  for (;;) {
+    const { hours } = await admin.getUsage({});
+    const stored = hours.reduce((sum, hour) => sum + hour.claims, 0n);
+    if (stored > claims) throw new Error(`${stored} claims are stored of ${claims}`);
+    if (stored === claims) return hours;
+  }
+}
+
+describeAdministration(
+  "usage",
+  (world: () => AdminWorld) => {
+    test("counts what became of a namespace's claims, and of what settled them", async () => {
+      const tenant = await world().administeredTenant();
+      const { caller } = tenant;
+      const fingerprint = fingerprintOf("a request");
+      const first = await grant(caller, { fingerprint });
+      await caller.claim({ ...ORDER, fingerprint });
+      await endLeases(world().database, tenant.tenant);
+      const second = await grant(caller, { fingerprint });
+      await errorOf(caller.complete({ ...ORDER, fencingToken: first.fencingToken, result: success("late") }));
+      await caller.complete({ ...ORDER, fencingToken: second.fencingToken, result: success("done") });
+      await caller.claim({ ...ORDER, fingerprint });
+      await errorOf(caller.claim({ ...ORDER, fingerprint: fingerprintOf("another request") }));
+
+      const [hour] = await usageAfter(tenant, 5n);
+      expect(hour).toMatchObject({
+        namespace: ORDER.namespace,
+        claims: 5n,
+        granted: 2n,
+        reclaims: 1n,
+        inProgress: 1n,
+        replayed: 1n,
+        mismatches: 1n,
+        fenced: 1n,
+        completions: 1n,
+        ambiguous: 0n,
+      });
+    });
+
+    test("counts each item of a batch", async () => {
+      const tenant = await world().administeredTenant();
+      const claim = (key: string) => ({ request: { case: "claim" as const, value: { ...ORDER, key } } });
+      await tenant.caller.batch({ items: [claim("a"), claim("b"), claim("a")] });
+      expect(await usageAfter(tenant, 3n)).toMatchObject([{ granted: 2n, inProgress: 1n }]);
+    });
+
+    test("says how late repeats came since their key was first claimed", async () => {
+      const tenant = await world().administeredTenant();
+      await grant(tenant.caller);
+      await tenant.caller.claim(ORDER);
+      await ageRecords(world().database, tenant.tenant, 1500);
+      await tenant.caller.claim({ ...ORDER, acceptAmbiguous: false });
+      const [hour] = await usageAfter(tenant, 3n);
+      const repeats = hour?.repeatLateness.filter((bucket) => bucket.repeats > 0n);
+      expect(repeats).toMatchObject([
+        { upTo: { seconds: 1n }, repeats: 1n },
+        { upTo: { seconds: 1800n }, repeats: 1n },
+      ]);
+      expect(hour?.repeatLateness.at(-1)?.upTo).toBeUndefined();
+    });
+
+    test("is listed by hour and namespace, page by page, and by namespace alone", async () => {
+      const tenant = await world().administeredTenant();
+      for (const namespace of ["c", "a", "b"]) await tenant.caller.claim({ namespace, key: "order-1" });
+      await usageAfter(tenant, 3n);
+      await world().database.query(
+        `insert into usage_hours (tenant_id, hour, namespace, claims, repeat_lateness)
+         select tenant_id, hour - interval '2 hours', 'b', 7, repeat_lateness from usage_hours
+          where tenant_id = $1 and namespace = 'b'`,
+        [tenant.tenant.id],
+      );
+      const seen: UsageHour[] = [];
+      let pageToken = "";
+      do {
+        const page = await tenant.admin.getUsage({ pageSize: 3, pageToken });
+        seen.push(...page.hours);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
+      expect(seen.map(({ namespace, claims }) => [namespace, claims])).toEqual([
+        ["b", 7n],
+        ["a", 1n],
+        ["b", 1n],
+        ["c", 1n],
+      ]);
+      const before = seen.at(-1)?.hour;
+      if (before === undefined) throw new Error("an hour is missing");
+      expect((await tenant.admin.getUsage({ namespace: "b" })).hours.map(({ claims }) => claims)).toEqual([
+        7n,
+        1n,
+      ]);
+      expect((await tenant.admin.getUsage({ before })).hours.map(({ claims }) => claims)).toEqual([7n]);
+      expect((await tenant.admin.getUsage({ after: before })).hours).toHaveLength(3);
+    });
+
+    test("is the tenant's own", async () => {
+      const tenant = await world().administeredTenant();
+      const other = await world().administeredTenant();
+      await tenant.caller.claim(ORDER);
+      await usageAfter(tenant, 1n);
+      expect((await other.admin.getUsage({})).hours).toEqual([]);
+    });
+
+    test("of the tenant is not for a credential that is limited to namespaces; that of its namespaces is", async () => {
+      const tenant = await world().administeredTenant();
+      await tenant.caller.claim(ORDER);
+      await usageAfter(tenant, 1n);
+      const limited = connectAdmin(
+        world().server,
+        await createApiKey(world().database, {
+          tenantId: tenant.tenant.id,
+          role: "TENANT_ADMIN",
+          namespaces: [ORDER.namespace],
+        }),
+      );
+      expect((await errorOf(limited.getUsage({}))).reason).toBe("NAMESPACE_DENIED");
+      expect((await errorOf(limited.getUsage({ namespace: "refunds" }))).reason).toBe("NAMESPACE_DENIED");
+      expect((await limited.getUsage({ namespace: ORDER.namespace })).hours).toHaveLength(1);
+    });
+  },
+  EAGER,
+);
+
+describe("usage of several replicas", () => {
+  test("adds up exactly, and nothing is lost when they drain", async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    // Never stored while they serve: only when they drain.
+    const late = { ONCEWARD_USAGE_FLUSH: "1m" };
+    const replicas = [await startTestServer(database.url, late), await startTestServer(database.url, late)];
+    const [one, other] = replicas;
+    if (one === undefined || other === undefined) throw new Error("a replica is missing");
+    const { tenant } = await createWorld(database, one).administeredTenant();
+    const callers = [connectClient(one, tenant.apiKey), connectClient(other, tenant.apiKey)];
+    const calls = Array.from({ length: 300 }, (_, i) =>
+      callers[i % 2]?.claim({ ...ORDER, key: `order-${i % 50}` }),
+    );
+    await Promise.all(calls);
+    await Promise.all(replicas.map((replica) => replica.stop()));
+
+    const reader = await startTestServer(database.url);
+    onTestFinished(() => reader.stop());
+    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { hours } = await connectAdmin(reader, adminKey).getUsage({});
+    expect(hours.reduce((sum, hour) => sum + hour.claims, 0n)).toBe(300n);
+    expect(hours.reduce((sum, hour) => sum + hour.granted, 0n)).toBe(50n);
+  });
+});
+
+describe("a flush", () => {
+  test("whose reply was lost is not counted twice, and what was counted meanwhile is not lost", async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const tenantId = await insertTenant(database);
+    const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
+    onTestFinished(() => pool.close());
+    let repliesToLose = 2;
+    const lossy: typeof pool = {
+      ...pool,
+      async run(...statement) {
+        const rows = await pool.run<never>(...statement);
+        if (repliesToLose-- > 0) throw new Error("the reply was lost");
+        return rows;
+      },
+    };
+    const meter = createUsageMeter();
+    const failures: unknown[] = [];
+    const flusher = createUsageFlusher({
+      pool: lossy,
+      meter,
+      replica: REPLICA,
+      intervalMs: 1,
+      onFailed: (error) => failures.push(error),
+    });
+    meter.count({ tenantId, namespace: "charges" }, "swept", 3);
+    flusher.start();
+    while (failures.length < 1) await new Promise(setImmediate);
+    meter.count({ tenantId, namespace: "charges" }, "swept", 4);
+    while (failures.length < 2) await new Promise(setImmediate);
+    await flusher.stop();
+    const [row] = await database.query<{ swept: string }>("select sum(swept) as swept from usage_hours");
+    expect(row?.swept).toBe("7");
+  });
+});
+
+async function insertTenant(database: TestDatabase): Promise<number> {
+  const [row] = await database.query<{ id: number }>("insert into tenants (name) values ('t') returning id");
+  if (row === undefined) throw new Error("no tenant was made");
+  return row.id;
+}
