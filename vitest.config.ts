@@ -4,18 +4,24 @@ import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
 
 /** Needs a database: runs once per Postgres version that is there. */
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,outage,store,client}/**/*.test.ts"];
-/** Needs Redis, too; whichever Postgres it is makes no difference. */
-const REDIS_TESTS = ["test/cache/**/*.test.ts"];
+/** Needs Redis or RabbitMQ, too; whichever Postgres it is makes no difference. */
+const REDIS_TESTS = ["test/{cache,consumers}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/postgres-setup.ts";
 const REDIS_SETUP = "test/helpers/redis-setup.ts";
+const RABBITMQ_SETUP = "test/helpers/rabbitmq-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
+
+const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
 const shared = {
   resolve: {
-    alias: { "@onceward/client": fileURLToPath(new URL("clients/typescript/src/index.ts", import.meta.url)) },
+    alias: [
+      { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
+      { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
+    ],
   },
 };
 
@@ -62,7 +68,7 @@ export default defineConfig({
       databaseProject({
         name: "postgres 18",
         include: [...DATABASE_TESTS, ...REDIS_TESTS],
-        globalSetup: [POSTGRES_SETUP, REDIS_SETUP],
+        globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
       }),
       ...(system15 === undefined
         ? []

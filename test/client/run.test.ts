@@ -1,4 +1,16 @@
-import { createOnceward, type Onceward, OncewardError, TerminalError } from "@onceward/client";
+import { create } from "@bufbuild/protobuf";
+import {
+  bytesCodec,
+  CheckpointSchema,
+  type Codec,
+  createOnceward,
+  FingerprintMismatchError,
+  jsonCodec,
+  type Onceward,
+  type OncewardOptions,
+  protobufCodec,
+  TerminalError,
+} from "@onceward/client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
@@ -18,9 +30,12 @@ afterAll(async () => {
 });
 
 /** A client of a tenant of its own; `await using` closes it. */
-async function newOnceward(): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {
+async function newOnceward(
+  options: Partial<OncewardOptions> = {},
+): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {
   const tenant = await createTenant(database);
-  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  const address = `http://127.0.0.1:${server.grpcPort}`;
+  const onceward = createOnceward({ ...options, address, apiKey: tenant.apiKey });
   return { onceward, tenant, [Symbol.asyncDispose]: () => onceward.close() };
 }
 
@@ -51,6 +66,7 @@ test("the first run runs, and a repeat gets the stored value without running", a
   expect(repeat).toEqual({
     value: { charge: "ch_1" },
     replayed: true,
+    guarded: true,
     completedAt: first.completedAt,
     expiresAt: first.expiresAt,
   });
@@ -146,12 +162,41 @@ test("a terminal error is stored, and every repeat throws it", async () => {
   expect(fn).toHaveBeenCalledOnce();
 });
 
+/** What a provider's library throws. */
+class CardError extends Error {
+  override readonly name = "CardError";
+  readonly details = { code: 51 };
+}
+
+test.each(["client", "call"])(
+  "an error that the %s takes for terminal is stored, and every delivery throws the same",
+  async (who) => {
+    const classifyError = (error: unknown) => (error instanceof CardError ? "terminal" : "release");
+    await using client = await newOnceward(who === "client" ? { classifyError } : {});
+    const options = who === "call" ? { ...operation, classifyError } : operation;
+    const cause = new CardError("declined");
+    const fn = vi.fn(() => {
+      throw cause;
+    });
+    const first = await rejectionOf(client.onceward.run(options, fn));
+    const repeat = await rejectionOf(client.onceward.run(options, fn));
+    for (const error of [first, repeat]) {
+      expect(error).toBeInstanceOf(TerminalError);
+      expect(error).toMatchObject({ name: "CardError", message: "declined", details: { code: 51 } });
+    }
+    expect(first).toMatchObject({ cause });
+    expect(fn).toHaveBeenCalledOnce();
+    const other = rejectionOf(client.onceward.run({ ...options, key: "order-2" }, () => Promise.reject(1)));
+    expect(await other).toBe(1);
+  },
+);
+
 test("the same key for another request is refused", async () => {
   await using client = await newOnceward();
   await client.onceward.run({ ...operation, fingerprint: { amount: 100 } }, () => "charged");
   const fn = vi.fn();
   const error = await rejectionOf(client.onceward.run({ ...operation, fingerprint: { amount: 200 } }, fn));
-  expect(error).toBeInstanceOf(OncewardError);
+  expect(error).toBeInstanceOf(FingerprintMismatchError);
   expect(error).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
   expect(fn).not.toHaveBeenCalled();
 });
@@ -230,6 +275,7 @@ test("the signal aborts when somebody takes over, and the completion says that t
   expect(await rejectionOf(run)).toMatchObject({
     name: "CompletionError",
     reason: "CLAIM_SUPERSEDED",
+    stored: false,
     effect: { status: "fulfilled", value: "charged" },
   });
   expect(reasons).toMatchObject([{ reason: "CLAIM_SUPERSEDED" }]);
@@ -244,8 +290,60 @@ test.each([
   const fn = vi.fn(effect);
   const first = await rejectionOf(client.onceward.run<unknown>(operation, fn));
   const repeat = await rejectionOf(client.onceward.run<unknown>(operation, fn));
-  expect(first).toMatchObject({ name: "CompletionError", reason, effect: { value: effect() } });
+  const stored = true;
+  expect(first).toMatchObject({ name: "CompletionError", reason, stored, effect: { value: effect() } });
   expect(repeat).toMatchObject({ name: "ResultUnavailableError", reason: "RESULT_LOST" });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("values are stored as their codec says, and the first one is what a repeat gets", async () => {
+  await using client = await newOnceward();
+  const bytes = () => client.onceward.run({ ...operation, codec: bytesCodec }, () => Uint8Array.of(0, 255));
+  expect(await bytes()).toEqual(Uint8Array.of(0, 255));
+  expect(await bytes()).toEqual(Uint8Array.of(0, 255));
+  const codec = protobufCodec(CheckpointSchema);
+  const charged = create(CheckpointSchema, { name: "charged" });
+  const message = () => client.onceward.run({ ...operation, key: "order-2", codec }, () => charged);
+  expect(await message()).toEqual(charged);
+  expect(await message()).toEqual(charged);
+});
+
+test.each<[string, string, Partial<Codec<unknown>>]>([
+  ["can't be written", "CODEC_FAILED", { encode: () => JSON.parse("{") }],
+  ["can't be read again", "CODEC_FAILED", { decode: () => JSON.parse("{") }],
+  [
+    "has more metadata than the service takes",
+    "INVALID_REQUEST",
+    {
+      encode: (value) => ({ ...jsonCodec.encode(value), metadata: { note: "x".repeat(5000) } }),
+    },
+  ],
+])("an effect whose value %s is stored as done, and not repeated", async (_, reason, changed) => {
+  await using client = await newOnceward();
+  const fn = vi.fn(() => "charged");
+  const options = { ...operation, codec: { ...jsonCodec, ...changed } };
+  const error = await rejectionOf(client.onceward.run<unknown>(options, fn));
+  expect(error).toMatchObject({
+    name: "CompletionError",
+    reason,
+    stored: true,
+    effect: { value: "charged" },
+  });
+  expect(await rejectionOf(client.onceward.run<unknown>(options, fn))).toMatchObject({
+    reason: "RESULT_LOST",
+  });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a failure is read whatever the codec", async () => {
+  await using client = await newOnceward();
+  const options = { ...operation, codec: bytesCodec };
+  const fn = vi.fn(() => {
+    throw new TerminalError("card declined");
+  });
+  for (let delivery = 0; delivery < 2; delivery++) {
+    await expect(client.onceward.run(options, fn)).rejects.toThrow("card declined");
+  }
   expect(fn).toHaveBeenCalledOnce();
 });
 

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Calls, ClaimInit } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { dateOf } from "./date-of.ts";
+import { errorFromCall, isUnavailable } from "./error-mapping.ts";
 import { AmbiguousError, InProgressError, OncewardError } from "./errors.ts";
 import type {
   Ambiguous,
@@ -13,6 +13,7 @@ import type {
 } from "./gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "./limits.ts";
 import { retrying } from "./retry.ts";
+import { sleep } from "./sleep.ts";
 
 /** What a run begins with: the claim, or what somebody else made of it. */
 export type Acquired =
@@ -22,7 +23,9 @@ export type Acquired =
       /** When the call that was granted the claim was sent, on the clock of `performance.now()`. */
       readonly sentAtMs: number;
     }
-  | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date };
+  | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
+  /** The service could not be asked, and the caller goes on all the same. */
+  | { readonly kind: "unguarded"; readonly why: OncewardError };
 
 /** How long a run may take to begin. */
 export interface Patience {
@@ -30,14 +33,22 @@ export interface Patience {
   readonly waitMs: number;
   /** For the service to answer, over all attempts. */
   readonly timeoutMs: number;
+  /** See `RunOptions`. */
+  readonly onUnavailable: "throw" | "proceed";
 }
 
 /**
  * Claims, and waits for another holder, all under one claim id: a lost reply costs nothing, and never looks like a rival.
  *
+ * @param onWaiting is told when it begins to wait.
  * @throws InProgressError, AmbiguousError, OncewardError.
  */
-export async function acquire(calls: Calls, request: ClaimInit, patience: Patience): Promise<Acquired> {
+export async function acquire(
+  calls: Calls,
+  request: ClaimInit,
+  patience: Patience,
+  onWaiting: () => void,
+): Promise<Acquired> {
   const startedAtMs = performance.now();
   const waitUntilMs = startedAtMs + patience.waitMs;
   let sentAtMs = startedAtMs;
@@ -47,8 +58,16 @@ export async function acquire(calls: Calls, request: ClaimInit, patience: Patien
       return calls.claim(request);
     }, performance.now() + patience.timeoutMs);
 
-  let response = await ask();
-  for (;;) {
+  let response: ClaimResponse;
+  try {
+    response = await ask();
+  } catch (cause) {
+    const why = errorFromCall(cause);
+    // Only now: once the service has told of another holder, an outage does not make that untrue.
+    if (patience.onUnavailable === "proceed" && couldNotBeAsked(why)) return { kind: "unguarded", why };
+    throw why;
+  }
+  for (let waits = 0; ; waits++) {
     const { outcome } = response;
     switch (outcome.case) {
       case "claimed":
@@ -59,6 +78,7 @@ export async function acquire(calls: Calls, request: ClaimInit, patience: Patien
         throw ambiguous(outcome.value);
       case "inProgress": {
         if (performance.now() >= waitUntilMs) throw inProgress(outcome.value);
+        if (waits === 0) onWaiting();
         const waited = await wait(calls, request, waitUntilMs, patience.timeoutMs);
         // A lease counts from sending, and the waiting call was sent long ago: the same claim again, freshly counted.
         response = waited.outcome.case === "claimed" ? await ask() : waited;
@@ -68,6 +88,11 @@ export async function acquire(calls: Calls, request: ClaimInit, patience: Patien
         throw new OncewardError("INTERNAL", "The claim was answered with an outcome that is unknown here.");
     }
   }
+}
+
+/** A contended key was asked about, and it is just then that there are others. */
+function couldNotBeAsked(error: OncewardError): boolean {
+  return isUnavailable(error) && error.reason !== "RECORD_CONTENDED";
 }
 
 async function wait(

@@ -56,7 +56,7 @@ export class Coalescer<Reply> {
   #flushSoon(): void {
     if (this.#flushing || this.#queue.length === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
     this.#flushing = true;
-    setImmediate(() => {
+    soon(() => {
       this.#flushing = false;
       while (this.#queue.length > 0 && this.#inFlight < MAX_BATCHES_IN_FLIGHT)
         void this.#flush(this.#takeBatch());
@@ -86,4 +86,10 @@ export class Coalescer<Reply> {
     }
     return this.#queue.splice(0, items);
   }
+}
+
+/** After the microtasks, also where there is no setImmediate. */
+function soon(callback: () => void): void {
+  if (typeof setImmediate === "function") setImmediate(callback);
+  else setTimeout(callback, 0);
 }

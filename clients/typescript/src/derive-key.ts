@@ -1,5 +1,6 @@
-import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
+import { base64Url } from "./base64-url.ts";
+import { sha256 } from "./sha256.ts";
+import { utf8Length } from "./utf8.ts";
 
 /** Changing it changes every derived key, and with it what a downstream takes for a repeat: never within a major version. */
 const SCHEME = "onceward.derived-key.v1";
@@ -12,7 +13,6 @@ const SCHEME = "onceward.derived-key.v1";
  * that a crash made necessary; another for every label; and it doesn't tell the key it was made from.
  */
 export function deriveKey(namespace: string, key: string, label: string): string {
-  const hash = createHash("sha256");
-  for (const part of [SCHEME, namespace, key, label]) hash.update(`${Buffer.byteLength(part)}:${part}`);
-  return hash.digest("base64url");
+  const parts = [SCHEME, namespace, key, label];
+  return base64Url(sha256(parts.map((part) => `${utf8Length(part)}:${part}`).join("")));
 }

@@ -1,6 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { OncewardError, type Reason } from "./errors.ts";
+import { errorOf } from "./error-catalogue.ts";
+import { OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "./gen/onceward/v1/idempotency_pb.ts";
@@ -8,7 +9,7 @@ import type { BatchItemError } from "./gen/onceward/v1/idempotency_pb.ts";
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
 const DOMAIN = "onceward";
 
-const REASON_NAMES: ReadonlyMap<number, Reason> = new Map(
+const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(ErrorReason).map(([name, number]) => [number, name]),
 );
 
@@ -22,7 +23,7 @@ export function errorFromCall(cause: unknown): OncewardError {
   }
   const [retry] = error.findDetails(RetryInfoSchema);
   const [badRequest] = error.findDetails(BadRequestSchema);
-  return new OncewardError(info.reason, error.rawMessage, {
+  return errorOf(info.reason, error.rawMessage, {
     code: error.code,
     metadata: info.metadata,
     violations: badRequest?.fieldViolations.map(({ field, description }) => ({ field, description })),
@@ -33,7 +34,7 @@ export function errorFromCall(cause: unknown): OncewardError {
 
 /** The error that the item's call would have failed with, had it been made alone. */
 export function errorFromItem(item: BatchItemError): OncewardError {
-  return new OncewardError(REASON_NAMES.get(item.reason) ?? `REASON_${item.reason}`, item.message, {
+  return errorOf(REASON_NAMES.get(item.reason) ?? `REASON_${item.reason}`, item.message, {
     code: item.code,
     metadata: item.metadata,
     violations: item.fieldViolations.map(({ field, description }) => ({ field, description })),
@@ -46,7 +47,11 @@ export function errorFromItem(item: BatchItemError): OncewardError {
  * (RetryInfo), or says that it is away, or nobody can tell because the connection broke.
  */
 export function isRetryable(error: OncewardError): boolean {
-  if (error.retryDelayMs !== undefined) return true;
+  return error.retryDelayMs !== undefined || isUnavailable(error);
+}
+
+/** Whether the service could not be asked: it is away, as it says itself, or nobody can tell because the connection broke. */
+export function isUnavailable(error: OncewardError): boolean {
   if (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded) return true;
   return error.reason === "NO_ANSWER" && brokeOnTheWay(error);
 }

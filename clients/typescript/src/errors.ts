@@ -2,7 +2,7 @@ import type { Code } from "@connectrpc/connect";
 import type { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
 
 /** A reason of the service's catalogue; each is explained in `errors.proto`. */
-type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
+export type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
 /**
  * Why something was refused: a reason of the service's catalogue, or one of this client's own:
@@ -13,6 +13,7 @@ type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
  * - `IN_PROGRESS`, `AMBIGUOUS`: see {@link InProgressError}, {@link AmbiguousError}.
  * - `RESULT_EXPIRED`, `RESULT_LOST`: see {@link ResultUnavailableError}.
  * - `RESULT_NOT_JSON`: the function returned what JSON can't say, or the stored result is no JSON.
+ * - `CODEC_FAILED`: a codec of the caller's own threw, which is the `cause`.
  *
  * A newer server may have reasons that this client does not know; they come through as they are.
  */
@@ -26,6 +27,7 @@ export type Reason =
   | "RESULT_EXPIRED"
   | "RESULT_LOST"
   | "RESULT_NOT_JSON"
+  | "CODEC_FAILED"
   | (string & Record<never, never>);
 
 /** One request field that is malformed or over a limit; `description` names the limit. */
@@ -34,7 +36,8 @@ export interface Violation {
   readonly description: string;
 }
 
-interface ErrorFacts {
+/** What an error says beside its message. */
+export interface ErrorFacts {
   readonly code?: Code | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly violations?: readonly Violation[] | undefined;
@@ -126,8 +129,11 @@ export class AmbiguousError extends OncewardError {
 }
 
 /**
- * The effect happened, once, but its value can't be had any more: its retention has ended (`RESULT_EXPIRED`), or it
- * could never be stored (`RESULT_LOST`, see {@link CompletionError}). Nothing ran now.
+ * The effect happened, once, but its value can't be had. Nothing ran now.
+ *
+ * - `RESULT_EXPIRED`: its retention has ended.
+ * - `RESULT_LOST`: it could never be stored, see {@link CompletionError}.
+ * - `RESULT_NOT_JSON`, `CODEC_FAILED`: this run's codec can't read it, see `cause`.
  */
 export class ResultUnavailableError extends OncewardError {
   override readonly name = "ResultUnavailableError";
@@ -136,17 +142,19 @@ export class ResultUnavailableError extends OncewardError {
 /**
  * The function ran to its end here, and its outcome could not be stored as it was. `effect` is that outcome.
  *
- * - `RESULT_NOT_JSON`, `RESULT_TOO_LARGE`: the operation is stored as done without its value, so it is not run again;
- *   repeats get a {@link ResultUnavailableError}.
- * - `CLAIM_SUPERSEDED`: the lease ran out and somebody took over, so the effect may happen twice.
- * - Anything else: the service could not be told in time. Once the lease has run out, the next delivery runs the
- *   function again (policy RECLAIM) or finds the record ambiguous (HOLD).
+ * - `stored`: the operation is stored as done without its value, so it is not run again; repeats get a
+ *   {@link ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
+ * - Not stored, `CLAIM_SUPERSEDED`: the lease ran out and somebody took over, so the effect may happen twice.
+ * - Not stored, anything else: the service could not be told in time. Once the lease has run out, the next delivery runs
+ *   the function again (policy RECLAIM) or finds the record ambiguous (HOLD).
  */
 export class CompletionError extends OncewardError {
   override readonly name = "CompletionError";
   readonly effect: PromiseSettledResult<unknown>;
+  /** Whether the operation is stored as done. */
+  readonly stored: boolean;
 
-  constructor(effect: PromiseSettledResult<unknown>, why: OncewardError) {
+  constructor(effect: PromiseSettledResult<unknown>, why: OncewardError, stored: boolean) {
     super(why.reason, `The effect ran, but its outcome could not be stored: ${why.message}`, {
       code: why.code,
       metadata: why.metadata,
@@ -154,19 +162,22 @@ export class CompletionError extends OncewardError {
       cause: why,
     });
     this.effect = effect;
+    this.stored = stored;
   }
 }
 
 /**
  * The operation failed for good. Thrown by the guarded function, it is stored, and every repeat throws the same:
- * `message` and `details` (a JSON value, at most the policy's max_result_bytes) survive, the class and the stack do not.
+ * `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) survive, the class, the `cause`
+ * and the stack do not.
  */
 export class TerminalError extends Error {
-  override readonly name = "TerminalError";
+  override readonly name: string;
   readonly details: unknown;
 
-  constructor(message: string, details?: unknown, options?: ErrorOptions) {
+  constructor(message: string, details?: unknown, options: ErrorOptions & { readonly name?: string } = {}) {
     super(message, options);
+    this.name = options.name ?? "TerminalError";
     this.details = details;
   }
 }

@@ -30,11 +30,66 @@ test("members are sorted by UTF-16 code units, as in RFC 8785 section 3.2.3", ()
   expect(hex(Object.fromEntries(names.map((name) => [name, 0])))).toBe(sha256(canonical));
 });
 
+/** RFC 8785, appendix B: numbers by the bits of their IEEE 754 form, and what they are as JSON. */
+const NUMBERS = [
+  ["0000000000000000", "0"],
+  ["8000000000000000", "0"],
+  ["0000000000000001", "5e-324"],
+  ["8000000000000001", "-5e-324"],
+  ["7fefffffffffffff", "1.7976931348623157e+308"],
+  ["ffefffffffffffff", "-1.7976931348623157e+308"],
+  ["4340000000000000", "9007199254740992"],
+  ["c340000000000000", "-9007199254740992"],
+  ["4430000000000000", "295147905179352830000"],
+  ["44b52d02c7e14af5", "9.999999999999997e+22"],
+  ["44b52d02c7e14af6", "1e+23"],
+  ["44b52d02c7e14af7", "1.0000000000000001e+23"],
+  ["444b1ae4d6e2ef4e", "999999999999999700000"],
+  ["444b1ae4d6e2ef4f", "999999999999999900000"],
+  ["444b1ae4d6e2ef50", "1e+21"],
+  ["3eb0c6f7a0b5ed8c", "9.999999999999997e-7"],
+  ["3eb0c6f7a0b5ed8d", "0.000001"],
+  ["41b3de4355555553", "333333333.3333332"],
+  ["41b3de4355555554", "333333333.33333325"],
+  ["41b3de4355555555", "333333333.3333333"],
+  ["41b3de4355555556", "333333333.3333334"],
+  ["41b3de4355555557", "333333333.33333343"],
+  ["becbf647612f3696", "-0.0000033333333333333333"],
+  ["43143ff3c1cb0959", "1424953923781206.2"],
+] as const;
+
+test.each(NUMBERS)("the number with the bits %s is hashed as %s", (bits, json) => {
+  expect(hex([Buffer.from(bits, "hex").readDoubleBE()])).toBe(sha256(`[${json}]`));
+});
+
 test("equal requests have equal fingerprints, however they were put together", () => {
   expect(hex({ amount: 100, to: { name: "Ada", iban: "X" } })).toBe(
     hex({ to: { iban: "X", note: undefined, name: "Ada" }, amount: 1e2 }),
   );
   expect(hex({ amount: 100 })).not.toBe(hex({ amount: "100" }));
+});
+
+test("a value counts as JSON.stringify takes it: a Date is its text, undefined is left out, or null in an array", () => {
+  const value = { at: new Date(0), note: undefined, lines: [undefined, Symbol("s")] };
+  expect(hex(value)).toBe(hex({ at: "1970-01-01T00:00:00.000Z", lines: [null, null] }));
+});
+
+test("members that are omitted don't count, however deep, and one that is missing is not missed", () => {
+  const order = { id: 1, sentAt: 1700000000000, meta: { "trace/id": "t-1", shop: "s-1" } };
+  const omit = ["/sentAt", "/meta/trace~1id", "/meta/absent", "/id/deeper"];
+  expect(Buffer.from(fingerprintOf(order, { omit })).toString("hex")).toBe(
+    hex({ id: 1, meta: { shop: "s-1" } }),
+  );
+  expect(order.meta).toHaveProperty("trace/id");
+});
+
+test("what is omitted is looked for in the JSON of a value", () => {
+  const order = { toJSON: () => ({ id: 1, sentAt: 2 }) };
+  expect(Buffer.from(fingerprintOf(order, { omit: ["/sentAt"] })).toString("hex")).toBe(hex({ id: 1 }));
+});
+
+test("what is no JSON Pointer is refused by name", () => {
+  expect(() => fingerprintOf({}, { omit: ["sentAt"] })).toThrow(/omit must be JSON Pointers .* has "sentAt"/);
 });
 
 test("32 bytes are taken as they are, and no other number of bytes is taken", () => {
@@ -53,6 +108,8 @@ test.each([
   ["an infinity", [Number.POSITIVE_INFINITY]],
   ["a lone surrogate", { name: "\ud800" }],
   ["a function", () => {}],
+  ["a function within", { amount: 1, round: () => {} }],
+  ["undefined alone", undefined],
 ])("%s is refused by name", (_, value) => {
   expect(() => fingerprintOf(value)).toThrow(OncewardError);
   expect(() => fingerprintOf(value)).toThrow(

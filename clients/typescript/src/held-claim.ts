@@ -3,7 +3,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { deriveKey } from "./derive-key.ts";
-import type { SavedCheckpoint } from "./errors.ts";
+import type { OncewardError, SavedCheckpoint } from "./errors.ts";
 import type { Claimed, CompleteResponse } from "./gen/onceward/v1/idempotency_pb.ts";
 import type { CheckpointSchema, ResultSchema } from "./gen/onceward/v1/record_pb.ts";
 import { Lease } from "./lease.ts";
@@ -13,21 +13,27 @@ import { truncateUtf8 } from "./violations.ts";
 
 /** What the guarded function gets: the claim it runs under. */
 export interface Claim {
+  /** False where the service could not be asked and `onUnavailable` is "proceed": nobody keeps others away. */
+  readonly guarded: boolean;
   readonly namespace: string;
   readonly key: string;
   /**
    * Strictly increasing per key for ever. Give it to a downstream that can compare numbers, so that it refuses a holder
-   * that was stalled and superseded.
+   * that was stalled and superseded. 0 if not guarded, which is older than every claim.
    */
   readonly fencingToken: bigint;
-  /** 1 for the key's first claim, one more for each that took over. Above 1, an earlier effect may have happened. */
+  /**
+   * 1 for the key's first claim, one more for each that took over. Above 1, an earlier effect may have happened; 0 if not
+   * guarded, when nobody knows.
+   */
   readonly attempt: number;
   /** How far an earlier attempt came; undefined if none saved a checkpoint. */
   readonly checkpoint: SavedCheckpoint | undefined;
-  /** Aborts when the lease is lost: somebody else may begin, so stop what you can. */
+  /** Aborts when the lease is lost: somebody else may begin, so stop what you can. Never, if not guarded. */
   readonly signal: AbortSignal;
   /**
    * Saves how far this attempt has come, for whoever has to take over, and prolongs the lease. Replaces the last one.
+   * Does nothing if not guarded.
    *
    * @param name 1-128 bytes, such as "charged".
    * @param state a JSON value of at most 16 KiB, or nothing.
@@ -41,14 +47,25 @@ export interface Claim {
   deriveKey(label: string): string;
 }
 
-/** A claim that this process holds: what the function sees of it, and how it ends. */
-export class HeldClaim implements Claim {
+/** A claim as `run` has it: what the function sees of it, and how it ends. */
+export interface RunningClaim extends Claim {
+  /** Stores the outcome; undefined where nobody takes it. @throws OncewardError. */
+  complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
+  /** Gives the claim up. @throws OncewardError. */
+  release(reason: string): Promise<void>;
+  /** Ends the heartbeats. */
+  end(): void;
+}
+
+/** A claim that this process holds. */
+export class HeldClaim implements RunningClaim {
+  readonly guarded = true;
   readonly namespace: string;
   readonly key: string;
   readonly fencingToken: bigint;
   readonly attempt: number;
   readonly checkpoint: SavedCheckpoint | undefined;
-  readonly lease: Lease;
+  readonly #lease: Lease;
   readonly #calls: Calls;
   readonly #timeoutMs: number;
 
@@ -57,6 +74,7 @@ export class HeldClaim implements Claim {
     name: { readonly namespace: string; readonly key: string },
     granted: { readonly claimed: Claimed; readonly sentAtMs: number },
     timeoutMs: number,
+    onLost: (why: OncewardError) => void,
   ) {
     const { claimed, sentAtMs } = granted;
     this.namespace = name.namespace;
@@ -66,15 +84,15 @@ export class HeldClaim implements Claim {
     this.checkpoint = readCheckpoint(claimed.checkpoint);
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
-    this.lease = new Lease(() => calls.extendLease(this.#named()));
-    this.lease.granted(
+    this.#lease = new Lease(() => calls.extendLease(this.#named()), onLost);
+    this.#lease.granted(
       sentAtMs,
       claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
     );
   }
 
   get signal(): AbortSignal {
-    return this.lease.signal;
+    return this.#lease.signal;
   }
 
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {
@@ -82,7 +100,7 @@ export class HeldClaim implements Claim {
     await retrying(async () => {
       const sentAtMs = performance.now();
       const { leaseRemaining } = await this.#calls.extendLease({ ...this.#named(), checkpoint });
-      if (leaseRemaining !== undefined) this.lease.granted(sentAtMs, durationMs(leaseRemaining));
+      if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
     }, performance.now() + this.#timeoutMs);
   }
 
@@ -96,7 +114,7 @@ export class HeldClaim implements Claim {
    */
   async complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse> {
     const giveUpAtMs =
-      Math.max(performance.now(), this.lease.endsAtMs) + Math.max(this.#timeoutMs, this.lease.lengthMs);
+      Math.max(performance.now(), this.#lease.endsAtMs) + Math.max(this.#timeoutMs, this.#lease.lengthMs);
     return await retrying(() => this.#calls.complete({ ...this.#named(), result }), giveUpAtMs);
   }
 
@@ -107,6 +125,10 @@ export class HeldClaim implements Claim {
       () => this.#calls.release({ ...this.#named(), reason: text }),
       performance.now() + this.#timeoutMs,
     );
+  }
+
+  end(): void {
+    this.#lease.end();
   }
 
   #named() {

@@ -1,5 +1,5 @@
-import { Buffer } from "node:buffer";
 import { OncewardError } from "./errors.ts";
+import { utf8Bytes, utf8Text } from "./utf8.ts";
 
 /** What the bytes of a JSON text are labelled with. */
 export const JSON_CONTENT_TYPE = "application/json";
@@ -10,8 +10,8 @@ export const JSON_CONTENT_TYPE = "application/json";
  *
  * @throws OncewardError RESULT_NOT_JSON for a BigInt, a circular value, a function, a symbol.
  */
-export function encodeJson(value: unknown): Buffer {
-  if (value === undefined) return Buffer.alloc(0);
+export function encodeJson(value: unknown): Uint8Array {
+  if (value === undefined) return new Uint8Array();
   let json: string | undefined;
   try {
     json = JSON.stringify(value);
@@ -19,15 +19,14 @@ export function encodeJson(value: unknown): Buffer {
     throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
   }
   if (json === undefined) throw notJson(`it is a ${typeof value}`);
-  return Buffer.from(json);
+  return utf8Bytes(json);
 }
 
 /** The inverse: no bytes are undefined. @throws OncewardError RESULT_NOT_JSON. */
 export function decodeJson(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined;
-  const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   try {
-    return JSON.parse(json);
+    return JSON.parse(utf8Text(bytes));
   } catch (cause) {
     throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
   }

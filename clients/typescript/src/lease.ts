@@ -21,18 +21,23 @@ const MIN_INTERVAL_MS = 20;
  */
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
+  readonly #onLost: (why: OncewardError) => void;
   #lengthMs = 0;
   #endsAtMs = 0;
   #nextHeartbeatAtMs = 0;
   #heartbeating = false;
   #ended = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #lost: OncewardError | undefined;
   #abort: AbortController | undefined;
 
-  /** @param extend makes one ExtendLease call. */
-  constructor(extend: () => Promise<ExtendLeaseResponse>) {
+  /**
+   * @param extend makes one ExtendLease call.
+   * @param onLost is told once, as soon as it is noticed.
+   */
+  constructor(extend: () => Promise<ExtendLeaseResponse>, onLost: (why: OncewardError) => void = () => {}) {
     this.#extend = extend;
+    this.#onLost = onLost;
   }
 
   /** When the lease ends if nothing prolongs it, margin deducted, on the clock of `performance.now()`. */
@@ -78,7 +83,8 @@ export class Lease {
     if (nextAtMs === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => this.#tick(), Math.max(0, Math.ceil(nextAtMs - performance.now())));
     // A process with nothing else left to do has no effect to guard.
-    this.#timer.unref();
+    // (Browsers' timers are numbers, and hold nothing up.)
+    this.#timer.unref?.();
   }
 
   #tick(): void {
@@ -114,8 +120,10 @@ export class Lease {
   }
 
   #lose(why: OncewardError): void {
-    this.#lost ??= why;
-    this.#abort?.abort(this.#lost);
+    if (this.#lost !== undefined) return;
+    this.#lost = why;
+    this.#abort?.abort(why);
+    this.#onLost(why);
   }
 }
 

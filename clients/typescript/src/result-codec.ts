@@ -1,8 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Codec, type EncodedValue, jsonCodec } from "./codec.ts";
 import { OncewardError, ResultUnavailableError, TerminalError } from "./errors.ts";
 import type { Completed } from "./gen/onceward/v1/idempotency_pb.ts";
 import { type Result, Result_Kind, type ResultSchema } from "./gen/onceward/v1/record_pb.ts";
-import { decodeJson, encodeJson, JSON_CONTENT_TYPE } from "./json-bytes.ts";
+import { decodeJson, JSON_CONTENT_TYPE } from "./json-bytes.ts";
 import { MAX_RESULT_BYTES } from "./limits.ts";
 import { truncateUtf8 } from "./violations.ts";
 
@@ -14,34 +15,42 @@ const LOST = "onceward-value-lost";
 const MAX_LOST_MESSAGE_BYTES = 1024;
 
 /**
- * A function's outcome as it is stored: its value, or the TerminalError it threw.
+ * A function's outcome as it is stored: its value, by the codec, or the TerminalError it threw, as JSON.
  *
- * @throws OncewardError RESULT_NOT_JSON, RESULT_TOO_LARGE.
+ * @throws OncewardError RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE.
  */
-export function encodeEffect(effect: PromiseSettledResult<unknown>): ResultInit {
-  const { kind, value } = kindAndValue(effect);
-  const payload = encodeJson(value);
-  if (payload.byteLength > MAX_RESULT_BYTES) {
-    const message = `The result is ${payload.byteLength} bytes; no policy takes more than ${MAX_RESULT_BYTES}.`;
+export function encodeEffect<T>(
+  effect: PromiseSettledResult<T>,
+  codec: Codec<T> = jsonCodec as Codec<T>,
+): ResultInit {
+  const result =
+    effect.status === "fulfilled"
+      ? { kind: Result_Kind.SUCCESS, ...encodeValue(effect.value, codec) }
+      : { kind: Result_Kind.FAILURE, ...jsonCodec.encode(failureOf(effect.reason)) };
+  const sizeBytes = result.payload.byteLength;
+  if (sizeBytes > MAX_RESULT_BYTES) {
+    const message = `The result is ${sizeBytes} bytes; no policy takes more than ${MAX_RESULT_BYTES}.`;
     throw new OncewardError("RESULT_TOO_LARGE", message);
   }
-  return { kind, payload, contentType: value === undefined ? "" : JSON_CONTENT_TYPE };
+  return result;
 }
 
 /** The same outcome without what could not be stored of it, so that it is not run again. */
 export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, why: OncewardError): ResultInit {
   if (effect.status === "fulfilled") return { kind: Result_Kind.SUCCESS, metadata: { [LOST]: why.reason } };
-  const message = truncateUtf8(messageOf(effect.reason), MAX_LOST_MESSAGE_BYTES);
-  return { kind: Result_Kind.FAILURE, payload: encodeJson({ message }), contentType: JSON_CONTENT_TYPE };
+  const { details: _, message, ...rest } = failureOf(effect.reason);
+  const failure = { ...rest, message: truncateUtf8(message, MAX_LOST_MESSAGE_BYTES) };
+  return { kind: Result_Kind.FAILURE, ...jsonCodec.encode(failure) };
 }
 
 /**
  * The value of an operation that somebody completed.
  *
- * @throws TerminalError if it failed for good; ResultUnavailableError; OncewardError RESULT_NOT_JSON if it was stored
- *   by somebody who doesn't use JSON (read it by `api`).
+ * @throws TerminalError if it failed for good.
+ * @throws ResultUnavailableError, also with RESULT_NOT_JSON or CODEC_FAILED if it was stored in another format than the
+ *   codec's (read it by `api`).
  */
-export function replay({ result, resultExpired }: Completed): unknown {
+export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>): T {
   if (result === undefined || resultExpired) {
     throw new ResultUnavailableError("RESULT_EXPIRED", "Done before; the retention of its result has ended.");
   }
@@ -49,40 +58,65 @@ export function replay({ result, resultExpired }: Completed): unknown {
   if (lost !== undefined) {
     throw new ResultUnavailableError("RESULT_LOST", `Done before; its value could not be stored: ${lost}.`);
   }
-  const value = decodeValue(result);
-  if (result.kind !== Result_Kind.FAILURE) return value;
-  throw terminalError(value);
+  if (result.kind === Result_Kind.FAILURE) throw storedFailure(result);
+  try {
+    return decodeValue(result, codec);
+  } catch (cause) {
+    const { reason, message } = codecError(cause);
+    throw new ResultUnavailableError(reason, `Done before; its value can't be read: ${message}`, { cause });
+  }
 }
 
-/** The value of a result that is stored as JSON. @throws OncewardError RESULT_NOT_JSON. */
-export function decodeValue({ payload = new Uint8Array(), contentType }: ResultInit | Result): unknown {
-  if (contentType === JSON_CONTENT_TYPE || payload.byteLength === 0) return decodeJson(payload);
-  throw new OncewardError(
-    "RESULT_NOT_JSON",
-    `The result is stored as ${contentType || "bytes"}, not as JSON.`,
-  );
+/** What a replay tells: success, failure, or that the value is lost. */
+export function replayOutcome({ result, resultExpired }: Completed): "success" | "failure" | "lost" {
+  if (result === undefined || resultExpired || result.metadata[LOST] !== undefined) return "lost";
+  return result.kind === Result_Kind.FAILURE ? "failure" : "success";
 }
 
-function kindAndValue(effect: PromiseSettledResult<unknown>) {
-  if (effect.status === "fulfilled") return { kind: Result_Kind.SUCCESS, value: effect.value };
-  const { reason } = effect;
-  const details = reason instanceof TerminalError ? reason.details : undefined;
-  return { kind: Result_Kind.FAILURE, value: { message: messageOf(reason), details } };
+/** The value of a successful result. @throws what the codec throws. */
+export function decodeValue<T>(
+  { payload = new Uint8Array(), contentType = "", metadata = {} }: ResultInit | Result,
+  codec: Codec<T> = jsonCodec as Codec<T>,
+): T {
+  return codec.decode({ payload, contentType, metadata });
 }
 
-function messageOf(reason: unknown): string {
-  return reason instanceof Error ? reason.message : `${reason}`;
+function encodeValue<T>(value: T, codec: Codec<T>): EncodedValue {
+  try {
+    return codec.encode(value);
+  } catch (cause) {
+    throw codecError(cause);
+  }
+}
+
+/** What a codec threw, as an error that says so; it may say itself what is wrong. */
+export function codecError(cause: unknown): OncewardError {
+  if (cause instanceof OncewardError) return cause;
+  return new OncewardError("CODEC_FAILED", cause instanceof Error ? cause.message : `${cause}`, { cause });
+}
+
+/** What is stored of a failure. Its JSON is read by clients of every version. */
+function failureOf(reason: unknown): { name?: string; message: string; details?: unknown } {
+  if (!(reason instanceof TerminalError)) return { message: `${reason}` };
+  const { name, message, details } = reason;
+  return { ...(name !== "TerminalError" && { name }), message, details };
 }
 
 /** A failure that another client stored may have any shape; then all of it is details. */
-function terminalError(value: unknown): TerminalError {
-  if (
-    typeof value === "object" &&
-    value !== null &&
-    "message" in value &&
-    typeof value.message === "string"
-  ) {
-    return new TerminalError(value.message, "details" in value ? value.details : undefined);
+function storedFailure({ payload, contentType }: Result): TerminalError {
+  const failure = contentType === JSON_CONTENT_TYPE ? parsedFailure(payload) : payload;
+  if (typeof failure !== "object" || failure === null || !("message" in failure)) {
+    return new TerminalError("The operation failed for good.", failure);
   }
-  return new TerminalError("The operation failed for good.", value);
+  const { message, details, name } = failure as { message: unknown; details?: unknown; name?: unknown };
+  if (typeof message !== "string") return new TerminalError("The operation failed for good.", failure);
+  return new TerminalError(message, details, typeof name === "string" ? { name } : {});
+}
+
+function parsedFailure(payload: Uint8Array): unknown {
+  try {
+    return decodeJson(payload);
+  } catch {
+    return payload;
+  }
 }

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { errorFromCall, isRetryable } from "./error-mapping.ts";
+import { sleep } from "./sleep.ts";
 
 /** Long enough for a dropped connection to be opened again. */
 const FIRST_DELAY_MS = 50;

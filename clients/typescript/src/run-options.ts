@@ -1,3 +1,4 @@
+import type { Codec } from "./codec.ts";
 import type { Violation } from "./errors.ts";
 import { MAX_KEY_BYTES, MAX_LEASE_MS, MAX_OWNER_BYTES, MIN_LEASE_MS, NAMESPACE_PATTERN } from "./limits.ts";
 import { checkText, throwIfAny } from "./violations.ts";
@@ -21,17 +22,51 @@ export interface RunOptions {
    * Default: the namespace's policy.
    */
   readonly leaseMs?: number | undefined;
-  /** How long to wait for somebody else who is doing it. 0: not at all. Default: 30,000, or the client's. */
+  /**
+   * How long to wait for somebody else who is doing it, before InProgressError is thrown. 0: not at all. Default: 30,000,
+   * or the client's.
+   */
   readonly waitMs?: number | undefined;
   /** How long the service may fail to answer, over all attempts, before the run does. Default: 15,000, or the client's. */
   readonly timeoutMs?: number | undefined;
   /** Who runs it, shown to others, at most 128 bytes. Default: host and process, or the client's. */
   readonly owner?: string | undefined;
+  /**
+   * What to do where the service can't be asked for `timeoutMs`: `throw`, so that nothing runs, or `proceed`, so that the
+   * function runs without a claim, for effects whose absence is worse than their repetition. That it does is an event
+   * (`unguarded`) and a warning of the process, once per client (ONCEWARD_UNGUARDED). Where the service has answered
+   * anything, a refusal, a quota or somebody else's claim, that is final. Default: `throw`.
+   */
+  readonly onUnavailable?: "throw" | "proceed" | undefined;
+  /**
+   * What an error of the function's means for the operation: `release`, so that the next delivery runs it again, or
+   * `terminal`, so that it is stored as FAILURE. Every delivery, the first one too, then throws a TerminalError with the
+   * error's `name`, `message` and `details`; the first one has the error itself as its `cause`. Not asked of a
+   * TerminalError, which always is. One that throws means `release`. Default: `release`, or the client's.
+   */
+  readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
   /** Run it although nobody knows whether an earlier attempt had its effect: the caller found out, or does not mind. */
   readonly acceptAmbiguous?: boolean | undefined;
 }
 
-/** @throws OncewardError INVALID_REQUEST with every violation, before anything is sent. */
+/** {@link RunOptions}, and how the function's value is stored. */
+export interface CodedRunOptions<T> extends RunOptions {
+  /** Default: `jsonCodec`. */
+  readonly codec?: Codec<T> | undefined;
+}
+
+/** The options that a client can set for all of its runs. */
+export type RunDefaults = Pick<RunOptions, "owner" | "waitMs" | "timeoutMs" | "classifyError">;
+
+/** The same, once the client has filled in what was left out. */
+export interface ResolvedDefaults {
+  readonly owner: string;
+  readonly waitMs: number;
+  readonly timeoutMs: number;
+  readonly classifyError: RunOptions["classifyError"];
+}
+
+/** @throws InvalidRequestError with every violation, before anything is sent. */
 export function checkRunOptions(options: RunOptions): void {
   const violations: Violation[] = [];
   if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
@@ -39,15 +74,22 @@ export function checkRunOptions(options: RunOptions): void {
   }
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
-  checkPatience(violations, options);
+  checkDefaults(violations, options);
+  const { onUnavailable } = options;
+  if (onUnavailable !== undefined && onUnavailable !== "throw" && onUnavailable !== "proceed") {
+    violations.push({ field: "onUnavailable", description: 'must be "throw" or "proceed"' });
+  }
   throwIfAny(violations);
 }
 
 /** Adds what is wrong with what a run and a client both may set. */
-export function checkPatience(
+export function checkDefaults(
   violations: Violation[],
-  { owner, waitMs, timeoutMs }: Pick<RunOptions, "owner" | "waitMs" | "timeoutMs">,
+  { owner, waitMs, timeoutMs, classifyError }: RunDefaults,
 ): void {
+  if (classifyError !== undefined && typeof classifyError !== "function") {
+    violations.push({ field: "classifyError", description: "must be a function" });
+  }
   if (owner !== undefined) checkText(violations, "owner", owner, { minBytes: 0, maxBytes: MAX_OWNER_BYTES });
   checkDuration(violations, "waitMs", waitMs, 0, Number.MAX_SAFE_INTEGER);
   checkDuration(violations, "timeoutMs", timeoutMs, 1, Number.MAX_SAFE_INTEGER);

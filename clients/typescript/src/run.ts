@@ -1,114 +1,142 @@
-import { randomUUID } from "node:crypto";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Acquired, acquire, type Patience } from "./acquire.ts";
-import type { Calls } from "./calls.ts";
+import { type Acquired, acquire } from "./acquire.ts";
+import type { Calls, ClaimInit } from "./calls.ts";
+import { terminalErrorOf } from "./classify.ts";
+import type { Codec } from "./codec.ts";
+import { completeEffect } from "./complete-effect.ts";
 import { dateOf } from "./date-of.ts";
 import { errorFromCall } from "./error-mapping.ts";
-import { CompletionError, type OncewardError, TerminalError } from "./errors.ts";
 import { fingerprintOf } from "./fingerprint.ts";
-import { type Claim, HeldClaim } from "./held-claim.ts";
-import { decodeValue, encodeEffect, encodeWithoutValue, replay } from "./result-codec.ts";
-import { checkRunOptions, type RunOptions } from "./run-options.ts";
-
-/** What became of a run. */
-export type RunResult<T> = {
-  /** What the function returned, now or before. */
-  readonly value: T;
-  /** When the operation was completed, by the database's clock. */
-  readonly completedAt: Date;
-  /** When the key is forgotten: a retry after this moment is a new operation. */
-  readonly expiresAt: Date;
-} & (
-  | { readonly replayed: true }
-  | {
-      readonly replayed: false;
-      /** 1 for the key's first claim, one more for each that took over. */
-      readonly attempt: number;
-      readonly fencingToken: bigint;
-    }
-);
-
-/** What a run needs besides its options: the defaults of the client it belongs to. */
-export type RunDefaults = Patience & { readonly owner: string };
+import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
+import type { Observer } from "./observer.ts";
+import { replay, replayOutcome } from "./result-codec.ts";
+import {
+  type CodedRunOptions,
+  checkRunOptions,
+  type ResolvedDefaults,
+  type RunOptions,
+} from "./run-options.ts";
+import type { RunResult } from "./run-result.ts";
+import { looksLikeTimestamp } from "./timestamp-key.ts";
+import { UnguardedClaim } from "./unguarded-claim.ts";
 
 /** Claims, runs, completes; or replays. The promises are those of `Onceward.run`. */
 export async function runOnce<T>(
   calls: Calls,
-  defaults: RunDefaults,
-  options: RunOptions,
+  defaults: ResolvedDefaults,
+  options: CodedRunOptions<T>,
+  observer: Observer,
   fn: (claim: Claim) => T | Promise<T>,
 ): Promise<RunResult<T>> {
-  checkRunOptions(options);
-  const { waitMs = defaults.waitMs, timeoutMs = defaults.timeoutMs } = options;
-  const acquired = await acquire(calls, claimRequest(options, defaults.owner), { waitMs, timeoutMs });
-  if (acquired.kind === "completed") return replayed(acquired);
+  const { codec, timeoutMs = defaults.timeoutMs, classifyError = defaults.classifyError } = options;
+  const acquired = await begin(calls, defaults, options, observer);
+  if (acquired.kind === "completed") return replayed(acquired, codec, observer);
 
-  const claim = new HeldClaim(calls, options, acquired, timeoutMs);
+  const claim = claimOf(acquired, calls, { ...options, timeoutMs }, observer);
   try {
     const [effect] = await Promise.allSettled([(async () => fn(claim))()]);
-    if (effect.status === "fulfilled") return await completed(claim, effect);
-    if (effect.reason instanceof TerminalError) await completed(claim, effect);
-    else await release(claim, effect.reason);
-    throw effect.reason;
+    if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
+    const failure = terminalErrorOf(effect.reason, classifyError);
+    if (failure === undefined) await release(claim, effect.reason, observer);
+    else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
+    throw failure ?? effect.reason;
   } finally {
-    claim.lease.end();
+    claim.end();
   }
 }
 
-function claimRequest(options: RunOptions, defaultOwner: string) {
+/** @throws what `acquire` throws, and InvalidRequestError. */
+async function begin(
+  calls: Calls,
+  defaults: ResolvedDefaults,
+  options: RunOptions,
+  observer: Observer,
+): Promise<Acquired> {
+  const { waitMs = defaults.waitMs, timeoutMs = defaults.timeoutMs, onUnavailable = "throw" } = options;
+  return await observer.span("claim", async (add) => {
+    try {
+      checkRunOptions(options);
+      if (looksLikeTimestamp(options.key)) {
+        const message =
+          "A key looks like a moment: if each delivery makes its own, each is an operation of its own";
+        observer.alarm({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
+      }
+      const request = claimRequest(options, defaults.owner);
+      const patience = { waitMs, timeoutMs, onUnavailable };
+      const acquired = await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+      add({ "onceward.outcome": acquired.kind });
+      return acquired;
+    } catch (cause) {
+      observer.tell({ type: "not-run", reason: errorFromCall(cause).reason });
+      throw cause;
+    }
+  });
+}
+
+function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
   return {
     namespace,
     key,
     owner,
     acceptAmbiguous,
-    claimId: randomUUID(),
+    claimId: crypto.randomUUID(),
     ...(fingerprint !== undefined && { fingerprint: fingerprintOf(fingerprint) }),
     ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
   };
 }
 
-function replayed<T>({ completed, expiresAt }: Extract<Acquired, { kind: "completed" }>): RunResult<T> {
-  const value = replay(completed) as T;
-  return { value, replayed: true, completedAt: dateOf(completed.completedAt), expiresAt };
+function replayed<T>(
+  { completed, expiresAt }: Extract<Acquired, { kind: "completed" }>,
+  codec: Codec<T> | undefined,
+  observer: Observer,
+): RunResult<T> {
+  observer.tell({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
+  const value = replay(completed, codec);
+  return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 
-/** Stores the outcome; the value is what a repeat will get. @throws CompletionError. */
-async function completed<T>(claim: HeldClaim, effect: PromiseSettledResult<T>): Promise<RunResult<T>> {
-  try {
-    const result = encodeEffect(effect);
-    const { completedAt, expiresAt } = await claim.complete(result);
-    return {
-      value: decodeValue(result) as T,
-      replayed: false,
-      attempt: claim.attempt,
-      fencingToken: claim.fencingToken,
-      completedAt: dateOf(completedAt),
-      expiresAt: dateOf(expiresAt),
-    };
-  } catch (cause) {
-    const why = errorFromCall(cause);
-    const unstorable = why.reason === "RESULT_NOT_JSON" || why.reason === "RESULT_TOO_LARGE";
-    throw new CompletionError(effect, unstorable ? await completeWithoutValue(claim, effect, why) : why);
+function claimOf(
+  acquired: Exclude<Acquired, { kind: "completed" }>,
+  calls: Calls,
+  options: RunOptions & { readonly timeoutMs: number },
+  observer: Observer,
+): RunningClaim {
+  if (acquired.kind === "unguarded") {
+    const message = `The service can't be asked, and a function runs without a claim: ${acquired.why.message}`;
+    observer.alarm({ type: "unguarded", reason: acquired.why.reason }, "ONCEWARD_UNGUARDED", message);
+    return new UnguardedClaim(options);
   }
+  const { attempt } = acquired.claimed;
+  observer.tell({ type: "claimed", attempt });
+  return new HeldClaim(calls, options, acquired, options.timeoutMs, ({ reason }) =>
+    observer.tell({ type: "lease-lost", attempt, reason }),
+  );
 }
 
-/** The effect can't be undone, so it is stored as done, without its value. Returns what the caller is to be told. */
-async function completeWithoutValue(
-  claim: HeldClaim,
-  effect: PromiseSettledResult<unknown>,
-  why: OncewardError,
-): Promise<OncewardError> {
-  try {
-    await claim.complete(encodeWithoutValue(effect, why));
-    return why;
-  } catch (cause) {
-    return errorFromCall(cause);
-  }
+/** Stores the outcome. @throws CompletionError. */
+async function complete<T>(
+  claim: RunningClaim,
+  effect: PromiseSettledResult<T>,
+  codec: Codec<T> | undefined,
+  observer: Observer,
+): Promise<RunResult<T>> {
+  const { attempt, guarded } = claim;
+  return await observer.span("complete", async () => {
+    try {
+      const result = await completeEffect(claim, effect, codec);
+      if (guarded) observer.tell({ type: effect.status === "fulfilled" ? "completed" : "failed", attempt });
+      return result;
+    } catch (cause) {
+      observer.tell({ type: "not-stored", attempt, reason: errorFromCall(cause).reason });
+      throw cause;
+    }
+  });
 }
 
 /** The function's own error is what the caller must see; that the release failed would only hide it. */
-async function release(claim: HeldClaim, reason: unknown): Promise<void> {
+async function release(claim: RunningClaim, reason: unknown, observer: Observer): Promise<void> {
+  if (claim.guarded) observer.tell({ type: "released", attempt: claim.attempt });
   try {
     await claim.release(reason instanceof Error ? `${reason.name}: ${reason.message}` : `${reason}`);
   } catch {

@@ -1,5 +1,6 @@
-import { Buffer } from "node:buffer";
-import { OncewardError, type Violation } from "./errors.ts";
+import { InvalidRequestError } from "./error-catalogue.ts";
+import type { Violation } from "./errors.ts";
+import { utf8Bytes, utf8Length, utf8Text } from "./utf8.ts";
 
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
@@ -16,7 +17,7 @@ export function checkText(
     return;
   }
   const { minBytes, maxBytes } = limits;
-  const bytes = Buffer.byteLength(value);
+  const bytes = utf8Length(value);
   if (bytes < minBytes || bytes > maxBytes) {
     violations.push({ field, description: `must be ${minBytes}-${maxBytes} bytes of UTF-8, is ${bytes}` });
   }
@@ -29,19 +30,24 @@ export function checkText(
   }
 }
 
-/** @throws OncewardError INVALID_REQUEST with all of them. */
+/** @throws InvalidRequestError with all of them. */
 export function throwIfAny(violations: readonly Violation[]): void {
   if (violations.length === 0) return;
   const summary = violations.map(({ field, description }) => `${field} ${description}`).join("; ");
-  throw new OncewardError("INVALID_REQUEST", summary, { violations });
+  throw new InvalidRequestError(summary, { violations });
+}
+
+/** What is refused for one field alone. */
+export function refusedField(field: string, description: string, cause?: unknown): InvalidRequestError {
+  return new InvalidRequestError(`${field} ${description}`, { violations: [{ field, description }], cause });
 }
 
 /** The longest prefix of whole characters that fits, well-formed. */
 export function truncateUtf8(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text);
+  const bytes = utf8Bytes(text);
   if (bytes.byteLength <= maxBytes) return text.toWellFormed();
   let endByte = maxBytes;
   // 0b10xxxxxx continues a character: cutting there would leave half of one.
   while (endByte > 0 && ((bytes[endByte] ?? 0) & 0b1100_0000) === 0b1000_0000) endByte--;
-  return bytes.toString("utf8", 0, endByte);
+  return utf8Text(bytes.subarray(0, endByte));
 }

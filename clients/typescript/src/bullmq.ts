@@ -1,0 +1,79 @@
+import { DelayedError, type Job, type Processor, UnrecoverableError } from "bullmq";
+import { createHandler } from "./consumers/handle.ts";
+import { checkedKey } from "./consumers/key.ts";
+import type { ConsumerOptions } from "./consumers/options.ts";
+import type { Claim } from "./held-claim.ts";
+import type { Runner } from "./runner.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+
+/** The field of a job's data that carries the operation's key. */
+export const KEY_FIELD = "idempotencyKey";
+
+/**
+ * A processor that performs each operation once, however often it is added, retried or found stalled.
+ *
+ * ```ts
+ * await queue.add("charge", withKey(order.id, { order }), { attempts: 10, backoff: { type: "exponential", delay: 1000 } });
+ *
+ * const processor = jobOnce(onceward, { namespace: "charges" }, async (job: Job<{ order: Order }>, claim) =>
+ *   provider.charge(job.data.order, { idempotencyKey: claim.deriveKey("provider") }),
+ * );
+ * new Worker("charges", processor, { connection });
+ * ```
+ *
+ * - The key is the data's field `idempotencyKey`, made when the job is added. What the function returns is stored, and is
+ *   every duplicate's value, too.
+ * - While somebody else is doing it, where the service is away, or the record is ambiguous: delayed by `redeliverAfterMs`,
+ *   at the cost of no attempt.
+ * - What the function throws is thrown, for BullMQ to retry by the job's `attempts` and `backoff`.
+ * - A TerminalError is stored, and fails this job and every duplicate at once, as an UnrecoverableError; so does a job
+ *   that can't be claimed (no key, the key of another request).
+ *
+ * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ */
+export function jobOnce<Data, Result>(
+  onceward: Runner,
+  options: ConsumerOptions<Job<Data>>,
+  fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
+): Processor<Data, Result | undefined> {
+  const handle = createHandler(onceward, options, { keyOf, deliveryIdsOf }, fn);
+  return async (job, token) => {
+    const delivery = await handle(job);
+    switch (delivery.kind) {
+      case "processed":
+        return delivery.value;
+      case "duplicate":
+        if (delivery.error !== undefined) throw new UnrecoverableError(delivery.error.message);
+        return delivery.value;
+      case "failed":
+      case "refused":
+        throw new UnrecoverableError(delivery.error.message);
+      case "released":
+        throw delivery.error;
+      case "postponed":
+        await job.moveToDelayed(Date.now() + delivery.delayMs, token);
+        throw new DelayedError();
+      default:
+        return delivery satisfies never;
+    }
+  };
+}
+
+/** A job's data with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for what can't be a key. */
+export function withKey<Data extends object>(
+  key: string,
+  data: Data,
+): Data & { readonly [KEY_FIELD]: string } {
+  return { ...data, [KEY_FIELD]: checkedKey(key) };
+}
+
+function keyOf({ data }: Job): string | undefined {
+  return data?.[KEY_FIELD];
+}
+
+/** A `jobId` of the producer's own choice may well be the operation's key. */
+function deliveryIdsOf({ id, opts }: Job) {
+  return opts.jobId === undefined ? [id] : [];
+}

@@ -1,0 +1,106 @@
+import { createClient } from "@connectrpc/connect";
+import type { Api } from "./batch-sender.ts";
+import { Calls } from "./calls.ts";
+import { OncewardError, type Violation } from "./errors.ts";
+import type { Observers } from "./events.ts";
+import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import type { Claim } from "./held-claim.ts";
+import { Observer, Warnings } from "./observer.ts";
+import { runOnce } from "./run.ts";
+import {
+  type CodedRunOptions,
+  checkDefaults,
+  type ResolvedDefaults,
+  type RunDefaults,
+} from "./run-options.ts";
+import type { RunResult } from "./run-result.ts";
+import type { Connection } from "./transport-options.ts";
+import { throwIfAny } from "./violations.ts";
+
+/** Longer than most operations last. */
+const DEFAULT_WAIT_MS = 30_000;
+/** Long enough for a replica to be replaced, short enough for a caller who waits. */
+const DEFAULT_TIMEOUT_MS = 15_000;
+
+/** What holds for every run that does not say otherwise, and who is told of what runs do. */
+export type ClientOptions = RunDefaults & Observers;
+
+/** A client of the service, to be shared by the whole process. Made by `createOnceward`. */
+export class Onceward implements AsyncDisposable {
+  /** The service's RPCs as they are, one each, with connect's options and errors. */
+  readonly api: Api;
+  /** The same calls, one attempt each, that travel in batches by themselves; `run` is made of them. */
+  readonly calls: Calls;
+  readonly #connection: Connection;
+  readonly #defaults: ResolvedDefaults;
+  readonly #observers: Observers;
+  readonly #warnings = new Warnings();
+  readonly #runs = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
+    const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, classifyError } = options;
+    this.#connection = connection;
+    this.#defaults = { owner, waitMs, timeoutMs, classifyError };
+    this.#observers = options;
+    this.api = createClient(IdempotencyService, connection.transport);
+    this.calls = new Calls(this.api);
+  }
+
+  /**
+   * Runs the function unless the operation was done before, and returns its value, now and on every repeat.
+   *
+   * - The value is what its stored form says, the first time too: as JSON, a Date comes back as its ISO text. Undefined
+   *   stays undefined. Another form is a `codec`'s.
+   * - What the function throws comes back unchanged, and the claim is released, so that the next delivery runs it again;
+   *   a TerminalError, or what `classifyError` takes for one, is stored instead, and every repeat throws it.
+   * - While somebody else is doing it, waits for the outcome, at most `waitMs`.
+   *
+   * @throws InProgressError, AmbiguousError, ResultUnavailableError: nothing ran now.
+   * @throws CompletionError: the function ran, and its outcome could not be stored.
+   * @throws OncewardError for everything else, of its reason's class: nothing ran.
+   */
+  async run<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T> {
+    return (await this.runDetailed(options, fn)).value;
+  }
+
+  /** As `run`, and tells whether the value was replayed, which attempt made it, and until when it is remembered. */
+  async runDetailed<T>(
+    options: CodedRunOptions<T>,
+    fn: (claim: Claim) => T | Promise<T>,
+  ): Promise<RunResult<T>> {
+    if (this.#closed !== undefined) throw new OncewardError("CLOSED", "The client is closed.");
+    const observer = new Observer(this.#observers, this.#warnings, options.namespace);
+    const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
+    this.#runs.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#runs.delete(running);
+    }
+  }
+
+  /** Refuses new runs with CLOSED, lets those under way finish, and closes the connection. May be called again. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled(this.#runs);
+    this.calls.close();
+    this.#connection.close();
+  }
+}
+
+/** @throws InvalidRequestError for an option that can't be meant. */
+export function checkClientOptions(options: ClientOptions): void {
+  const violations: Violation[] = [];
+  checkDefaults(violations, options);
+  throwIfAny(violations);
+}

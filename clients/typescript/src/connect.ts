@@ -1,0 +1,149 @@
+/** `@onceward/client/connect`: idempotency keys for servers and clients of Connect. */
+
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { base64Encode } from "@bufbuild/protobuf/wire";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import { protobufCodec } from "./codec.ts";
+import type { Claim } from "./held-claim.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./idempotency-key.ts";
+import { connectFailures } from "./rpc/connect-failures.ts";
+import { createCallGuard } from "./rpc/guard.ts";
+import type { RpcOptions } from "./rpc/options.ts";
+import type { Runner } from "./runner.ts";
+
+export { formatIdempotencyKey } from "./idempotency-key.ts";
+export type { RpcOptions } from "./rpc/options.ts";
+
+/** A call as the options see it. */
+export interface UnaryCall<I extends DescMessage = DescMessage> {
+  readonly request: MessageShape<I>;
+  readonly context: HandlerContext;
+}
+
+/** The implementation of a unary method that is shown its claim; undefined for a call that is not guarded. */
+export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
+  request: MessageShape<I>,
+  context: HandlerContext,
+  claim: Claim | undefined,
+) => MessageInitShape<O> | Promise<MessageInitShape<O>>;
+
+/**
+ * Guards a unary method: one effect and one answer for all calls with one idempotency key, over all of Connect's
+ * protocols.
+ *
+ * ```ts
+ * import { createOnceward } from "@onceward/client";
+ * import { idempotentUnary } from "@onceward/client/connect";
+ * import type { ConnectRouter } from "@connectrpc/connect";
+ *
+ * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
+ *
+ * export default (router: ConnectRouter) =>
+ *   router.service(Charges, {
+ *     createCharge: idempotentUnary(
+ *       onceward,
+ *       Charges.method.createCharge,
+ *       { namespace: "charges", caller: ({ context }) => context.values.get(accountKey).id },
+ *       async (request, context, claim) =>
+ *         provider.charge(request, { idempotencyKey: claim?.deriveKey("provider") }),
+ *     ),
+ *   });
+ * ```
+ *
+ * - The key comes in the header `idempotency-key`, or else in the request's field `request_id` (AIP-155), and counts per
+ *   caller and method.
+ * - The first call runs the implementation; its response message is stored before it is sent. Every later call with the key
+ *   gets that message, with the header `idempotency-replayed: true`. Other headers and trailers are only sent the first time.
+ * - Errors with a code of `stores` are stored as well, with their details; any other releases the claim, so that the next
+ *   attempt runs.
+ * - Meanwhile another call fails with ABORTED and RetryInfo, or waits (`waitMs`). The same key with another request, and
+ *   a call of which nobody knows whether it had its effect, fail with FAILED_PRECONDITION, and one whose response can't be
+ *   had any more with ALREADY_EXISTS. When the service can't be asked, nothing runs: UNAVAILABLE with RetryInfo. Each says
+ *   why by an ErrorInfo of the domain `onceward`. What is not the caller's concern, such as a bad credential, is INTERNAL,
+ *   and the `cause` of that error.
+ * - Streams can't be replayed, so there is no wrapper for them. Nor is this an interceptor: one that answers instead of the
+ *   implementation can't set the headers that Connect's protocols need.
+ *
+ * @throws TypeError for an option that can't be meant.
+ */
+export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
+  onceward: Runner,
+  method: DescMethodUnary<I, O>,
+  options: RpcOptions<UnaryCall<I>>,
+  implementation: IdempotentImpl<I, O>,
+): (request: MessageShape<I>, context: HandlerContext) => Promise<MessageInitShape<O>> {
+  const guard = createCallGuard(onceward, options, connectFailures);
+  const codec = protobufCodec(method.output);
+  return async (request, context) => {
+    const call = {
+      native: { request, context },
+      procedure: `/${method.parent.typeName}/${method.name}`,
+      key: context.requestHeader.get(IDEMPOTENCY_KEY) ?? requestId(method.input, request),
+      fingerprint: () => fingerprintMessage(method.input, request),
+      codec,
+    };
+    const answer = await guard(call, async (claim) => {
+      const message = create(method.output, await implementation(request, context, claim));
+      return { message, sent: message };
+    });
+    switch (answer.kind) {
+      case "unguarded":
+        return await implementation(request, context, undefined);
+      case "handled":
+        return answer.sent;
+      case "replayed":
+        context.responseHeader.set(IDEMPOTENCY_REPLAYED, "true");
+        return answer.message;
+    }
+  };
+}
+
+/**
+ * A client interceptor that sends an idempotency key with each unary call that needs one: made once per call, so that
+ * interceptors inside it (later in the list) repeat the call under the same key.
+ *
+ * ```ts
+ * const transport = createConnectTransport({ baseUrl, httpVersion: "2", interceptors: [idempotencyKeys(), retries] });
+ * ```
+ *
+ * A call that is repeated from outside, by another process or after a crash, needs a key from where the operation was born,
+ * and keeps it: `client.createCharge(request, { headers: { "idempotency-key": formatIdempotencyKey(orderId) } })`.
+ */
+export function idempotencyKeys(): Interceptor {
+  return (next) => (call) => {
+    const needed = call.method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+    if (!call.stream && needed && !call.header.has(IDEMPOTENCY_KEY)) {
+      call.header.set(IDEMPOTENCY_KEY, formatIdempotencyKey(crypto.randomUUID()));
+    }
+    return next(call);
+  };
+}
+
+/** AIP-155: a text field `request_id`; unset, it is empty. */
+function requestId<I extends DescMessage>(schema: I, message: MessageShape<I>): string | undefined {
+  const field = schema.fields.find(({ name }) => name === "request_id");
+  if (field === undefined) return undefined;
+  const value: unknown = Reflect.get(message, field.localName);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/**
+ * As JSON, whose members can be sorted: clients in Go write the entries of a map in another order on every attempt. A
+ * google.protobuf.Any of a type that is unknown here has no JSON; then the bytes must do.
+ */
+function fingerprintMessage<I extends DescMessage>(schema: I, message: MessageShape<I>): unknown {
+  try {
+    return toJson(schema, message);
+  } catch {
+    return base64Encode(toBinary(schema, message));
+  }
+}

@@ -1,0 +1,112 @@
+import { CompletionError, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
+import type { Claim } from "../held-claim.ts";
+import { checkRunOptions } from "../run-options.ts";
+import type { Runner } from "../runner.ts";
+import { type Delivery, warnOfTrouble } from "./delivery.ts";
+import { DeliveryIdWarning } from "./key.ts";
+import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";
+
+/** What an adapter knows of its broker's messages. */
+export interface Source<Message> {
+  /** The key where `withKey` puts it; undefined if there is none. */
+  readonly keyOf: (message: Message) => string | undefined;
+  /** What the broker calls this delivery, and a careless `key` might take for the operation's. */
+  readonly deliveryIdsOf: (message: Message) => readonly (string | undefined)[];
+}
+
+/**
+ * A function that handles one delivery: it never rejects, and tells what became of it.
+ *
+ * Does not wait for another holder unless `waitMs` says so: a consumer has other messages to see to.
+ *
+ * @throws OncewardError INVALID_REQUEST for options that can't be meant, before the first message.
+ */
+export function createHandler<Message, Value>(
+  onceward: Runner,
+  options: ConsumerOptions<Message>,
+  { keyOf, deliveryIdsOf }: Source<Message>,
+  fn: (message: Message, claim: Claim) => Value | Promise<Value>,
+): (message: Message) => Promise<Delivery<Value>> {
+  const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
+  const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
+  checkRunOptions({ ...common, key: "any" });
+  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, onDelivery = warnOfTrouble } = options;
+  const warning = new DeliveryIdWarning();
+
+  async function deliver(message: Message): Promise<Delivery<Value>> {
+    const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
+    if (named instanceof OncewardError) return { kind: "refused", key: undefined, error: named };
+    const { key } = named;
+    warning.check(key, deliveryIdsOf(message));
+    let claim: Claim | undefined;
+    try {
+      const result = await onceward.runDetailed({ ...common, ...named }, (held) => {
+        claim = held;
+        return fn(message, held);
+      });
+      return result.replayed
+        ? { kind: "duplicate", key, value: result.value, error: undefined }
+        : { kind: "processed", key, value: result.value, attempt: result.attempt };
+    } catch (error) {
+      return claim === undefined
+        ? withoutRunning(key, error, redeliverAfterMs)
+        : afterRunning(claim, error, redeliverAfterMs);
+    }
+  }
+
+  return async (message) => {
+    const delivery = await deliver(message);
+    onDelivery(delivery);
+    return delivery;
+  };
+}
+
+function nameOf<Message>(
+  message: Message,
+  keyOf: (message: Message) => string | undefined,
+  fingerprintOf: ((message: Message) => unknown) | undefined,
+): { key: string; fingerprint: unknown } | OncewardError {
+  try {
+    const key = keyOf(message);
+    if (key === undefined) return new OncewardError("INVALID_REQUEST", "The message has no operation key.");
+    return { key, fingerprint: fingerprintOf?.(message) };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : `${cause}`;
+    return new OncewardError("INVALID_REQUEST", `The message's key can't be read: ${why}`, { cause });
+  }
+}
+
+/** The function was not called: the operation is settled, or not ours now, or can't be claimed at all. */
+function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): Delivery<never> {
+  if (error instanceof TerminalError) return { kind: "duplicate", key, value: undefined, error };
+  if (!(error instanceof OncewardError)) return { kind: "released", key, error };
+  if (error instanceof ResultUnavailableError) {
+    return { kind: "duplicate", key, value: undefined, error: undefined };
+  }
+  if (isAboutMessage(error)) return { kind: "refused", key, error };
+  return postponed(key, error, redeliverAfterMs);
+}
+
+/** The function was called. */
+function afterRunning<Value>(claim: Claim, error: unknown, redeliverAfterMs: number): Delivery<Value> {
+  const { key, attempt } = claim;
+  if (error instanceof TerminalError) return { kind: "failed", key, error };
+  if (!(error instanceof CompletionError)) return { kind: "released", key, error };
+  const { effect, stored } = error;
+  // Without its value, but as done: that is all a broker asks.
+  if (!stored) return postponed(key, error, redeliverAfterMs);
+  return effect.status === "fulfilled"
+    ? { kind: "processed", key, attempt, value: effect.value as Value }
+    : { kind: "failed", key, error: effect.reason };
+}
+
+function postponed(key: string, error: OncewardError, redeliverAfterMs: number): Delivery<never> {
+  return { kind: "postponed", key, error, delayMs: Math.max(redeliverAfterMs, error.retryDelayMs ?? 0) };
+}
+
+/** Whether the message itself is what's wrong, not the consumer's settings, so that no delay would help. */
+function isAboutMessage({ reason, violations }: OncewardError): boolean {
+  if (reason === "FINGERPRINT_MISMATCH") return true;
+  const fields = new Set(violations.map(({ field }) => field));
+  return reason === "INVALID_REQUEST" && (fields.has("key") || fields.has("fingerprint"));
+}

@@ -1,0 +1,37 @@
+import type { Violation } from "../errors.ts";
+import { MAX_KEY_BYTES } from "../limits.ts";
+import { checkText, throwIfAny } from "../violations.ts";
+import { warn } from "../warn.ts";
+
+/** The header, attribute or property that carries a message's operation key. */
+export const KEY_HEADER = "idempotency-key";
+
+/**
+ * The key, once it is known to be one that can be claimed: a producer's mistake is better found by the producer.
+ *
+ * @throws OncewardError INVALID_REQUEST.
+ */
+export function checkedKey(key: string): string {
+  const violations: Violation[] = [];
+  checkText(violations, "key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  throwIfAny(violations);
+  return key;
+}
+
+/**
+ * Warns, once per consumer, of a key that is the delivery's own id: it is another one when the producer sends the same
+ * operation again, which is then done again.
+ */
+export class DeliveryIdWarning {
+  #given = false;
+
+  check(key: string, deliveryIds: readonly (string | undefined)[]): void {
+    if (this.#given || !deliveryIds.includes(key)) return;
+    this.#given = true;
+    warn(
+      `The key ${JSON.stringify(key)} is the id of the delivery. Sent again, the same operation has another id and is ` +
+        "done again: let the producer make a key of the operation's own.",
+      "ONCEWARD_DELIVERY_ID_AS_KEY",
+    );
+  }
+}

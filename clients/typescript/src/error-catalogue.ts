@@ -1,0 +1,132 @@
+import { type CatalogueReason, type ErrorFacts, OncewardError } from "./errors.ts";
+
+/** A reason's own class of errors. */
+interface ErrorClass<R extends CatalogueReason> {
+  new (message: string, facts?: ErrorFacts): OncewardError & { readonly reason: R };
+}
+
+function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
+  // Not the class's own name, which a minifier changes.
+  const name = `${reason.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase())}Error`;
+  return class extends OncewardError {
+    override readonly name = name;
+    declare readonly reason: R;
+
+    constructor(message: string, facts?: ErrorFacts) {
+      super(reason, message, facts);
+    }
+  };
+}
+
+// What each says at length, and its metadata, is in errors.proto.
+
+/** A field is malformed or over a limit: see `violations`. Nothing happened. */
+export class InvalidRequestError extends errorFor("INVALID_REQUEST") {}
+/** The key was used for another request. Nothing happened; retrying does not help. */
+export class FingerprintMismatchError extends errorFor("FINGERPRINT_MISMATCH") {}
+/** Somebody took the claim over. Nothing happened. */
+export class ClaimSupersededError extends errorFor("CLAIM_SUPERSEDED") {}
+/** The claim was completed before, with another result, which stands. */
+export class AlreadyCompletedError extends errorFor("ALREADY_COMPLETED") {}
+/** The claim was released before: claim again. */
+export class AlreadyReleasedError extends errorFor("ALREADY_RELEASED") {}
+/** There is no such record: never claimed, or its retention has ended. */
+export class RecordNotFoundError extends errorFor("RECORD_NOT_FOUND") {}
+/** The result is larger than the policy takes. */
+export class ResultTooLargeError extends errorFor("RESULT_TOO_LARGE") {}
+/** The reply did not fit into the batch's: ask for it alone. */
+export class ResponseTooLargeError extends errorFor("RESPONSE_TOO_LARGE") {}
+
+/** There was no API key. */
+export class CredentialMissingError extends errorFor("CREDENTIAL_MISSING") {}
+/** The API key is malformed, unknown, expired or revoked. */
+export class CredentialInvalidError extends errorFor("CREDENTIAL_INVALID") {}
+/** The API key's role may not make this call. */
+export class RoleDeniedError extends errorFor("ROLE_DENIED") {}
+/** The API key is limited to other namespaces. */
+export class NamespaceDeniedError extends errorFor("NAMESPACE_DENIED") {}
+/** The operator has suspended the tenant. */
+export class TenantSuspendedError extends errorFor("TENANT_SUSPENDED") {}
+
+/** The service's database did not answer; a write may have happened. Repeated until the time is over. */
+export class DatabaseUnavailableError extends errorFor("DATABASE_UNAVAILABLE") {}
+/** More calls were queued than the replica takes on. Repeated until the time is over. */
+export class OverloadedError extends errorFor("OVERLOADED") {}
+/** The key changed hands too often while the call looked. Repeated until the time is over. */
+export class RecordContendedError extends errorFor("RECORD_CONTENDED") {}
+/** The replica is going away. Repeated, at another one, until the time is over. */
+export class ShuttingDownError extends errorFor("SHUTTING_DOWN") {}
+/** The service ran out of the call's time; a write may have happened. Repeated until the time is over. */
+export class DeadlineExceededError extends errorFor("DEADLINE_EXCEEDED") {}
+/** The call was given up; a write may have happened. */
+export class CancelledError extends errorFor("CANCELLED") {}
+/** A bug of the service, whose log has it under the request id. */
+export class InternalError extends errorFor("INTERNAL") {}
+
+/** Somebody changed the resource: read it again. */
+export class EtagMismatchError extends errorFor("ETAG_MISMATCH") {}
+/** There is no such tenant. */
+export class TenantNotFoundError extends errorFor("TENANT_NOT_FOUND") {}
+/** There is a tenant of that name. */
+export class TenantExistsError extends errorFor("TENANT_EXISTS") {}
+/** The namespace was never declared. */
+export class NamespaceNotFoundError extends errorFor("NAMESPACE_NOT_FOUND") {}
+/** Records live in the namespace. */
+export class NamespaceNotEmptyError extends errorFor("NAMESPACE_NOT_EMPTY") {}
+/** The tenant has no such API key. */
+export class ApiKeyNotFoundError extends errorFor("API_KEY_NOT_FOUND") {}
+/** The tenant has no such background change of records. */
+export class RecordJobNotFoundError extends errorFor("RECORD_JOB_NOT_FOUND") {}
+
+/** The tenant makes more operations a second than its quota. Repeated until the time is over. */
+export class QuotaRateError extends errorFor("QUOTA_RATE") {}
+/** The tenant has as many calls in progress as its quota. Repeated until the time is over. */
+export class QuotaConcurrencyError extends errorFor("QUOTA_CONCURRENCY") {}
+/** The tenant has as many records as its quota. Repeated until the time is over. */
+export class QuotaRecordsError extends errorFor("QUOTA_RECORDS") {}
+/** The tenant's results and checkpoints take as many bytes as its quota. Repeated until the time is over. */
+export class QuotaBytesError extends errorFor("QUOTA_BYTES") {}
+
+const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
+  INVALID_REQUEST: InvalidRequestError,
+  FINGERPRINT_MISMATCH: FingerprintMismatchError,
+  CLAIM_SUPERSEDED: ClaimSupersededError,
+  ALREADY_COMPLETED: AlreadyCompletedError,
+  ALREADY_RELEASED: AlreadyReleasedError,
+  RECORD_NOT_FOUND: RecordNotFoundError,
+  RESULT_TOO_LARGE: ResultTooLargeError,
+  RESPONSE_TOO_LARGE: ResponseTooLargeError,
+  CREDENTIAL_MISSING: CredentialMissingError,
+  CREDENTIAL_INVALID: CredentialInvalidError,
+  ROLE_DENIED: RoleDeniedError,
+  NAMESPACE_DENIED: NamespaceDeniedError,
+  TENANT_SUSPENDED: TenantSuspendedError,
+  DATABASE_UNAVAILABLE: DatabaseUnavailableError,
+  OVERLOADED: OverloadedError,
+  RECORD_CONTENDED: RecordContendedError,
+  SHUTTING_DOWN: ShuttingDownError,
+  DEADLINE_EXCEEDED: DeadlineExceededError,
+  CANCELLED: CancelledError,
+  INTERNAL: InternalError,
+  ETAG_MISMATCH: EtagMismatchError,
+  TENANT_NOT_FOUND: TenantNotFoundError,
+  TENANT_EXISTS: TenantExistsError,
+  NAMESPACE_NOT_FOUND: NamespaceNotFoundError,
+  NAMESPACE_NOT_EMPTY: NamespaceNotEmptyError,
+  API_KEY_NOT_FOUND: ApiKeyNotFoundError,
+  RECORD_JOB_NOT_FOUND: RecordJobNotFoundError,
+  QUOTA_RATE: QuotaRateError,
+  QUOTA_CONCURRENCY: QuotaConcurrencyError,
+  QUOTA_RECORDS: QuotaRecordsError,
+  QUOTA_BYTES: QuotaBytesError,
+};
+
+/** An error of its reason's class; a plain OncewardError for a reason that a newer service has. */
+export function errorOf(reason: string, message: string, facts: ErrorFacts): OncewardError {
+  if (!isKnown(reason)) return new OncewardError(reason, message, facts);
+  return new CLASSES[reason](message, facts);
+}
+
+function isKnown(reason: string): reason is CatalogueReason {
+  return Object.hasOwn(CLASSES, reason);
+}

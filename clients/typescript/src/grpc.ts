@@ -1,0 +1,163 @@
+/** `@onceward/client/grpc`: idempotency keys for servers and clients of @grpc/grpc-js. */
+
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import {
+  type handleUnaryCall,
+  InterceptingCall,
+  type Interceptor,
+  Metadata,
+  type MethodDefinition,
+  type ServerUnaryCall,
+  type sendUnaryData,
+  status,
+} from "@grpc/grpc-js";
+import type { Codec } from "./codec.ts";
+import type { Claim } from "./held-claim.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./idempotency-key.ts";
+import { grpcFailures } from "./rpc/grpc-failures.ts";
+import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
+import type { RpcOptions } from "./rpc/options.ts";
+import type { Runner } from "./runner.ts";
+
+export { formatIdempotencyKey } from "./idempotency-key.ts";
+export type { RpcOptions } from "./rpc/options.ts";
+
+/** A unary handler that is shown its claim; undefined for a call that is not guarded. */
+export type IdempotentHandler<Request, Response> = (
+  call: ServerUnaryCall<Request, Response>,
+  callback: sendUnaryData<Response>,
+  claim: Claim | undefined,
+) => void;
+
+/**
+ * Guards a unary handler: one effect and one answer for all calls with one idempotency key.
+ *
+ * ```ts
+ * import { createOnceward } from "@onceward/client";
+ * import { idempotentUnary } from "@onceward/client/grpc";
+ *
+ * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
+ *
+ * server.addService(ChargesService, {
+ *   createCharge: idempotentUnary(
+ *     onceward,
+ *     ChargesService.createCharge,
+ *     { namespace: "charges", caller: (call) => accountOf(call.metadata) },
+ *     (call, callback, claim) => {
+ *       provider.charge(call.request, { idempotencyKey: claim?.deriveKey("provider") }).then(
+ *         (charge) => callback(null, charge),
+ *         callback,
+ *       );
+ *     },
+ *   ),
+ * });
+ * ```
+ *
+ * - The key comes in the metadata `idempotency-key` (or wherever `key` finds it, such as AIP-155's `request_id`:
+ *   `key: (call) => call.request.requestId || undefined`), and counts per caller and method.
+ * - The first call runs the handler; its response message is stored before it is sent. Every later call with the key gets
+ *   that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
+ * - Errors with a code of `stores` are stored as well, with the details of their status; any other releases the claim, so
+ *   that the next attempt runs.
+ * - What is refused fails as with `idempotency` in `@onceward/client/connect`.
+ * - The fingerprint is of the request as the method's definition writes it. Where clients write the entries of a map in
+ *   another order on every attempt, as those in Go do, set `fingerprint`.
+ * - Streaming calls can't be replayed, so there is no wrapper for them.
+ *
+ * @throws TypeError for an option that can't be meant.
+ */
+export function idempotentUnary<Request, Response>(
+  onceward: Runner,
+  method: MethodDefinition<Request, Response>,
+  options: RpcOptions<ServerUnaryCall<Request, Response>>,
+  handler: IdempotentHandler<Request, Response>,
+): handleUnaryCall<Request, Response> {
+  const guard = createCallGuard(onceward, options, grpcFailures);
+  const codec: Codec<Response> = {
+    encode: (message) => ({
+      payload: method.responseSerialize(message),
+      contentType: "application/x-protobuf",
+    }),
+    decode: ({ payload }) => method.responseDeserialize(Buffer.from(payload)),
+  };
+  return (call, callback) => {
+    const guarded = {
+      native: call,
+      procedure: method.path,
+      key: call.metadata.get(IDEMPOTENCY_KEY)[0]?.toString(),
+      fingerprint: () => createHash("sha256").update(method.requestSerialize(call.request)).digest(),
+      codec,
+    };
+    const answered = guard(guarded, (claim) => handled(handler, call, claim));
+    answered.then(
+      (answer) => {
+        switch (answer.kind) {
+          case "unguarded":
+            return handler(call, callback, undefined);
+          case "handled": {
+            const { value, trailer, flags } = answer.sent;
+            return callback(null, value, trailer, flags);
+          }
+          case "replayed": {
+            const marked = new Metadata();
+            marked.set(IDEMPOTENCY_REPLAYED, "true");
+            call.sendMetadata(marked);
+            return callback(null, answer.message);
+          }
+        }
+      },
+      (error) => callback(error),
+    );
+  };
+}
+
+/** What a handler hands to its callback. */
+interface Sent<Response> {
+  readonly value: Response;
+  readonly trailer: Metadata | undefined;
+  readonly flags: number | undefined;
+}
+
+function handled<Request, Response>(
+  handler: IdempotentHandler<Request, Response>,
+  call: ServerUnaryCall<Request, Response>,
+  claim: Claim,
+): Promise<HandledCall<Response, Sent<Response>>> {
+  return new Promise((resolve, reject) => {
+    const settle: sendUnaryData<Response> = (error, value, trailer, flags) => {
+      if (error !== null) reject(error);
+      else if (value !== undefined && value !== null)
+        resolve({ message: value, sent: { value, trailer, flags } });
+      else reject({ code: status.INTERNAL, details: "The handler answered with nothing." });
+    };
+    handler(call, settle, claim);
+  });
+}
+
+/**
+ * A client interceptor that sends an idempotency key with each unary call: made once per call, so that the retries of its
+ * service config repeat it under the same key.
+ *
+ * ```ts
+ * const client = new ChargesClient(address, credentials, { interceptors: [idempotencyKeys()] });
+ * ```
+ *
+ * A call that is repeated from outside, by another process or after a crash, needs a key from where the operation was
+ * born, and keeps it: `metadata.set("idempotency-key", formatIdempotencyKey(orderId))`.
+ */
+export function idempotencyKeys(): Interceptor {
+  return (options, nextCall) => {
+    const { requestStream, responseStream } = options.method_definition;
+    const unary = !requestStream && !responseStream;
+    return new InterceptingCall(nextCall(options), {
+      start(metadata, listener, next) {
+        if (!unary || metadata.get(IDEMPOTENCY_KEY).length > 0) return next(metadata, listener);
+        // The metadata may be the caller's own, for many calls.
+        const keyed = metadata.clone();
+        keyed.set(IDEMPOTENCY_KEY, formatIdempotencyKey(crypto.randomUUID()));
+        next(keyed, listener);
+      },
+    });
+  };
+}

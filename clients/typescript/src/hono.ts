@@ -1,0 +1,69 @@
+/** `@onceward/client/hono`: the Idempotency-Key header as a middleware of Hono. */
+
+import type { Context, MiddlewareHandler } from "hono";
+import { matchedRoutes } from "hono/route";
+import type { Claim } from "./held-claim.ts";
+import { readResponse, toResponse } from "./http/fetch-response.ts";
+import { createGuard } from "./http/guard.ts";
+import type { HttpOptions } from "./http/options.ts";
+import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
+import type { Runner } from "./runner.ts";
+
+/** What the middleware sets: `c.get("claim")`, undefined for a request that is not guarded. */
+export interface IdempotencyVariables {
+  claim: Claim | undefined;
+}
+
+/**
+ * A middleware that guards the handlers after it: one effect and one answer for all requests with one Idempotency-Key,
+ * with the promises of `idempotent` in `@onceward/client/http`. Put it after authentication and validation, so that what
+ * they refuse never claims a key.
+ *
+ * ```ts
+ * import { createOnceward } from "@onceward/client";
+ * import { type IdempotencyVariables, idempotency } from "@onceward/client/hono";
+ * import { Hono } from "hono";
+ *
+ * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
+ * const app = new Hono<{ Variables: IdempotencyVariables }>();
+ *
+ * app.post("/charges", idempotency(onceward, { namespace: "charges", caller: (c) => c.get("account") }), async (c) => {
+ *   const charge = await provider.charge(await c.req.json(), { idempotencyKey: c.get("claim")?.deriveKey("provider") });
+ *   return c.json(charge, 201);
+ * });
+ * ```
+ *
+ * The key counts per caller, method and route (`/charges/:id/refunds`). The fingerprint is of the body's bytes.
+ *
+ * @throws TypeError for an option that can't be meant.
+ */
+export function idempotency(onceward: Runner, options: HttpOptions<Context>): MiddlewareHandler {
+  const guard = createGuard(onceward, options);
+  return async (c, next) => {
+    const { pathname, search } = new URL(c.req.url);
+    const guarded = {
+      native: c,
+      method: c.req.method,
+      // The last one is the handler's own; those before it are middleware, which may match anything.
+      route: matchedRoutes(c).at(-1)?.path ?? pathname,
+      path: pathname,
+      query: search,
+      key: c.req.header(IDEMPOTENCY_KEY),
+      body: async () => new Uint8Array(await c.req.arrayBuffer()),
+    };
+    const answer = await guard(guarded, async (claim) => {
+      c.set("claim", claim);
+      await next();
+      return await readResponse(c.res);
+    });
+    switch (answer.kind) {
+      case "unguarded":
+        return await next();
+      case "handled":
+        c.res = answer.sent;
+        return;
+      case "answered":
+        return toResponse(answer.response);
+    }
+  };
+}

@@ -1,0 +1,49 @@
+import { MAX_RESULT_BYTES } from "../limits.ts";
+import { utf8Bytes } from "../utf8.ts";
+
+/** A body that was read as far as it may be kept. */
+export type BoundedBody =
+  | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
+  /** It is larger than any policy takes: all of it, what was read and what is still to come. */
+  | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> };
+
+/** Reads a body, at most a chunk more than the largest result of 1 MiB. Rejects as the source does. */
+export async function readBounded(source: AsyncIterable<Uint8Array | string>): Promise<BoundedBody> {
+  const chunks = source[Symbol.asyncIterator]();
+  const read: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
+    const bytes = bytesOf(next.value);
+    read.push(bytes);
+    sizeBytes += bytes.byteLength;
+    if (sizeBytes > MAX_RESULT_BYTES) return { kind: "stream", chunks: resume(read, chunks) };
+  }
+  return { kind: "whole", bytes: concatenated(read, sizeBytes) };
+}
+
+async function* resume(
+  read: readonly Uint8Array[],
+  chunks: AsyncIterator<Uint8Array | string>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* read;
+    for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield bytesOf(next.value);
+  } finally {
+    // Whoever stops reading early lets the source end, too.
+    await chunks.return?.();
+  }
+}
+
+function bytesOf(chunk: Uint8Array | string): Uint8Array {
+  return typeof chunk === "string" ? utf8Bytes(chunk) : chunk;
+}
+
+function concatenated(chunks: readonly Uint8Array[], sizeBytes: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(sizeBytes);
+  let offset = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return whole;
+}

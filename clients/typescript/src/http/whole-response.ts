@@ -1,0 +1,58 @@
+import type { Codec, EncodedValue } from "../codec.ts";
+import { OncewardError } from "../errors.ts";
+import { MAX_RESULT_BYTES } from "../limits.ts";
+
+/** A response that is whole in memory, as it is stored and replayed. Header names are in lower case. */
+export interface WholeResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined if it is larger than any policy takes; then it can't be stored. */
+  readonly body: Uint8Array | undefined;
+}
+
+const STATUS = "http-status";
+const HEADER_PREFIX = "http-header-";
+const CONTENT_TYPE = "content-type";
+
+/** Stores the body's bytes as they are, its content type as the result's, status and other headers as metadata. */
+export const responseCodec: Codec<WholeResponse> = {
+  encode({ status, headers, body }) {
+    if (body === undefined) {
+      const message = `The response is larger than ${MAX_RESULT_BYTES} bytes; no policy takes more.`;
+      throw new OncewardError("RESULT_TOO_LARGE", message);
+    }
+    const metadata: Record<string, string> = { [STATUS]: String(status) };
+    for (const [name, value] of Object.entries(headers)) {
+      if (name !== CONTENT_TYPE) metadata[HEADER_PREFIX + name] = value;
+    }
+    return { payload: body, contentType: headers[CONTENT_TYPE] ?? "", metadata };
+  },
+
+  decode({ payload, contentType, metadata = {} }: EncodedValue) {
+    const status = Number(metadata[STATUS]);
+    if (!Number.isInteger(status)) throw new TypeError("the stored result is no HTTP response");
+    const headers: Record<string, string> = contentType === "" ? {} : { [CONTENT_TYPE]: contentType };
+    for (const [name, value] of Object.entries(metadata)) {
+      if (name.startsWith(HEADER_PREFIX)) headers[name.slice(HEADER_PREFIX.length)] = value;
+    }
+    return { status, headers, body: payload };
+  },
+};
+
+/** Headers as frameworks have them; those that are set more than once are joined, as RFC 9110, 5.3 allows. */
+export type Headers =
+  | Iterable<readonly [string, string]>
+  | Readonly<Record<string, number | string | readonly string[] | undefined>>;
+
+/** Those of the headers that are allowed, by their names in lower case. */
+export function pickHeaders(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
+  const entries = Symbol.iterator in headers ? headers : Object.entries(headers);
+  const picked: Record<string, string> = {};
+  for (const [name, value] of entries) {
+    const key = name.toLowerCase();
+    if (value === undefined || !allowed.has(key)) continue;
+    const text = typeof value === "object" ? value.join(", ") : String(value);
+    picked[key] = key in picked ? `${picked[key]}, ${text}` : text;
+  }
+  return picked;
+}

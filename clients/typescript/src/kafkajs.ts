@@ -1,0 +1,114 @@
+import type { EachMessageHandler, EachMessagePayload, IHeaders, Message, Producer } from "kafkajs";
+import { createHandler } from "./consumers/handle.ts";
+import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import type { ConsumerOptions } from "./consumers/options.ts";
+import type { Claim } from "./held-claim.ts";
+import type { Runner } from "./runner.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export { KEY_HEADER } from "./consumers/key.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+export { readJson } from "./consumers/read-json.ts";
+
+/** Well below KafkaJS' session timeout of 30 s: no heartbeat of the consumer's is sent meanwhile. */
+const DEFAULT_WAIT_MS = 10_000;
+
+/** {@link ConsumerOptions}, and where the messages go that no delivery can help. */
+export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> {
+  /**
+   * Takes a message whose operation failed for good, or that can't be claimed (no key, the key of another request); its
+   * offset is committed afterwards. A topic has no place for such messages, so it is yours to say: {@link deadLetterTo}.
+   * May get a message again, after a crash.
+   */
+  readonly deadLetter: (payload: EachMessagePayload, error: Error) => Promise<void>;
+}
+
+/**
+ * An `eachMessage` that performs each operation once, however often a rebalance, a crash or the producer has it delivered.
+ *
+ * ```ts
+ * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });
+ *
+ * await consumer.run({
+ *   eachMessage: eachMessageOnce(
+ *     onceward,
+ *     { namespace: "charges", deadLetter: deadLetterTo(producer, "charges.dead") },
+ *     async ({ message }, claim) => {
+ *       const order = readJson(message.value);
+ *       await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *     },
+ *   ),
+ * });
+ * ```
+ *
+ * - The key is the message's `idempotency-key` header. What the function returns is not kept.
+ * - The offset is passed only once the operation is settled: done now, done before, or failed for good.
+ * - While somebody else is doing it, waits up to `waitMs` (10 s); then the partition is paused for `redeliverAfterMs` and
+ *   the error is thrown, so that KafkaJS delivers the message again, and the partition's order is kept. The same where
+ *   the service is away, or the record is ambiguous.
+ * - What the function throws is thrown, for KafkaJS to retry by its own settings. Beware that KafkaJS stops a consumer for
+ *   good upon a TypeError, RangeError, ReferenceError or SyntaxError: `readJson` throws none. To give up by yourself,
+ *   throw a TerminalError.
+ *
+ * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ */
+export function eachMessageOnce(
+  onceward: Runner,
+  options: EachMessageOptions,
+  fn: (payload: EachMessagePayload, claim: Claim) => unknown,
+): EachMessageHandler {
+  const { waitMs = DEFAULT_WAIT_MS, deadLetter } = options;
+  const handle = createHandler(
+    onceward,
+    { ...options, waitMs },
+    { keyOf, deliveryIdsOf },
+    async (payload, claim) => void (await fn(payload, claim)),
+  );
+  return async (payload) => {
+    const delivery = await handle(payload);
+    switch (delivery.kind) {
+      case "processed":
+        return;
+      case "duplicate":
+      case "failed":
+      case "refused":
+        if (delivery.error !== undefined) await deadLetter(payload, delivery.error);
+        return;
+      case "released":
+        throw delivery.error;
+      case "postponed":
+        // A consumer that has stopped needn't wait for it.
+        setTimeout(payload.pause(), delivery.delayMs).unref();
+        throw delivery.error;
+      default:
+        return delivery satisfies never;
+    }
+  };
+}
+
+/** A `deadLetter` that sends the message on as it is, with the header `onceward-error` added. */
+export function deadLetterTo(
+  producer: Pick<Producer, "send">,
+  topic: string,
+): EachMessageOptions["deadLetter"] {
+  return async ({ message: { key, value, headers } }, error) => {
+    const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
+    await producer.send({ topic, messages });
+  };
+}
+
+/** A message with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for what can't be a key. */
+export function withKey<M extends Message>(key: string, message: M): M & { readonly headers: IHeaders } {
+  return { ...message, headers: { ...message.headers, [KEY_HEADER]: checkedKey(key) } };
+}
+
+function keyOf({ message }: EachMessagePayload): string | undefined {
+  const value = message.headers?.[KEY_HEADER];
+  if (Array.isArray(value)) throw new Error(`there are ${value.length} ${KEY_HEADER} headers`);
+  return value?.toString();
+}
+
+function deliveryIdsOf({ topic, partition, message: { offset } }: EachMessagePayload) {
+  const named = ["-", ":", "/", "."].map((by) => [topic, partition, offset].join(by));
+  return [offset, `${partition}-${offset}`, `${partition}:${offset}`, ...named];
+}

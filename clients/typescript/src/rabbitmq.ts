@@ -1,0 +1,125 @@
+import type { ConfirmChannel, ConsumeMessage, Options } from "amqplib";
+import { createHandler } from "./consumers/handle.ts";
+import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import { openRetryQueue } from "./consumers/retry-queue.ts";
+import type { Claim } from "./held-claim.ts";
+import type { Runner } from "./runner.ts";
+import { warn } from "./warn.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export { KEY_HEADER } from "./consumers/key.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+export { readJson } from "./consumers/read-json.ts";
+
+/** {@link ConsumerOptions}, and the queue that is consumed. */
+export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
+  readonly queue: string;
+}
+
+/**
+ * Handles a consumed message so that its operation happens once, however often RabbitMQ or the producer delivers it.
+ *
+ * ```ts
+ * channel.sendToQueue("charges", Buffer.from(JSON.stringify(order)), withKey(order.id, { persistent: true }));
+ *
+ * const channel = await connection.createConfirmChannel();
+ * await channel.assertQueue("charges", { deadLetterExchange: "", deadLetterRoutingKey: "charges.dead" });
+ * await channel.prefetch(10);
+ * const handle = await messageOnce(
+ *   onceward,
+ *   channel,
+ *   { queue: "charges", namespace: "charges" },
+ *   async (message, claim) => {
+ *     const order = readJson(message.content);
+ *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *   },
+ * );
+ * await channel.consume("charges", (message) => (message === null ? cancelled() : handle(message)));
+ * ```
+ *
+ * - The key is the header `idempotency-key`. What the function returns is not kept.
+ * - Acknowledged once the operation is settled: done now, or done before.
+ * - What the function throws, somebody else who is doing it, a service that is away and an ambiguous record send the
+ *   message through a retry queue, from which it comes back after `redeliverAfterMs`: `<queue>.retry-<ms>`, declared here,
+ *   a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later). It comes back from the default exchange.
+ *   To give up after some attempts, throw a TerminalError once `claim.attempt` is high.
+ * - Failed for good, or can't be claimed (no key, the key of another request): rejected, so that it goes to the queue's
+ *   dead-letter exchange. Where there is none, RabbitMQ drops it.
+ *
+ * A retry queue that takes no message is warned of (ONCEWARD_RETRY_QUEUE), and the message goes back to its queue at once.
+ * If the channel closes meanwhile, the message is delivered again, as a duplicate; that is not an error here.
+ *
+ * @param channel in confirm mode: a message is acknowledged after its copy in the retry queue is confirmed.
+ * @throws OncewardError INVALID_REQUEST for options that can't be meant; what the channel says to the declaration.
+ */
+export async function messageOnce(
+  onceward: Runner,
+  channel: ConfirmChannel,
+  options: MessageOptions,
+  fn: (message: ConsumeMessage, claim: Claim) => unknown,
+): Promise<(message: ConsumeMessage) => Promise<void>> {
+  const { queue, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  const handle = createHandler(
+    onceward,
+    options,
+    { keyOf, deliveryIdsOf },
+    async (message, claim) => void (await fn(message, claim)),
+  );
+  const sendLater = await openRetryQueue(channel, queue, redeliverAfterMs);
+
+  async function settle(message: ConsumeMessage): Promise<void> {
+    const delivery = await handle(message);
+    switch (delivery.kind) {
+      case "processed":
+        return channel.ack(message);
+      case "duplicate":
+      case "failed":
+      case "refused":
+        return delivery.error === undefined ? channel.ack(message) : channel.nack(message, false, false);
+      case "released":
+      case "postponed":
+        return await comeBackLater(message);
+      default:
+        return delivery satisfies never;
+    }
+  }
+
+  async function comeBackLater(message: ConsumeMessage): Promise<void> {
+    try {
+      await sendLater(message);
+    } catch (error) {
+      // Rather too soon than never.
+      channel.nack(message);
+      warn(`${error}`, "ONCEWARD_RETRY_QUEUE");
+      return;
+    }
+    channel.ack(message);
+  }
+
+  return async (message) => {
+    try {
+      await settle(message);
+    } catch (error) {
+      // The channel has told its owner. The broker delivers again what is not acknowledged.
+      if (!(error instanceof Error && error.name === "IllegalOperationError")) throw error;
+    }
+  };
+}
+
+/**
+ * Options of a publication with its operation's key, for the producer.
+ *
+ * @throws OncewardError INVALID_REQUEST for what can't be a key.
+ */
+export function withKey(key: string, options: Options.Publish = {}): Options.Publish {
+  return { ...options, headers: { ...options.headers, [KEY_HEADER]: checkedKey(key) } };
+}
+
+function keyOf({ properties }: ConsumeMessage): string | undefined {
+  return properties.headers?.[KEY_HEADER];
+}
+
+function deliveryIdsOf({ fields: { deliveryTag, consumerTag } }: ConsumeMessage) {
+  return [`${deliveryTag}`, consumerTag];
+}

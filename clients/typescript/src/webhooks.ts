@@ -1,0 +1,95 @@
+import { createHandler } from "./consumers/handle.ts";
+import type { ConsumerOptions } from "./consumers/options.ts";
+import type { WebhookSource } from "./consumers/webhook-sources.ts";
+import type { Claim } from "./held-claim.ts";
+import type { Runner } from "./runner.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+export {
+  appleNotifications,
+  type GitHubEvent,
+  githubEvents,
+  stripeEvents,
+  type WebhookSource,
+} from "./consumers/webhook-sources.ts";
+
+/** {@link ConsumerOptions} for events, and where they come from. */
+export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key"> {
+  /** Checks the signature and names the event: of a provider, or your own. */
+  readonly source: WebhookSource<Event>;
+}
+
+/**
+ * A fetch-style handler of webhooks: each event is handled once, however often it is sent.
+ *
+ * ```ts
+ * const POST = webhookOnce(
+ *   onceward,
+ *   {
+ *     namespace: "stripe-events",
+ *     source: stripeEvents((body, signature) => stripe.webhooks.constructEventAsync(body, signature, endpointSecret)),
+ *   },
+ *   async (event, claim) => {
+ *     if (event.type === "invoice.paid") await ship(event.data.object, { idempotencyKey: claim.deriveKey("shipping") });
+ *   },
+ * );
+ * ```
+ *
+ * The provider is answered:
+ *
+ * - 200 once the event is settled: handled now, handled before (`Idempotency-Replayed: true`), or failed for good by a
+ *   TerminalError, so that it is not sent again.
+ * - 401 for a signature that doesn't hold, and 400 for an event without an id: nothing is claimed.
+ * - 503 with Retry-After while it is being handled elsewhere, or Onceward is away: the provider sends it again.
+ * - 500 where the function throws: the claim is released, and the provider sends it again.
+ *
+ * A provider waits for seconds, not minutes: of what takes longer, the function puts a message into a queue, with the
+ * event's id as its key. Bound the body's size in front of the handler; it is read before its signature can be checked.
+ *
+ * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ */
+export function webhookOnce<Event>(
+  onceward: Runner,
+  options: WebhookOptions<Event>,
+  fn: (event: Event, claim: Claim) => unknown,
+): (request: Request) => Promise<Response> {
+  const { source } = options;
+  const handle = createHandler(
+    onceward,
+    options,
+    { keyOf: (event: Event) => source.key(event), deliveryIdsOf: () => [] },
+    async (event, claim) => void (await fn(event, claim)),
+  );
+  return async (request) => {
+    const body = await request.text();
+    let event: Event;
+    try {
+      event = await source.verify(body, request.headers);
+    } catch {
+      return answer(401, "The signature does not hold.");
+    }
+    const delivery = await handle(event);
+    switch (delivery.kind) {
+      case "processed":
+      case "failed":
+        return answer(200);
+      case "duplicate":
+        return answer(200, undefined, { "idempotency-replayed": "true" });
+      case "refused":
+        return answer(400, delivery.error.message);
+      case "released":
+        return answer(500, "The event could not be handled.");
+      case "postponed":
+        return answer(503, "The event can't be handled now.", {
+          "retry-after": `${Math.ceil(delivery.delayMs / 1000)}`,
+        });
+      default:
+        return delivery satisfies never;
+    }
+  };
+}
+
+function answer(status: number, text?: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(text ?? null, { status, headers });
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from "node:crypto";
+import { TerminalError } from "@onceward/client";
+import type { Kafka, Producer } from "kafkajs";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
+import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { startKafka } from "./kafka.ts";
+
+const newGuard = useGuards();
+
+describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => {
+  let kafka: Kafka;
+  let producer: Producer;
+  let stop: (() => Promise<void>) | undefined;
+
+  beforeAll(async () => {
+    ({ kafka, stop } = await startKafka());
+    producer = kafka.producer({ allowAutoTopicCreation: true });
+    await producer.connect();
+  });
+
+  afterAll(async () => {
+    await producer?.disconnect();
+    await stop?.();
+  });
+
+  /** A topic of a test's own, with one partition, and ways to send to it and to see how far its group has come. */
+  async function newTopic() {
+    const topic = `charges-${randomUUID()}`;
+    const group = `${topic}-group`;
+    const admin = kafka.admin();
+    await admin.connect();
+    onTestFinished(() => admin.disconnect());
+    await admin.createTopics({ topics: [{ topic }, { topic: `${topic}.dead` }], waitForLeaders: true });
+    return {
+      topic,
+      group,
+      send: (key: string, value = "{}") => producer.send({ topic, messages: [withKey(key, { value })] }),
+      async committed() {
+        const [offsets] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
+        return offsets?.partitions[0]?.offset;
+      },
+    };
+  }
+
+  async function consume(
+    { onceward, options }: Guarded,
+    { topic, group }: { topic: string; group: string },
+    fn: Parameters<typeof eachMessageOnce>[2],
+  ) {
+    const consumer = kafka.consumer({ groupId: group });
+    onTestFinished(() => consumer.disconnect());
+    await consumer.connect();
+    await consumer.subscribe({ topic, fromBeginning: true });
+    const deadLetter = deadLetterTo(producer, `${topic}.dead`);
+    const settings = { ...options, deadLetter, waitMs: 0, redeliverAfterMs: 100 };
+    await consumer.run({ eachMessage: eachMessageOnce(onceward, settings, fn) });
+    return consumer;
+  }
+
+  const soon = { timeout: 30_000 };
+
+  test("what is sent twice, and what another group's reset delivers once more, is performed once", async () => {
+    await using guard = await newGuard();
+    const { topic, group, send, committed } = await newTopic();
+    const orders: unknown[] = [];
+    const charge = ({ message }: { message: { value: Buffer | null } }) =>
+      orders.push(readJson(message.value));
+    await consume(guard, { topic, group }, charge);
+    for (let times = 0; times < 2; times++) await send("order-1", '{"amount":100}');
+    await vi.waitFor(() => expect(guard.kinds()).toEqual(["processed", "duplicate"]), soon);
+    await vi.waitFor(async () => expect(await committed()).toBe("2"), soon);
+    await consume(guard, { topic, group: `${group}-reset` }, charge);
+    await vi.waitFor(() => expect(guard.kinds().slice(2)).toEqual(["duplicate", "duplicate"]), soon);
+    expect(orders).toEqual([{ amount: 100 }]);
+  });
+
+  test("while somebody else is doing it, its offset is not passed, nor the order of its partition", async () => {
+    await using guard = await newGuard();
+    const { topic, group, send, committed } = await newTopic();
+    const complete = await guard.holdElsewhere("order-1");
+    const performed: string[] = [];
+    await consume(guard, { topic, group }, (_, claim) => performed.push(claim.key));
+    for (const key of ["order-0", "order-1", "order-2"]) await send(key);
+    await vi.waitFor(() => expect(guard.kinds()).toEqual(["processed", "postponed", "postponed"]), soon);
+    expect(await committed()).toBe("1");
+    await complete();
+    await vi.waitFor(() => expect(guard.kinds().slice(-2)).toEqual(["duplicate", "processed"]), soon);
+    expect(performed).toEqual(["order-0", "order-2"]);
+    await vi.waitFor(async () => expect(await committed()).toBe("3"), soon);
+  });
+
+  test("what no delivery can help is in the dead-letter topic, and passed", async () => {
+    await using guard = await newGuard();
+    const { topic, group, send, committed } = await newTopic();
+    await consume(guard, { topic, group }, () => {
+      throw new TerminalError("card declined");
+    });
+    await producer.send({ topic, messages: [{ value: "without a key" }] });
+    await send("order-1", "declined");
+    await vi.waitFor(async () => expect(await committed()).toBe("2"), soon);
+    const dead: unknown[] = [];
+    const reader = kafka.consumer({ groupId: `${group}-dead` });
+    onTestFinished(() => reader.disconnect());
+    await reader.connect();
+    await reader.subscribe({ topic: `${topic}.dead`, fromBeginning: true });
+    await reader.run({
+      async eachMessage({ message: { value, headers } }) {
+        dead.push([value?.toString(), headers?.["onceward-error"]?.toString()]);
+      },
+    });
+    await vi.waitFor(() => expect(dead).toHaveLength(2), soon);
+    expect(dead).toEqual([
+      ["without a key", "The message has no operation key."],
+      ["declined", "card declined"],
+    ]);
+    expect(guard.kinds()).toEqual(["refused", "failed"]);
+  });
+});

@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile, rename } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { TestProject } from "vitest/node";
+
+const run = promisify(execFile);
+
+const POM = fileURLToPath(new URL("pom.xml", import.meta.url));
+const CACHE = fileURLToPath(new URL("../../node_modules/.cache/onceward-brokers", import.meta.url));
+/** 70 MB, the first time. */
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+
+/** Has Maven fetch the brokers, once for what the pom names, and says if they can't be had. */
+export default async function setup(project: TestProject): Promise<void> {
+  let jars = "";
+  try {
+    await run("java", ["-version"]);
+    jars = await fetchJars();
+  } catch (error) {
+    process.stderr.write(
+      `Tests with real Kafka and ElasticMQ are left out; they need java (17 or later), mvn and Maven Central: ${error}\n`,
+    );
+  }
+  project.provide("brokerJars", jars);
+}
+
+async function fetchJars(): Promise<string> {
+  const hash = createHash("sha256").update(await readFile(POM));
+  const jars = `${CACHE}-${hash.digest("hex").slice(0, 12)}`;
+  if (existsSync(jars)) return jars;
+  const partial = `${jars}.partial`;
+  const copy = ["dependency:copy-dependencies", `-DoutputDirectory=${partial}`];
+  await run("mvn", ["-B", "-q", "-f", POM, ...copy], { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
+  await rename(partial, jars);
+  return jars;
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** A directory with the brokers' jars; empty: there are none. */
+    readonly brokerJars: string;
+  }
+}

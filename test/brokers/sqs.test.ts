@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  type SQSClient,
+} from "@aws-sdk/client-sqs";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
+import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
+import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { startElasticMq } from "./elasticmq.ts";
+
+const newGuard = useGuards();
+
+describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
+  let client: SQSClient;
+  let stop: (() => Promise<void>) | undefined;
+
+  beforeAll(async () => {
+    ({ client, stop } = await startElasticMq());
+  });
+
+  afterAll(async () => {
+    await stop?.();
+  });
+
+  async function createQueue(attributes: Record<string, string> = {}): Promise<string> {
+    const QueueName = `charges-${randomUUID()}`;
+    const created = await client.send(new CreateQueueCommand({ QueueName, Attributes: attributes }));
+    if (created.QueueUrl === undefined) throw new Error("no queue was made");
+    return created.QueueUrl;
+  }
+
+  /** A queue of a test's own whose second delivery is its last, and what receives and handles what is there now. */
+  async function newQueue({ onceward, options }: Guarded, fn: Parameters<typeof messageOnce>[2]) {
+    const deadUrl = await createQueue();
+    const { Attributes } = await client.send(
+      new GetQueueAttributesCommand({ QueueUrl: deadUrl, AttributeNames: ["QueueArn"] }),
+    );
+    const redrive = { deadLetterTargetArn: Attributes?.QueueArn, maxReceiveCount: 2 };
+    const queueUrl = await createQueue({ VisibilityTimeout: "1", RedrivePolicy: JSON.stringify(redrive) });
+    const handle = messageOnce(onceward, { ...options, client, queueUrl, redeliverAfterMs: 1 }, fn);
+    return {
+      send: (key: string) =>
+        client.send(new SendMessageCommand(withKey(key, { QueueUrl: queueUrl, MessageBody: "{}" }))),
+      sendPlain: () => client.send(new SendMessageCommand({ QueueUrl: queueUrl, MessageBody: "{}" })),
+      /** Resolves to how many messages came. */
+      async receive(): Promise<number> {
+        const receive = { QueueUrl: queueUrl, MaxNumberOfMessages: 10, MessageAttributeNames: [KEY_HEADER] };
+        const { Messages = [] } = await client.send(
+          new ReceiveMessageCommand({ ...receive, WaitTimeSeconds: 2 }),
+        );
+        await Promise.all(Messages.map(handle));
+        return Messages.length;
+      },
+      /** Resolves to the bodies of what was given up. */
+      async dead(): Promise<unknown[]> {
+        const receive = { QueueUrl: deadUrl, MaxNumberOfMessages: 10 };
+        const { Messages = [] } = await client.send(new ReceiveMessageCommand(receive));
+        return Messages.map(({ Body }) => Body);
+      },
+    };
+  }
+
+  test("what is sent twice is performed once, and nothing is left in the queue", async () => {
+    await using guard = await newGuard();
+    const fn = vi.fn();
+    const { send, receive } = await newQueue(guard, fn);
+    for (let times = 0; times < 2; times++) {
+      await send("order-1");
+      expect(await receive()).toBe(1);
+    }
+    expect(await receive()).toBe(0);
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("what somebody else is doing comes back, and is deleted once it was done", async () => {
+    await using guard = await newGuard();
+    const complete = await guard.holdElsewhere("order-1");
+    const fn = vi.fn();
+    const { send, receive } = await newQueue(guard, fn);
+    await send("order-1");
+    expect(await receive()).toBe(1);
+    await complete();
+    await vi.waitFor(async () => expect(await receive()).toBe(1), 10_000);
+    expect(guard.kinds()).toEqual(["postponed", "duplicate"]);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  test("a message without a key ends in the dead-letter queue", async () => {
+    await using guard = await newGuard();
+    const { sendPlain, receive, dead } = await newQueue(guard, vi.fn());
+    await sendPlain();
+    await vi.waitFor(
+      async () => {
+        await receive();
+        expect(await dead()).toEqual(["{}"]);
+      },
+      { timeout: 20_000, interval: 200 },
+    );
+    expect(guard.kinds()).toEqual(["refused", "refused"]);
+  });
+});

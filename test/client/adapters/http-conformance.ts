@@ -1,0 +1,331 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { problemOf } from "./http-client.ts";
+import { createWorlds, type Effect, type Reply, type StartApp, type Worlds } from "./http-world.ts";
+
+/** Nobody listens there. */
+const NOWHERE = "http://127.0.0.1:1";
+
+const charged = {
+  status: 201,
+  headers: { "content-type": "application/pdf", location: "/charges/1", etag: '"1"', "x-request-id": "r-1" },
+  cookies: ["session=secret; HttpOnly", "theme=dark"],
+  // No UTF-8: what is replayed are bytes.
+  body: Buffer.from([0x7b, 0x7d, 0xff, 0xfe, 0x00]),
+};
+
+/** What an adapter has from its framework. */
+export interface Framework {
+  /** It sees bodies as they were parsed. */
+  readonly parses: boolean;
+  /** It knows the patterns of routes. */
+  readonly routes: boolean;
+}
+
+/** Holds a framework's adapter to what all of them promise. `more` adds what only this one does. */
+export function describeHttpAdapter(
+  name: string,
+  startApp: StartApp,
+  framework: Framework,
+  more: (begin: Worlds["begin"]) => void = () => {},
+): void {
+  const worlds = createWorlds(startApp);
+  const begin: Worlds["begin"] = (...args) => worlds.begin(...args);
+
+  describe(name, () => {
+    beforeAll(() => worlds.start());
+    afterAll(() => worlds.stop());
+    describe("replays", () => replays(begin));
+    describe("releases", () => releases(begin));
+    describe("refuses", () => refuses(begin));
+    describe("tells apart", () => tellsApart(begin, framework));
+    describe("answers without a result", () => answersWithoutResult(begin));
+    more(begin);
+  });
+}
+
+function replays(begin: Worlds["begin"]): void {
+  test("the status, the body and the headers that describe it, byte for byte", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    const first = await world.send();
+    const repeat = await world.send();
+    expect(first).toMatchObject({ status: 201, body: charged.body });
+    expect(repeat).toMatchObject({ status: 201, body: charged.body });
+    for (const header of ["content-type", "location", "etag"] as const) {
+      expect(first.headers[header], header).toBe(charged.headers?.[header]);
+      expect(repeat.headers[header], header).toBe(charged.headers?.[header]);
+    }
+    expect(first.headers["idempotency-replayed"]).toBeUndefined();
+    expect(repeat.headers["idempotency-replayed"]).toBe("true");
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("no cookie and no header that is not allowed, which the first answer has", async () => {
+    const world = await begin(() => charged);
+    const first = await world.send();
+    const repeat = await world.send();
+    expect(first.headers["set-cookie"]).toBe("session=secret; HttpOnly,theme=dark");
+    expect(first.headers["x-request-id"]).toBe("r-1");
+    expect(repeat.headers).not.toHaveProperty("set-cookie");
+    expect(repeat.headers).not.toHaveProperty("x-request-id");
+  });
+
+  test("a header that is allowed by name", async () => {
+    const world = await begin(() => charged, { options: { replayHeaders: ["X-Request-Id"] } });
+    await world.send();
+    expect((await world.send()).headers["x-request-id"]).toBe("r-1");
+  });
+
+  test("an answer without a body", async () => {
+    const effect = vi.fn(() => ({ status: 204 }));
+    const world = await begin(effect);
+    for (const _ of [1, 2]) {
+      const answer = await world.send();
+      expect(answer).toMatchObject({ status: 204, body: Buffer.alloc(0) });
+      expect(answer.headers).not.toHaveProperty("content-type");
+    }
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("an answer that refuses the request for good", async () => {
+    const effect = vi.fn(() => ({ status: 402, body: Buffer.from("card declined") }));
+    const world = await begin(effect);
+    for (const _ of [1, 2]) {
+      expect(await world.send()).toMatchObject({ status: 402, body: Buffer.from("card declined") });
+    }
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("one answer to ten concurrent requests that wait, after one effect", async () => {
+    const effect = vi.fn(async () => charged);
+    const world = await begin(effect, { options: { waitMs: 10_000 } });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => world.send()));
+    for (const answer of answers) expect(answer).toMatchObject({ status: 201, body: charged.body });
+    expect(answers.filter(({ headers }) => headers["idempotency-replayed"] === "true")).toHaveLength(9);
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("what was answered to somebody who had left", async () => {
+    const handler = Promise.withResolvers<Reply>();
+    const begun = Promise.withResolvers<void>();
+    const effect = vi.fn(() => {
+      begun.resolve();
+      return handler.promise;
+    });
+    const world = await begin(effect, { options: { waitMs: 10_000 } });
+    const leaving = new AbortController();
+    const left = world.send({ signal: leaving.signal });
+    await begun.promise;
+    leaving.abort();
+    await expect(left).rejects.toThrow("aborted");
+    const repeat = world.send();
+    handler.resolve(charged);
+    expect(await repeat).toMatchObject({ status: 201, body: charged.body });
+    expect(effect).toHaveBeenCalledOnce();
+  });
+}
+
+function releases(begin: Worlds["begin"]): void {
+  test.each([500, 503, 429])("a %i reaches its client, and the next attempt runs", async (status) => {
+    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce({ status, body: Buffer.from("later") });
+    const world = await begin(effect);
+    expect(await world.send()).toMatchObject({ status, body: Buffer.from("later") });
+    const second = await world.send();
+    expect(second).toMatchObject({ status: 201, body: charged.body });
+    expect(second.headers).not.toHaveProperty("idempotency-replayed");
+    expect(effect.mock.calls.map(([claim]) => claim?.attempt)).toEqual([1, 2]);
+  });
+
+  test("a handler that throws", async () => {
+    const effect = vi.fn<Effect>(() => charged).mockRejectedValueOnce(new Error("the provider is down"));
+    const world = await begin(effect);
+    expect((await world.send()).status).toBe(500);
+    expect((await world.send()).status).toBe(201);
+    expect(effect).toHaveBeenCalledTimes(2);
+  });
+
+  test("a 500, however the client classifies errors", async () => {
+    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce({ status: 500 });
+    const world = await begin(effect, { client: { classifyError: () => "terminal" } });
+    await world.send();
+    expect((await world.send()).status).toBe(201);
+  });
+
+  test("whatever status the route says", async () => {
+    const effect = vi.fn<Effect>(() => ({ status: 402 }));
+    const world = await begin(effect, { options: { stores: (status) => status !== 402 } });
+    await world.send();
+    await world.send();
+    expect(effect).toHaveBeenCalledTimes(2);
+  });
+}
+
+function refuses(begin: Worlds["begin"]): void {
+  const problem = (status: number, type: string) => ({
+    status,
+    contentType: "application/problem+json",
+    type: `urn:onceward:problem:${type}`,
+  });
+
+  test("a request without a key, unless it need not have one", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    expect(problemOf(await world.send({ key: null }))).toEqual(problem(400, "key-missing"));
+    expect(effect).not.toHaveBeenCalled();
+    const lenient = await begin(effect, { options: { required: false } });
+    expect((await lenient.send({ key: null })).status).toBe(201);
+    expect((await lenient.send({ key: null })).status).toBe(201);
+    expect(effect.mock.calls).toEqual([[undefined], [undefined]]);
+  });
+
+  test.each(['""', '"order-1', '"a", "b"', "a,b", `"${"k".repeat(256)}"`])(
+    "a malformed key: %s",
+    async (key) => {
+      const effect = vi.fn(() => charged);
+      const world = await begin(effect);
+      expect(problemOf(await world.send({ key }))).toEqual(problem(400, "key-malformed"));
+      expect(effect).not.toHaveBeenCalled();
+    },
+  );
+
+  test("another request with the same key", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send();
+    for (const other of [{ body: '{"amount":200}' }, { path: "/charges/1?dry=1" }]) {
+      expect(problemOf(await world.send(other))).toEqual(problem(422, "key-reused"));
+    }
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("while the first is in progress, and says when to come back", async () => {
+    const handler = Promise.withResolvers<Reply>();
+    const begun = Promise.withResolvers<void>();
+    const effect = vi.fn(() => {
+      begun.resolve();
+      return handler.promise;
+    });
+    const world = await begin(effect);
+    const first = world.send();
+    await begun.promise;
+    const others = await Promise.all(Array.from({ length: 9 }, () => world.send()));
+    for (const other of others) {
+      expect(problemOf(other)).toEqual(problem(409, "in-progress"));
+      expect(Number(other.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    }
+    handler.resolve(charged);
+    expect((await first).status).toBe(201);
+    expect((await world.send()).status).toBe(201);
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("when the service can't be asked: nothing runs", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect, { address: NOWHERE, client: { timeoutMs: 100 } });
+    const answer = await world.send();
+    expect(problemOf(answer)).toEqual(problem(503, "unavailable"));
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    expect(effect).not.toHaveBeenCalled();
+  });
+
+  test("nothing for want of the service where the route says to proceed", async () => {
+    const effect = vi.fn<Effect>(() => charged);
+    const options = { onUnavailable: "proceed", timeoutMs: 100 } as const;
+    const world = await begin(effect, { address: NOWHERE, options });
+    expect((await world.send()).status).toBe(201);
+    expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
+  });
+
+  test("when nobody knows whether it was done, under the policy HOLD", async () => {
+    const handler = Promise.withResolvers<Reply>();
+    const begun = Promise.withResolvers<void>();
+    const effect = vi.fn(() => {
+      begun.resolve();
+      return handler.promise;
+    });
+    const world = await begin(effect, { policy: { on_lease_expiry: "HOLD" } });
+    const first = world.send();
+    await begun.promise;
+    await world.updateRecords("lease_expires_at = now() - interval '1 s'");
+    expect(problemOf(await world.send())).toEqual(problem(409, "ambiguous"));
+    handler.resolve(charged);
+    await first;
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("a repeat whose result is remembered no longer, without running it again", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send();
+    await world.updateRecords("result_expires_at = now() - interval '1 s'");
+    expect(problemOf(await world.send())).toEqual(problem(410, "result-gone"));
+    expect(effect).toHaveBeenCalledOnce();
+  });
+}
+
+function tellsApart(begin: Worlds["begin"], { parses, routes }: Framework): void {
+  test("callers, routes and methods with the same key", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send();
+    await world.send({ headers: { "x-account": "a-2" } });
+    await world.send({ method: "PATCH" });
+    await world.send({ path: "/refunds/1" });
+    expect(effect).toHaveBeenCalledTimes(4);
+  });
+
+  test("no forms of one key", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send({ key: '"order-1"' });
+    await world.send({ key: "order-1" });
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("no methods that need no key: they pass", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    for (const method of ["GET", "GET", "PUT"]) await world.send({ method });
+    expect(effect.mock.calls).toEqual([[undefined], [undefined], [undefined]]);
+  });
+
+  test(`${routes ? "no" : "all"} paths of one route`, async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send({ path: "/charges/1" });
+    expect((await world.send({ path: "/charges/2" })).status).toBe(routes ? 422 : 201);
+  });
+
+  test(`${parses ? "no" : "all"} ways to write one JSON value`, async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send({ body: '{"a":1,"b":2}' });
+    expect((await world.send({ body: '{ "b": 2, "a": 1 }' })).status).toBe(parses ? 201 : 422);
+    const unreadable = await world.send({ key: "k-2", body: String.raw`{"a":"\ud800"}` });
+    expect(unreadable.status).toBe(parses ? 400 : 201);
+  });
+
+  test("bodies, also empty ones", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send({ body: "", headers: { "content-type": "text/plain" } });
+    expect((await world.send({ body: "x", headers: { "content-type": "text/plain" } })).status).toBe(422);
+    expect(effect).toHaveBeenCalledOnce();
+  });
+}
+
+function answersWithoutResult(begin: Worlds["begin"]): void {
+  test.each([
+    ["the policy takes", 70_000],
+    ["any policy takes", 3 * 2 ** 20],
+  ])("larger than %s: its client gets it, and a repeat 410", async (_, sizeBytes) => {
+    const body = Buffer.alloc(sizeBytes, "x");
+    const effect = vi.fn(() => ({ status: 200, body }));
+    const world = await begin(effect);
+    const first = await world.send();
+    expect(first.status).toBe(200);
+    expect(first.body.equals(body)).toBe(true);
+    expect((await world.send()).status).toBe(410);
+    expect(effect).toHaveBeenCalledOnce();
+  });
+}

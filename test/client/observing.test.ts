@@ -1,0 +1,214 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  createOnceward,
+  type Onceward,
+  type OncewardEvent,
+  type OncewardOptions,
+  TerminalError,
+} from "@onceward/client";
+import { type Context, context, ROOT_CONTEXT, type Tracer, trace } from "@opentelemetry/api";
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-base";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { tracing } from "../../clients/typescript/src/otel.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function newOnceward(options: Partial<OncewardOptions>): Promise<Onceward> {
+  const { apiKey } = await createTenant(database);
+  const address = `http://127.0.0.1:${server.grpcPort}`;
+  const onceward = createOnceward({ ...options, address, apiKey });
+  onTestFinished(() => onceward.close());
+  return onceward;
+}
+
+/** A client, and the events that it told. */
+async function newObserved(): Promise<{ onceward: Onceward; events: OncewardEvent[] }> {
+  const events: OncewardEvent[] = [];
+  return { onceward: await newOnceward({ onEvent: (event) => events.push(event) }), events };
+}
+
+const operation = { namespace: "charges", key: "order-1" };
+const { namespace } = operation;
+
+function declined(): never {
+  throw new TerminalError("card declined");
+}
+
+function failing(): never {
+  throw new Error("the provider is down");
+}
+
+test("what is done and what is a skipped duplicate can be counted apart", async () => {
+  const { onceward, events } = await newObserved();
+  await onceward.run(operation, () => "charged");
+  await onceward.run(operation, () => "charged");
+  expect(events).toEqual([
+    { namespace, type: "claimed", attempt: 1 },
+    { namespace, type: "completed", attempt: 1 },
+    { namespace, type: "duplicate-skipped", outcome: "success" },
+  ]);
+});
+
+test("a failure, its repeat, a release and a value that can't be stored are told from each other", async () => {
+  const { onceward, events } = await newObserved();
+  const settle = (run: Promise<unknown>) => Promise.allSettled([run]);
+  await settle(onceward.run(operation, declined));
+  await settle(onceward.run(operation, declined));
+  await settle(onceward.run({ ...operation, key: "order-2" }, failing));
+  await settle(onceward.run<unknown>({ ...operation, key: "order-2" }, () => 1n));
+  await settle(onceward.run({ ...operation, key: "order-2" }, vi.fn()));
+  expect(events).toEqual([
+    { namespace, type: "claimed", attempt: 1 },
+    { namespace, type: "failed", attempt: 1 },
+    { namespace, type: "duplicate-skipped", outcome: "failure" },
+    { namespace, type: "claimed", attempt: 1 },
+    { namespace, type: "released", attempt: 1 },
+    { namespace, type: "claimed", attempt: 2 },
+    { namespace, type: "not-stored", attempt: 2, reason: "RESULT_NOT_JSON" },
+    { namespace, type: "duplicate-skipped", outcome: "lost" },
+  ]);
+});
+
+test("waiting, and that nothing ran, is told", async () => {
+  const { onceward, events } = await newObserved();
+  await onceward.calls.claim({ ...operation, owner: "worker-1" });
+  await expect(onceward.run({ ...operation, waitMs: 20 }, vi.fn())).rejects.toThrow("worker-1");
+  await expect(onceward.run({ ...operation, key: "" }, vi.fn())).rejects.toThrow("1-255 bytes");
+  expect(events).toEqual([
+    { namespace, type: "waiting" },
+    { namespace, type: "not-run", reason: "IN_PROGRESS" },
+    { namespace, type: "not-run", reason: "INVALID_REQUEST" },
+  ]);
+});
+
+test("a lease that is lost is told while the function runs", async () => {
+  const { onceward, events } = await newObserved();
+  const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
+    await database.query("update records set lease_expires_at = now() - interval '1 s'");
+    await onceward.calls.claim({ ...operation, owner: "worker-2" });
+    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: "lease-lost" }), 5000);
+  });
+  await expect(run).rejects.toMatchObject({ name: "CompletionError" });
+  const reason = "CLAIM_SUPERSEDED";
+  expect(events.slice(1)).toEqual([
+    { namespace, type: "lease-lost", attempt: 1, reason },
+    { namespace, type: "not-stored", attempt: 1, reason },
+  ]);
+});
+
+test("a key that looks like a moment is told, and warned of once", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  onTestFinished(() => warn.mockRestore());
+  const { onceward, events } = await newObserved();
+  const run = () => onceward.run({ namespace, key: `${Date.now()}` }, vi.fn());
+  await Promise.all([run(), run()]);
+  expect(events.filter(({ type }) => type === "timestamp-key")).toHaveLength(2);
+  expect(warn.mock.calls).toMatchObject([[expect.any(String), { code: "ONCEWARD_TIMESTAMP_KEY" }]]);
+});
+
+test("an observer that throws changes nothing", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  onTestFinished(() => warn.mockRestore());
+  const onEvent = vi.fn(() => {
+    throw new Error("the log is full");
+  });
+  const onceward = await newOnceward({ onEvent });
+  expect(await onceward.run(operation, () => "charged")).toBe("charged");
+  expect(onEvent).toHaveBeenCalledTimes(2);
+  expect(warn).toHaveBeenCalledOnce();
+});
+
+/** OpenTelemetry has its context managers in packages of their own; this one is as small as they get. */
+function enableContext(): void {
+  const storage = new AsyncLocalStorage<Context>();
+  const manager = {
+    active: () => storage.getStore() ?? ROOT_CONTEXT,
+    with: <A extends unknown[], R>(active: Context, fn: (...args: A) => R, self?: unknown, ...args: A) =>
+      storage.run(active, () => fn.call(self, ...args)),
+    bind: <T>(_: Context, target: T) => target,
+    enable: () => manager,
+    disable: () => manager,
+  };
+  context.setGlobalContextManager(manager);
+  onTestFinished(() => context.disable());
+}
+
+function newTracer(): { tracer: Tracer; spans: () => ReadableSpan[] } {
+  enableContext();
+  const exporter = new InMemorySpanExporter();
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  return { tracer: provider.getTracer("test"), spans: () => exporter.getFinishedSpans() };
+}
+
+/** What a span says, with its parent by name. */
+function told(spans: readonly ReadableSpan[]) {
+  const names = new Map(spans.map((span) => [span.spanContext().spanId, span.name]));
+  return spans.map(({ name, attributes, parentSpanContext, status }) => ({
+    name,
+    parent: names.get(parentSpanContext?.spanId ?? ""),
+    failed: status.code !== 0,
+    ...attributes,
+  }));
+}
+
+test("a run is a span, and within it are the claim, the function's own spans and the completion", async () => {
+  const { tracer, spans } = newTracer();
+  const onceward = await newOnceward({ trace: tracing(tracer) });
+  await onceward.run(operation, async () => {
+    tracer.startSpan("charge").end();
+    expect(trace.getActiveSpan()).toBeDefined();
+  });
+  const common = { "onceward.namespace": namespace, failed: false };
+  expect(told(spans())).toEqual([
+    { ...common, name: "onceward.claim", parent: "onceward.run", "onceward.outcome": "claimed" },
+    { name: "charge", parent: "onceward.run", failed: false },
+    { ...common, name: "onceward.complete", parent: "onceward.run" },
+    { ...common, name: "onceward.run", "onceward.outcome": "completed", "onceward.attempt": 1 },
+  ]);
+});
+
+test("a span of what failed names the reason, and no span has keys, values or messages", async () => {
+  const { tracer, spans } = newTracer();
+  const onceward = await newOnceward({ trace: tracing(tracer) });
+  const secret = { ...operation, key: "secret-key", fingerprint: "secret-fingerprint" };
+  await onceward.run(secret, () => "secret value");
+  await onceward.run(secret, vi.fn());
+  await expect(onceward.run({ ...secret, fingerprint: "another secret" }, vi.fn())).rejects.toThrow();
+  const thrower = onceward.run({ ...operation, key: "secret-2" }, () => {
+    throw new TypeError("secret message");
+  });
+  await expect(thrower).rejects.toThrow();
+  const runs = told(spans()).filter(({ name }) => name === "onceward.run");
+  expect(runs).toMatchObject([
+    { "onceward.outcome": "completed", failed: false },
+    { "onceward.outcome": "duplicate-skipped", failed: false },
+    { "onceward.outcome": "not-run", "error.type": "FINGERPRINT_MISMATCH", failed: true },
+    { "onceward.outcome": "released", "error.type": "TypeError", failed: true },
+  ]);
+  const everything = spans().map(({ attributes, events, status, name }) => ({
+    attributes,
+    events,
+    status,
+    name,
+  }));
+  expect(JSON.stringify(everything)).not.toContain("secret");
+});

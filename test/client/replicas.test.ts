@@ -1,0 +1,154 @@
+import { createOnceward, type Onceward } from "@onceward/client";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
+import { createTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let first: TestServer;
+let second: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  first = await startTestServer(database.url);
+  second = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await first?.stop();
+  await second?.stop();
+  await database?.drop();
+});
+
+/** The way to a replica, and what the client sent on it. */
+interface Way {
+  readonly proxy: TcpProxy;
+  readonly port: number;
+  writes: number;
+  connections: number;
+}
+
+async function wayTo(server: TestServer): Promise<Way> {
+  const sent = { writes: 0, connections: 0 };
+  const proxy = await startTcpProxy(server.grpcPort, (bytes) => {
+    sent.writes++;
+    if (bytes.indexOf("PRI * HTTP/2.0") === 0) sent.connections++;
+  });
+  onTestFinished(() => proxy.close());
+  return Object.assign(sent, { proxy, port: proxy.port });
+}
+
+async function newOnceward(...ports: readonly number[]): Promise<Onceward> {
+  const { apiKey } = await createTenant(database);
+  const onceward = createOnceward({ address: ports.map((port) => `http://127.0.0.1:${port}`), apiKey });
+  onTestFinished(() => onceward.close());
+  return onceward;
+}
+
+/** Runs one operation after another, several at a time, until it is stopped; then rejects if a single one failed. */
+function startRuns(onceward: Onceward) {
+  const effects = new Map<string, number>();
+  let stopping = false;
+  let done = 0;
+  const runners = Array.from({ length: 8 }, async (_, runner) => {
+    for (let order = 0; !stopping; order++) {
+      const key = `order-${runner}-${order}`;
+      const value = await onceward.run({ namespace: "charges", key, fingerprint: key }, () => {
+        effects.set(key, (effects.get(key) ?? 0) + 1);
+        return key;
+      });
+      expect(value).toBe(key);
+      done++;
+    }
+  });
+  const all = Promise.all(runners);
+  // Told by `stop`.
+  all.catch(() => {});
+  return {
+    /** Resolves once so many more are done. */
+    async more(count: number) {
+      const goal = done + count;
+      await Promise.race([vi.waitUntil(() => done >= goal, { timeout: 15_000, interval: 2 }), all]);
+    },
+    /** What ran more or less often than once. */
+    async stop() {
+      stopping = true;
+      await all;
+      return [...effects].filter(([, times]) => times !== 1);
+    },
+  };
+}
+
+test("calls are spread over the replicas", async () => {
+  const ways = [await wayTo(first), await wayTo(second)];
+  const onceward = await newOnceward(...ways.map(({ port }) => port));
+  const runs = startRuns(onceward);
+  await vi.waitUntil(() => ways.every(({ writes }) => writes > 50), { timeout: 10_000 });
+  expect(await runs.stop()).toEqual([]);
+});
+
+test.each(["refuse", "swallow"] as const)(
+  "a replica that dies under load (%s) costs no run, and is used again when it is back",
+  { timeout: 30_000 },
+  async (death) => {
+    const dying = await wayTo(first);
+    const living = await wayTo(second);
+    const onceward = await newOnceward(dying.port, living.port);
+    const runs = startRuns(onceward);
+    await runs.more(50);
+    dying.proxy.setMode(death);
+    await runs.more(300);
+    const writesWhenDead = dying.writes;
+    dying.proxy.setMode("forward");
+    await vi.waitUntil(() => dying.writes > writesWhenDead + 20, { timeout: 15_000 });
+    expect(await runs.stop()).toEqual([]);
+  },
+);
+
+test("a replica that drains under load costs no run", async () => {
+  const leaving = await startTestServer(database.url);
+  const onceward = await newOnceward(leaving.grpcPort, second.grpcPort);
+  const runs = startRuns(onceward);
+  await runs.more(50);
+  await leaving.stop();
+  await runs.more(200);
+  expect(await runs.stop()).toEqual([]);
+});
+
+test("connections that the server ends one after another (GOAWAY) under load cost no run", async () => {
+  const aging = await startTestServer(database.url, { ONCEWARD_CONNECTION_AGE: "1s" });
+  onTestFinished(() => aging.stop());
+  const way = await wayTo(aging);
+  const runs = startRuns(await newOnceward(way.port));
+  await vi.waitUntil(() => way.connections >= 3, { timeout: 15_000 });
+  expect(await runs.stop()).toEqual([]);
+});
+
+test("a waiter survives the death of the replica that it waits at", async () => {
+  const dying = await wayTo(first);
+  const onceward = await newOnceward(dying.port, second.grpcPort);
+  const held = Promise.withResolvers<string>();
+  const operation = { namespace: "charges", key: "order-1" };
+  const holder = onceward.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  // One at each.
+  const waiters = [onceward.run(operation, () => "again"), onceward.run(operation, () => "again")];
+  dying.proxy.setMode("refuse");
+  held.resolve("once");
+  expect(await Promise.all([holder, ...waiters])).toEqual(["once", "once", "once"]);
+});
+
+test("with every replica away nothing runs, and with one back it does", async () => {
+  const ways = [await wayTo(first), await wayTo(second)];
+  const onceward = await newOnceward(...ways.map(({ port }) => port));
+  for (const way of ways) way.proxy.setMode("refuse");
+  const fn = vi.fn(() => "charged");
+  const operation = { namespace: "charges", key: "order-1" };
+  await expect(onceward.run({ ...operation, timeoutMs: 300 }, fn)).rejects.toMatchObject({
+    reason: "NO_ANSWER",
+  });
+  expect(fn).not.toHaveBeenCalled();
+  ways[1]?.proxy.setMode("forward");
+  expect(await onceward.run(operation, fn)).toBe("charged");
+});

@@ -1,0 +1,38 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { onTestFinished } from "vitest";
+
+/** A call that the SDK made: its action, and its JSON. */
+export interface SqsCall {
+  readonly action: string;
+  readonly input: Record<string, unknown>;
+}
+
+/**
+ * The SDK's own client against what SQS answered when it was recorded (JSON protocol 1.0). It keeps no queue: that is for
+ * a real one, in `test/brokers/`.
+ */
+export async function startSqsEndpoint(answers: Readonly<Record<string, unknown>> = {}) {
+  const calls: SqsCall[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await request.toArray();
+    const action = String(request.headers["x-amz-target"]).replace("AmazonSQS.", "");
+    calls.push({ action, input: JSON.parse(Buffer.concat(body).toString()) });
+    response.setHeader("content-type", "application/x-amz-json-1.0");
+    response.end(JSON.stringify(answers[action] ?? {}));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = new SQSClient({
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    region: "eu-central-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  onTestFinished(async () => {
+    client.destroy();
+    server.close();
+    await once(server, "close");
+  });
+  return { client, calls };
+}
