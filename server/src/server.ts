@@ -237,7 +237,7 @@ export function createServer(
         counter.stop(),
       ]);
       fastPath?.close();
-      await Promise.all([usageFlusher.stop(), totals.stop()]);
+      await Promise.all([usageFlusher.stop(), totals.stop(), denials.settled()]);
       await heartbeat.stop();
       await pool.close();
       await management.close();

@@ -1,7 +1,10 @@
+import { toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
+import { ListApiKeysResponseSchema } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import { connectAdmin, describeAdministration } from "../helpers/admin.ts";
 import { eventsOf } from "../helpers/audit.ts";
 import { connectClient } from "../helpers/clients.ts";
@@ -167,8 +170,9 @@ describeAdministration("API keys", (world, transport) => {
       [tenant.id],
     );
     const all = await readPages(async (pageToken) => {
-      const { apiKeys: items, nextPageToken } = await admin.listApiKeys({ pageSize: 1000, pageToken });
-      return { items, nextPageToken };
+      const reply = await admin.listApiKeys({ pageSize: 1000, pageToken });
+      expect(toBinary(ListApiKeysResponseSchema, reply).byteLength).toBeLessThan(MAX_MESSAGE_BYTES);
+      return { items: reply.apiKeys, nextPageToken: reply.nextPageToken };
     });
     expect(all).toHaveLength(1002);
   });

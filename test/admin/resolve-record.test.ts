@@ -1,9 +1,10 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { type AdministeredTenant, describeAdministration } from "../helpers/admin.ts";
+import { type AdministeredTenant, createWorld, describeAdministration } from "../helpers/admin.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { ageRecords, endLeases } from "../helpers/records.ts";
 import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/resolutions.ts";
+import { startTestServer } from "../helpers/server.ts";
 import { countRows, secondsBetween, sweep } from "../helpers/time.ts";
 import {
   bytes,
@@ -18,7 +19,7 @@ import {
 } from "../helpers/verbs.ts";
 import { untilWaiting } from "../helpers/waiters.ts";
 
-describeAdministration("ResolveRecord", (world) => {
+describeAdministration("ResolveRecord", (world, transport) => {
   async function ambiguous(): Promise<AdministeredTenant & { fencingToken: bigint }> {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     const { fencingToken } = await grant(one.caller, { owner: "worker-1" });
@@ -180,6 +181,23 @@ describeAdministration("ResolveRecord", (world) => {
     expect(await auditOf(forgotten)).toHaveLength(1);
   });
 
+  test("of many at once, one resolves the record, and the others meet what it did", async () => {
+    const one = await ambiguous();
+    const texts = Array.from({ length: 12 }, (_, index) => `found ${index}`);
+    const outcomes = await Promise.all(
+      texts.map((text) =>
+        resolve(one.admin, completeWith(text)).then(
+          () => text,
+          async (error) => (await errorOf(Promise.reject(error))).reason,
+        ),
+      ),
+    );
+    const [winner, ...others] = outcomes.filter((outcome) => outcome !== "ALREADY_COMPLETED");
+    expect(others).toEqual([]);
+    expect(await auditOf(one)).toHaveLength(1);
+    expect(await lookUp(one.caller)).toMatchObject({ result: { payload: bytes(winner ?? "") } });
+  });
+
   test("a fencing token guards against resolving a claim that came later", async () => {
     const { admin, caller, fencingToken } = await ambiguous();
     const { fencingToken: newer } = await grant(caller, { acceptAmbiguous: true });
@@ -204,17 +222,21 @@ describeAdministration("ResolveRecord", (world) => {
     expect((await admin.getRecord(ORDER)).record?.result?.payload).toHaveLength(text.length);
   });
 
-  test("wakes who waits for the record", async () => {
+  test("wakes who waits for the record at once", async () => {
+    const { database } = world();
+    // No waiter looks by itself.
+    const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });
+    onTestFinished(() => server.stop());
     const outcomes: [Resolution, string][] = [
       [FORGET, "claimed"],
       [RELEASE, "claimed"],
       [completeWith("found"), "completed"],
     ];
     for (const [resolution, outcome] of outcomes) {
-      const { admin, caller } = await world().administeredTenant();
+      const { admin, caller } = await createWorld(database, server, transport).administeredTenant();
       await grant(caller);
-      const waiting = caller.claim({ ...ORDER, wait: seconds(15) });
-      await untilWaiting(world().server, 1);
+      const waiting = caller.claim({ ...ORDER, wait: seconds(30) });
+      await untilWaiting(server, 1);
       await resolve(admin, resolution);
       expect((await waiting).outcome.case).toBe(outcome);
     }

@@ -116,8 +116,11 @@ test("totals that a killed replica left wrong are set right by the next count", 
 
 test("a quota holds over all replicas", async () => {
   const { tenant, client } = await countedTenant({ quota_live_records: 5 });
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
   await claimMany(client, 5);
   await expect.poll(() => totalsOf(tenant), PATIENCE).toMatchObject({ records: 5 });
+  expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
   const other = connectClient(await newReplica(), tenant.apiKey);
   expect(await errorOf(other.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
 });
@@ -130,6 +133,7 @@ test("what was freed can be had again", async () => {
   expect(await errorOf(client.claim({ ...ORDER, key: "order-2" }))).toMatchObject({
     reason: "QUOTA_RECORDS",
   });
+  await expect.poll(() => totalsOf(tenant), PATIENCE).toMatchObject({ records: 1 });
   await database.query("delete from records where tenant_id = $1", [tenant.id]);
   await database.query("update tenant_totals set count_due_at = now() where tenant_id = $1", [tenant.id]);
   const outcome = async () => (await client.claim({ ...ORDER, key: "order-2" })).outcome.case;
@@ -149,11 +153,15 @@ test("a tenant is counted by one replica at a time, and by another once that one
   const alone = await createTestDatabase();
   onTestFinished(() => alone.drop());
   const pool = openStorePool(alone);
-  const { id } = await createTenant(alone, { quota_stored_bytes: 1000 });
-  expect(await Promise.all([takeCount(pool), takeCount(pool)])).toContain(id);
+  const one = await createTenant(alone, { quota_stored_bytes: 1000 });
+  const other = await createTenant(alone, { quota_live_records: 1000 });
+  expect(new Set([await takeCount(pool), await takeCount(pool)])).toEqual(new Set([one.id, other.id]));
   expect(await takeCount(pool)).toBeUndefined();
-  await alone.query("update tenant_totals set counting_until = now() - interval '1 second'");
-  expect(await takeCount(pool)).toBe(id);
+  await alone.query(
+    "update tenant_totals set counting_until = now() - interval '1 second' where tenant_id = $1",
+    [one.id],
+  );
+  expect(await takeCount(pool)).toBe(one.id);
 });
 
 test("a count in pages misses nothing and counts nothing twice", async () => {

@@ -110,7 +110,7 @@ export const ErrorReason = {
   ROLE_DENIED: 11,
 
   /**
-   * PERMISSION_DENIED. The credential is limited to other namespaces.
+   * PERMISSION_DENIED. The credential is limited to other namespaces (metadata: namespace), or to namespaces at all.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_DENIED = 12;
    */
@@ -139,7 +139,8 @@ export const ErrorReason = {
   OVERLOADED: 15,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. The key changed hands too often while this call looked. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. The key changed hands too often while this call looked, or somebody else's
+   * change was in the way for too long. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_RECORD_CONTENDED = 16;
    */

@@ -393,11 +393,15 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
   tenant: string;
 
   /**
+   * From this moment on.
+   *
    * @generated from field: google.protobuf.Timestamp after = 4;
    */
   after?: Timestamp | undefined;
 
   /**
+   * Earlier than this.
+   *
    * @generated from field: google.protobuf.Timestamp before = 5;
    */
   before?: Timestamp | undefined;
@@ -469,7 +473,7 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
   schemaVersion: string;
 
   /**
-   * The environment variables in force; secrets are replaced.
+   * The environment variables in force, as they could be set; secrets are replaced.
    *
    * @generated from field: map<string, string> config = 3;
    */
@@ -501,7 +505,8 @@ export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*
  * What the platform team does that runs the service for all tenants.
  *
  * The caller is a credential with the role OPERATOR. It reaches no tenant's records. Lists, updates, audit events and
- * errors are as TenantAdminService says.
+ * errors are as TenantAdminService says. A tenant that is being deleted is shown, and not changed any more
+ * (TENANT_NOT_FOUND).
  *
  * @generated from service onceward.v1.OperatorService
  */

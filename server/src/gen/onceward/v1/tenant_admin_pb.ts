@@ -355,13 +355,15 @@ export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
   keyPrefix: string;
 
   /**
-   * By the newest claim.
+   * The newest claim was at this moment or later.
    *
    * @generated from field: google.protobuf.Timestamp claimed_after = 6;
    */
   claimedAfter?: Timestamp | undefined;
 
   /**
+   * The newest claim was earlier.
+   *
    * @generated from field: google.protobuf.Timestamp claimed_before = 7;
    */
   claimedBefore?: Timestamp | undefined;
@@ -786,11 +788,15 @@ export type ListAuditEventsRequest = Message<"onceward.v1.ListAuditEventsRequest
   pageToken: string;
 
   /**
+   * From this moment on.
+   *
    * @generated from field: google.protobuf.Timestamp after = 3;
    */
   after?: Timestamp | undefined;
 
   /**
+   * Earlier than this.
+   *
    * @generated from field: google.protobuf.Timestamp before = 4;
    */
   before?: Timestamp | undefined;
@@ -913,7 +919,8 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
  * `next_page_token` is set. A token is good for the request it came from, with everything but page_size the same
  * (else INVALID_REQUEST).
  *
- * Every change is an audit event, and so is every one that is refused for who asked. Every error carries a
+ * Every change is an audit event, and so is every one that is refused for who asked (PERMISSION_DENIED); of reads and of
+ * calls of IdempotencyService that are, the first in a minute for each caller, RPC and reason. Every error carries a
  * google.rpc.ErrorInfo with an ErrorReason; see errors.proto.
  *
  * @generated from service onceward.v1.TenantAdminService
@@ -988,7 +995,8 @@ export const TenantAdminService: GenService<{
     output: typeof DeleteNamespaceResponseSchema;
   },
   /**
-   * Records by namespace and key, without the payloads of their results and checkpoints.
+   * Records by namespace and key, by bytes; without the payloads and the metadata of their results, and without the
+   * states of their checkpoints.
    *
    * A page is found by looking at a bounded number of records: with a filter that few pass it may be short or empty, and
    * the next one goes on.
@@ -1016,7 +1024,10 @@ export const TenantAdminService: GenService<{
    * Sets right what nobody else can: an ambiguous record after finding out, a result that must not be replayed.
    * Effective on every replica within 10 s.
    *
-   * Errors: RECORD_NOT_FOUND; CLAIM_SUPERSEDED if fencing_token is given and not the record's; ALREADY_COMPLETED.
+   * Repeating it is OK, but for `forget`: what is forgotten is not found.
+   *
+   * Errors: RECORD_NOT_FOUND; CLAIM_SUPERSEDED if fencing_token is given and not the record's; ALREADY_COMPLETED (with
+   * another result, or where it is to be released); RESULT_TOO_LARGE.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ResolveRecord
    */

@@ -530,7 +530,7 @@ export type AuditEvent = Message<"onceward.v1.AuditEvent"> & {
 
   /**
    * What it was done to, such as "namespace charges". A key of a record stands as a keyed hash, so that an event can be
-   * matched with a key that is known, and gives away none that isn't.
+   * matched with others of the same key, and gives no key away. Empty: it was refused before anybody looked.
    *
    * @generated from field: string target = 6;
    */
