@@ -101,9 +101,9 @@ describeContract("a tenant's rate", (contract) => {
 });
 
 describeContract("a tenant's calls in progress", (contract) => {
-  test("are limited, waiting ones and the administrator's among them", async () => {
+  test("are limited, waiting ones among them, and what settles a claim is never refused", async () => {
     const { tenant, client } = await contract.newCaller({ quota_concurrent_calls: 2 });
-    await grant(client);
+    const { fencingToken } = await grant(client);
     const abort = new AbortController();
     const wait = () => client.claim({ ...ORDER, wait: seconds(30) }, { signal: abort.signal });
     const waiting = Promise.allSettled([wait(), wait()]);
@@ -117,15 +117,19 @@ describeContract("a tenant's calls in progress", (contract) => {
       retryable: true,
     });
     const adminKey = await createApiKey(contract.database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-    const admin = connectAdmin(contract.server, adminKey, contract.transport);
-    expect(await errorOf(admin.getTenant({}))).toMatchObject({ reason: "QUOTA_CONCURRENCY" });
+    await connectAdmin(contract.server, adminKey, contract.transport).getTenant({});
+    await client.extendLease({ ...ORDER, fencingToken });
+    const lookup = { request: { case: "lookup" as const, value: ORDER } };
+    const extension = { request: { case: "extendLease" as const, value: { ...ORDER, fencingToken } } };
+    const { items } = await client.batch({ items: [lookup, extension] });
+    expect(items.map(({ response }) => response.case)).toEqual(["error", "extendLease"]);
     // Another tenant's calls are no business of this one's.
     await (await contract.newCaller()).client.lookup(ORDER);
 
     abort.abort();
     await waiting;
-    const lookup = async () => (await client.lookup(ORDER)).record?.attempt;
-    await expect.poll(() => lookup().catch(() => 0), { timeout: 10_000, interval: 10 }).toBe(1);
+    const attempts = async () => (await client.lookup(ORDER)).record?.attempt;
+    await expect.poll(() => attempts().catch(() => 0), { timeout: 10_000, interval: 10 }).toBe(1);
   });
 });
 

@@ -46,8 +46,14 @@ test("a call that has ended makes room for another", () => {
   const one = caller({ concurrentCalls: 1 });
   for (let call = 1; call <= 3; call++) {
     const leave = admission.enter(one);
-    expect(() => admission.enter(one)).toThrow(expect.objectContaining({ reason: "QUOTA_CONCURRENCY" }));
+    admission.admitOperation(one);
+    const leaveToo = admission.enter(one);
+    expect(() => admission.admitOperation(one)).toThrow(
+      expect.objectContaining({ reason: "QUOTA_CONCURRENCY" }),
+    );
+    admission.countOperation(one);
     leave?.();
+    leaveToo?.();
   }
   expect(refused).toEqual(Array(3).fill("shop concurrency enforced"));
 });
@@ -55,9 +61,14 @@ test("a call that has ended makes room for another", () => {
 test("calls that a dry run let in are counted until they have ended", () => {
   const { admission, refused } = newAdmission();
   const dry = caller({ concurrentCalls: 1, dryRun: true });
-  const leaves = [admission.enter(dry), admission.enter(dry), admission.enter(dry)];
+  const leaves = [1, 2, 3].map(() => {
+    const leave = admission.enter(dry);
+    admission.admitOperation(dry);
+    return leave;
+  });
   for (const leave of leaves) leave?.();
   admission.enter(dry);
+  admission.admitOperation(dry);
   expect(refused).toEqual(Array(2).fill("shop concurrency dry_run"));
 });
 

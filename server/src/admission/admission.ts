@@ -11,19 +11,18 @@ import type { Totals } from "./totals.ts";
  * were set for: its calls cost a comparison each.
  */
 export interface Admission {
-  /**
-   * A call begins. Whoever gets a function calls it when the call has ended.
-   *
-   * @throws Refusal QUOTA_CONCURRENCY.
-   */
+  /** A call begins. Whoever gets a function calls it when the call has ended. */
   enter(principal: Principal): (() => void) | undefined;
   /**
-   * An operation comes that may be refused.
+   * An operation comes, within a call that was entered, that may be refused.
    *
-   * @throws Refusal QUOTA_RATE.
+   * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
    */
   admitOperation(principal: Principal): void;
-  /** An operation comes that settles or prolongs a claim: it counts, and is never refused. */
+  /**
+   * An operation comes that settles or prolongs a claim: it counts, and is never refused. Its effect has happened, and
+   * claims that wait must not keep it from being told.
+   */
   countOperation(principal: Principal): void;
   /**
    * A claim comes that no copy answers, and that may so add a record.
@@ -97,10 +96,8 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (principal.role === "OPERATOR") return undefined;
       const { tenant } = principal;
       noteWeight(tenant);
-      const { concurrentCalls: limit } = tenant.quotas;
-      if (limit === undefined) return undefined;
+      if (tenant.quotas.concurrentCalls === undefined) return undefined;
       const calls = inProgress.get(tenant.id) ?? addCalls(tenant.id);
-      if (calls.count >= limit) refuse("concurrency", tenant, limit, CONCURRENCY_RETRY_AFTER_MS);
       calls.count++;
       return calls.leave;
     },
@@ -108,7 +105,10 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     admitOperation(principal) {
       if (principal.role === "OPERATOR") return;
       const { id, quotas } = principal.tenant;
-      const { operationsPerSecond: limit, burst } = quotas;
+      const { operationsPerSecond: limit, burst, concurrentCalls } = quotas;
+      if (concurrentCalls !== undefined && (inProgress.get(id)?.count ?? 0) > concurrentCalls) {
+        refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS);
+      }
       if (limit === undefined) return;
       const retryAfterMs = rateLimit.take(id, shareOf(limit, burst), performance.now());
       if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);

@@ -194,7 +194,8 @@ export type Quotas = Message<"onceward.v1.Quotas"> & {
   burst?: number | undefined;
 
   /**
-   * RPCs in progress at once on one replica, waiting ones among them (QUOTA_CONCURRENCY).
+   * RPCs in progress at once on one replica, waiting ones among them. Claim and Lookup are refused beyond it
+   * (QUOTA_CONCURRENCY); what settles or prolongs a claim counts, and is never refused.
    *
    * @generated from field: optional int32 concurrent_calls = 3;
    */
