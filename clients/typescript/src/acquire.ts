@@ -2,8 +2,9 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Calls, ClaimInit } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { dateOf } from "./date-of.ts";
+import { InternalError } from "./error-catalogue.ts";
 import { errorFromCall, isUnavailable } from "./error-mapping.ts";
-import { AmbiguousError, InProgressError, OncewardError } from "./errors.ts";
+import { AmbiguousError, InProgressError, type OncewardError } from "./errors.ts";
 import type {
   Ambiguous,
   Claimed,
@@ -85,7 +86,7 @@ export async function acquire(
         break;
       }
       case undefined:
-        throw new OncewardError("INTERNAL", "The claim was answered with an outcome that is unknown here.");
+        throw new InternalError("The claim was answered with an outcome that is unknown here.");
     }
   }
 }

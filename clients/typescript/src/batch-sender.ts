@@ -1,7 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { Pending } from "./coalescer.ts";
+import { InternalError, InvalidRequestError } from "./error-catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "./error-mapping.ts";
-import { OncewardError } from "./errors.ts";
 import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
 import type { BatchResponseItem, IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import type { BatchedRequest } from "./request-size.ts";
@@ -38,7 +38,7 @@ export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Pro
 
 function settle(api: Api, pending: Pending<Reply>, reply: Reply | undefined): void {
   if (reply === undefined) {
-    pending.reject(new OncewardError("INTERNAL", "The batch was answered with too few items."));
+    pending.reject(new InternalError("The batch was answered with too few items."));
   } else if (reply.case !== "error") {
     pending.resolve(reply);
   } else if (reply.value.reason === ErrorReason.RESPONSE_TOO_LARGE) {
@@ -70,6 +70,6 @@ async function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
     case "lookup":
       return { case: "lookup", value: await api.lookup(request.value, options) };
     case undefined:
-      throw new OncewardError("INVALID_REQUEST", "The item holds no request.");
+      throw new InvalidRequestError("The item holds no request.");
   }
 }

@@ -1,8 +1,8 @@
 import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
 import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, sendBatch } from "./batch-sender.ts";
 import { Coalescer } from "./coalescer.ts";
+import { InternalError } from "./error-catalogue.ts";
 import { errorFromCall } from "./error-mapping.ts";
-import { OncewardError } from "./errors.ts";
 import type {
   ClaimRequestSchema,
   ClaimResponse,
@@ -92,8 +92,5 @@ interface Responses {
 
 function responseOf<Kind extends keyof Responses>(reply: Reply, kind: Kind): Responses[Kind] {
   if (reply.case === kind) return reply.value as Responses[Kind];
-  throw new OncewardError(
-    "INTERNAL",
-    `A ${kind} was answered as if it were ${reply.case ?? "a call unknown here"}.`,
-  );
+  throw new InternalError(`A ${kind} was answered as if it were ${reply.case ?? "a call unknown here"}.`);
 }

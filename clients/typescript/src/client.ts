@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { createClient } from "@connectrpc/connect";
 import type { Api } from "./batch-sender.ts";
 import { Calls } from "./calls.ts";

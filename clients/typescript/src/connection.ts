@@ -1,15 +1,9 @@
 import type { Transport } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { type Replica, Replicas } from "./replicas.ts";
+import { SessionManager } from "./session-manager.ts";
 import { authorize, type Connection, parseAddress } from "./transport-options.ts";
 import { refusedField } from "./violations.ts";
-
-/**
- * Together as long as an attempt may take: when one has not been answered because the peer vanished without a word, the
- * next goes over a new connection. Pings are sent only while calls are open and nothing comes in.
- */
-const PING_INTERVAL_MS = 3000;
-const PING_TIMEOUT_MS = 2000;
 
 /** Where the service is and who calls; or a connect transport that knows. */
 export type ConnectionOptions =
@@ -19,8 +13,11 @@ export type ConnectionOptions =
        * spread over them, and none goes to one that is away while another is there.
        */
       readonly address: string | readonly string[];
-      /** `ow_…`, of a credential with the role CALLER. */
-      readonly apiKey: string;
+      /**
+       * `ow_…`, of a credential with the role CALLER. Undefined, as an environment variable may be, is refused like any
+       * other value that is no key.
+       */
+      readonly apiKey: string | undefined;
     }
   | { readonly transport: Transport };
 
@@ -36,21 +33,18 @@ export function connect(options: ConnectionOptions): Connection {
   return { transport: replicas, close: () => replicas.close() };
 }
 
-function replicaAt(baseUrl: string, apiKey: string): Replica {
-  const sessions = new Http2SessionManager(baseUrl, {
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-  });
+function replicaAt(baseUrl: string, apiKey: string | undefined): Replica {
+  const sessionManager = new SessionManager(baseUrl);
   const transport = createGrpcTransport({
     baseUrl,
-    sessionManager: sessions,
+    sessionManager,
     interceptors: [authorize(apiKey)],
     // Most of a message is random: keys, ids, hashes.
     acceptCompression: [],
   });
   return {
     transport,
-    isReachable: async () => (await sessions.connect()) !== "error",
-    close: () => sessions.abort(),
+    isReachable: () => sessionManager.isReachable(),
+    close: () => sessionManager.abort(),
   };
 }

@@ -87,6 +87,9 @@ export class QuotaRecordsError extends errorFor("QUOTA_RECORDS") {}
 /** The tenant's results and checkpoints take as many bytes as its quota. Repeated until the time is over. */
 export class QuotaBytesError extends errorFor("QUOTA_BYTES") {}
 
+/** The token's key is not known, and its issuer does not answer. Repeated until the time is over. */
+export class IssuerUnavailableError extends errorFor("ISSUER_UNAVAILABLE") {}
+
 const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   INVALID_REQUEST: InvalidRequestError,
   FINGERPRINT_MISMATCH: FingerprintMismatchError,
@@ -119,6 +122,7 @@ const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   QUOTA_CONCURRENCY: QuotaConcurrencyError,
   QUOTA_RECORDS: QuotaRecordsError,
   QUOTA_BYTES: QuotaBytesError,
+  ISSUER_UNAVAILABLE: IssuerUnavailableError,
 };
 
 /** An error of its reason's class; a plain OncewardError for a reason that a newer service has. */

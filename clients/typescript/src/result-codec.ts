@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Codec, type EncodedValue, jsonCodec } from "./codec.ts";
+import { ResultTooLargeError } from "./error-catalogue.ts";
 import { OncewardError, ResultUnavailableError, TerminalError } from "./errors.ts";
 import type { Completed } from "./gen/onceward/v1/idempotency_pb.ts";
 import { type Result, Result_Kind, type ResultSchema } from "./gen/onceward/v1/record_pb.ts";
@@ -30,7 +31,7 @@ export function encodeEffect<T>(
   const sizeBytes = result.payload.byteLength;
   if (sizeBytes > MAX_RESULT_BYTES) {
     const message = `The result is ${sizeBytes} bytes; no policy takes more than ${MAX_RESULT_BYTES}.`;
-    throw new OncewardError("RESULT_TOO_LARGE", message);
+    throw new ResultTooLargeError(message);
   }
   return result;
 }

@@ -19,7 +19,7 @@ export function parseAddress(address: string): string {
 }
 
 /** Says who calls. @throws InvalidRequestError for what can't be a header. */
-export function authorize(apiKey: string): Interceptor {
+export function authorize(apiKey: string | undefined): Interceptor {
   // Never shown: it is a secret even if it is a wrong one.
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw refusedField("apiKey", "must be an API key (ow_…), visible ASCII without spaces");

@@ -11,7 +11,7 @@ export class UnguardedClaim implements RunningClaim {
   readonly attempt = 0;
   readonly checkpoint = undefined;
   /** Never aborts: there is no lease to lose. */
-  readonly signal = new AbortController().signal;
+  readonly signal: AbortSignal = new AbortController().signal;
 
   constructor({ namespace, key }: { readonly namespace: string; readonly key: string }) {
     this.namespace = namespace;

@@ -32,6 +32,12 @@ test.each([
   ["a long owner", { owner: "x".repeat(129) }, "owner must be 0-128 bytes of UTF-8, is 129"],
   ["a short lease", { leaseMs: 999 }, "leaseMs must be a whole number of milliseconds, 1000-86400000"],
   ["a wait that is no number", { waitMs: Number.NaN }, /^waitMs must be a whole number of milliseconds/],
+  [
+    "an unknown way to meet an outage",
+    { onUnavailable: "run" as never },
+    'onUnavailable must be "throw" or "proceed"',
+  ],
+  ["a judgement that is none", { classifyError: "terminal" as never }, "classifyError must be a function"],
 ])("%s is refused by field and limit", (_, changed, violation) => {
   expect(violationsOf({ ...good, ...changed })).toEqual([
     typeof violation === "string" ? violation : expect.stringMatching(violation),

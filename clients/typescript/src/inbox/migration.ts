@@ -8,7 +8,7 @@
  *
  * A later version's brings any earlier one up to date; the changelog says when there is one.
  */
-export const INBOX_MIGRATION = `-- The tables of @onceward/client/inbox, version 1. It goes into the caller's own Postgres (15 or later), beside the
+export const INBOX_MIGRATION: string = `-- The tables of @onceward/client/inbox, version 1. It goes into the caller's own Postgres (15 or later), beside the
 -- tables that the effects are rows of. It is one statement, so that any migration tool takes all of it or nothing, and
 -- may be run again: whatever is there already stays as it is.
 do $onceward$

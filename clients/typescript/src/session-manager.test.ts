@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SessionManager } from "./session-manager.ts";
+
+let server: Http2Server;
+let address: string;
+let sessions: ServerHttp2Session[];
+
+beforeEach(async () => {
+  sessions = [];
+  server = createServer((_, response) => {
+    response.end();
+  });
+  server.on("session", (session) => sessions.push(session));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(() => {
+  for (const session of sessions) session.destroy();
+  server.close();
+});
+
+async function request(manager: SessionManager): Promise<void> {
+  const stream = await manager.request("GET", "/", {}, {});
+  stream.resume();
+  await once(stream, "close");
+}
+
+test("a connection that the server ends while it is idle ends quietly, also when a call comes meanwhile", async () => {
+  const manager = new SessionManager(address);
+  const { session } = await manager.request("GET", "/", {}, {}).then((stream) => stream.resume());
+  await vi.waitUntil(() => manager.state() === "idle");
+  const ended = vi.fn();
+  session?.on("error", ended);
+  session?.once("goaway", () => void request(manager));
+  sessions[0]?.goaway();
+  // What would be uncaught if nobody else had listened.
+  await vi.waitUntil(() => ended.mock.calls.length === 1);
+  expect(session?.listenerCount("error")).toBe(2);
+  await request(manager);
+  expect(sessions).toHaveLength(2);
+  manager.abort();
+});
+
+test("a server is reachable while it takes connections, and asking leaves none behind", async () => {
+  const manager = new SessionManager(address);
+  expect(await manager.isReachable()).toBe(true);
+  expect(manager.state()).toBe("closed");
+  server.close();
+  await once(server, "close");
+  expect(await manager.isReachable()).toBe(false);
+});
