@@ -97,6 +97,7 @@ const grpc = createGrpcServer({
   pipeline: straight,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
+  tls: undefined,
 });
 const grpcPort = await grpc.listen(config.ONCEWARD_HOST, 0);
 log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");

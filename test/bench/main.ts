@@ -8,6 +8,7 @@ import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
 import { measurePairs } from "./figures/pairs.ts";
+import { measureRedisFaults } from "./figures/redis-faults.ts";
 import { measureReplays } from "./figures/replays.ts";
 import { measureSweeping } from "./figures/sweeping.ts";
 import { measureUnary } from "./figures/unary.ts";
@@ -29,6 +30,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P1", "P6"], figure: measureClaims },
   { of: ["P2"], figure: measurePairs },
   { of: ["P3"], figure: measureReplays },
+  { of: ["P3"], figure: measureRedisFaults },
   { of: ["P4"], figure: measureUnary },
   { of: ["P5"], figure: measureLone },
   { of: ["P7"], figure: measureFullTable },
