@@ -110,7 +110,12 @@ test("with DATABASE_URL that database is used, and no Postgres is started", asyn
   const workplace = await createWorkplace();
   const dev = await startDev(workplace, { DATABASE_URL: postgres.url("postgres") });
   expect(await dev.call()).toHaveProperty("claimed");
-  expect(await readdir(join(workplace.dir, ".onceward"))).toEqual(["dev-secrets.json"]);
+  expect((await readdir(join(workplace.dir, ".onceward"))).sort()).toEqual([
+    "admin.key",
+    "caller.key",
+    "dev-secrets.json",
+    "operator.key",
+  ]);
   const started = await processesOf(workplace);
   expect(started.filter((commandLine) => commandLine.includes("postgres"))).toEqual([]);
   await pressCtrlC(dev);

@@ -13,6 +13,8 @@ export interface Dev extends Command {
   /** Runs the call that the banner shows, as it stands there, and answers its parsed reply. */
   call(): Promise<Record<string, unknown>>;
   readonly callerKey: string;
+  /** Of gRPC, as the client's `address`. */
+  readonly grpcUrl: string;
   readonly managementUrl: string;
 }
 
@@ -24,10 +26,12 @@ export async function startDev(
   const command = startCommand(["dev"], workplace, { ...FREE_PORTS, ...env });
   const [, shown = ""] = await command.untilPrinted(/^(curl [\s\S]*?)\n\nCtrl-C stops it\.$/m);
   const [, callerKey = ""] = await command.untilPrinted(/caller's key +(\S+)/);
+  const [, grpcAddress = ""] = await command.untilPrinted(/gRPC \(.*\) +(\S+)/);
   const [, managementUrl = ""] = await command.untilPrinted(/metrics +(http:\S+)/);
   return {
     ...command,
     callerKey,
+    grpcUrl: `http://${grpcAddress}`,
     managementUrl,
     async call() {
       return JSON.parse(await runShown(shown));

@@ -14,20 +14,27 @@ export function devBanner(
 ): readonly string[] {
   const { ONCEWARD_HOST: bound } = config;
   const host = bound.includes(":") ? `[${bound}]` : bound;
-  const http = `http://${host}:${addresses.httpPort}`;
+  const scheme = config.ONCEWARD_TLS_CERT === undefined ? "http" : "https";
+  const http = `${scheme}://${host}:${addresses.httpPort}`;
   return [
     "",
     "Onceward is serving.",
     "",
     `  gRPC (health, reflection)   ${host}:${addresses.grpcPort}`,
     `  Connect, gRPC-Web, JSON     ${http}`,
-    `  livez, readyz, metrics      http://${host}:${addresses.managementPort}`,
+    `  livez, readyz, metrics      ${scheme}://${host}:${addresses.managementPort}`,
     `  Postgres                    ${backing.postgres}`,
     `  Redis                       ${backing.redis}`,
     "",
     `  Tenant "${DEMO_TENANT}"`,
     `    caller's key   ${secrets.callerKey}`,
     `    admin's key    ${secrets.adminKey}`,
+    `  Operator's key   ${secrets.operatorKey}`,
+    "",
+    "  Keep the admin's key for the command line, which README.md shows at work:",
+    "",
+    `npm run --silent onceward -- profile set ${DEMO_TENANT} \\`,
+    `  --address http://${host}:${addresses.grpcPort} --api-key-stdin < .onceward/admin.key`,
     "",
     "  Ask whether you may charge order 1; ask again, and somebody is doing it:",
     "",

@@ -19,7 +19,8 @@ const DATABASE = "onceward";
 
 /**
  * `dev`: a replica with everything it needs, on an empty machine: its own Postgres unless `DATABASE_URL` names one, a
- * Redis if one is installed, the schema, a demo tenant with two keys, and a banner that says how to call it. What it keeps is under `.onceward/`.
+ * Redis if one is installed, the schema, a demo tenant with two keys, an operator's key, and a banner that says how to
+ * call it. What it keeps is under `.onceward/`.
  */
 export async function dev(host: Host): Promise<void> {
   // From here on Ctrl-C lets what is being started finish, so that it can be stopped.
@@ -120,12 +121,13 @@ async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<vo
     throughPgBouncer: config.ONCEWARD_PGBOUNCER,
   });
   try {
-    const tenantId = await ensureTenant(pool, DEMO_TENANT);
-    const keys: readonly (readonly [Role, string])[] = [
-      ["CALLER", secrets.callerKey],
-      ["TENANT_ADMIN", secrets.adminKey],
+    const demoId = await ensureTenant(pool, DEMO_TENANT);
+    const keys: readonly (readonly [Role, number | undefined, string])[] = [
+      ["CALLER", demoId, secrets.callerKey],
+      ["TENANT_ADMIN", demoId, secrets.adminKey],
+      ["OPERATOR", undefined, secrets.operatorKey],
     ];
-    for (const [role, text] of keys) {
+    for (const [role, tenantId, text] of keys) {
       const key = parseApiKey(text);
       if (key === undefined) throw new Error(`${DATA_DIR} holds a key that isn't one; remove the folder`);
       const digest = digestSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);

@@ -1,0 +1,76 @@
+import {
+  type ApiKey,
+  ApiKeySchema,
+  CreateApiKeyResponseSchema,
+  createTenantAdmin,
+  RevokeApiKeyResponseSchema,
+} from "@onceward/client/admin";
+import type { Command } from "commander";
+import { confirm, type YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
+import { formatMoment } from "../moments.ts";
+import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
+import { collectPages } from "../pages.ts";
+import { sessions } from "../session.ts";
+import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+
+/** `onceward keys …`: the tenant's credentials. */
+export function keyCommands(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return group("keys", "the tenant's API keys", [
+    withNewKey(
+      command(
+        "create",
+        "Makes an API key and prints its secret, this once. To rotate: make one, move over, revoke the other.",
+        "keys create --role caller --label payments > payments.key",
+        "keys create --role caller --namespace charges --namespace refunds --expires 90d",
+        "keys create --role admin --label 'on call' --json",
+      ),
+    ).action(
+      asAdmin(async ({ client, call, output }, options: NewKeyOptions) => {
+        const reply = await client.createApiKey({ apiKey: newKey(options) }, call);
+        output.remark(`Key ${reply.apiKey?.id}; its secret is shown this once:\n`);
+        output.message(CreateApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+      }),
+    ),
+    withLimit(
+      command("list", "Lists them, revoked and expired ones too, the newest first.", "keys list"),
+    ).action(
+      asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
+        const listed = await collectPages(limit, async (page) => {
+          const { apiKeys, nextPageToken } = await client.listApiKeys(page, call);
+          return { items: apiKeys, nextPageToken };
+        });
+        output.list(ApiKeySchema, listed, [
+          ["KEY", ({ id }) => id],
+          ["ROLE", ({ role }) => roleName(role)],
+          ["LABEL", ({ label }) => label || "-"],
+          ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)"],
+          ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+          ["ENDS", endOf],
+        ]);
+      }),
+    ),
+    withYes(
+      command(
+        "revoke <key>",
+        "Revokes an API key by its id: it stops working on every replica within 10 s.",
+        "keys revoke 7k2m9q4x1c8v5b3n",
+      ),
+    ).action(
+      asAdmin(async ({ client, call, output }, id: string, options: YesOption) => {
+        await confirm(host, options, `Revoke key ${id}?`);
+        const reply = await client.revokeApiKey({ id }, call);
+        output.message(
+          RevokeApiKeyResponseSchema,
+          reply,
+          () => `Revoked key ${id}; every replica follows within 10 s.\n`,
+        );
+      }),
+    ),
+  ]);
+}
+
+function endOf({ revokedAt, expiresAt }: ApiKey): string {
+  return revokedAt === undefined ? formatMoment(expiresAt) : `revoked ${formatMoment(revokedAt)}`;
+}

@@ -1,0 +1,29 @@
+import { createOnceward, RecordSchema } from "@onceward/client";
+import type { Command } from "commander";
+import { EXIT, Outcome } from "../failure.ts";
+import type { Host } from "../host.ts";
+import type { Profile } from "../profiles.ts";
+import { describeRecord } from "../record-text.ts";
+import { sessions } from "../session.ts";
+import { command } from "./group.ts";
+
+/** `onceward lookup`: what a caller may see of a key. */
+export function lookupCommand(host: Host): Command {
+  const asCaller = sessions(host, connectCaller);
+  return command(
+    "lookup <namespace> <key>",
+    "Shows a key's record, with a caller's API key, and does not touch it.",
+    "lookup charges order-1 --profile payments",
+  ).action(
+    asCaller(async ({ client, call, output }, namespace: string, key: string, _options: object) => {
+      const { record } = await client.api.lookup({ namespace, key }, call);
+      if (record === undefined) throw new Outcome(EXIT.notFound, "The key is unknown, or forgotten.");
+      output.message(RecordSchema, record, () => describeRecord(record));
+    }),
+  );
+}
+
+function connectCaller(credentials: Profile) {
+  const onceward = createOnceward(credentials);
+  return { api: onceward.api, close: () => void onceward.close() };
+}

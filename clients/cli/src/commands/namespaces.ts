@@ -1,0 +1,101 @@
+import {
+  createTenantAdmin,
+  DeleteNamespaceResponseSchema,
+  type Namespace,
+  NamespaceSchema,
+} from "@onceward/client/admin";
+import type { Command } from "commander";
+import { confirm, type YesOption } from "../confirm.ts";
+import { formatDuration } from "../durations.ts";
+import { readFieldOptions } from "../field-options.ts";
+import type { Host } from "../host.ts";
+import { formatMoment } from "../moments.ts";
+import { collectPages } from "../pages.ts";
+import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
+import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
+import { namespacePolicy } from "../policy-targets.ts";
+import { sessions } from "../session.ts";
+import { renderFacts, renderTable } from "../table.ts";
+import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
+
+/** `onceward namespaces …`: namespaces with a policy of their own. */
+export function namespaceCommands(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return group("namespaces", "namespaces that set a policy of their own", [
+    withLimit(command("list", "Lists them.", "namespaces list")).action(
+      asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
+        const listed = await collectPages(limit, async (page) => {
+          const { namespaces, nextPageToken } = await client.listNamespaces(page, call);
+          return { items: namespaces, nextPageToken };
+        });
+        output.list(NamespaceSchema, listed, [
+          ["NAMESPACE", ({ name }) => name],
+          ["KEY RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.keyRetention)],
+          ["RESULT RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.resultRetention)],
+          [
+            "ON LEASE EXPIRY",
+            ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
+          ],
+          ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+        ]);
+      }),
+    ),
+    command("show <namespace>", "Shows one, with the policy in force.", "namespaces show charges").action(
+      asAdmin(async ({ client, call, output }, name: string, _options: object) => {
+        const { namespace } = await client.getNamespace({ name }, call);
+        if (namespace !== undefined) output.message(NamespaceSchema, namespace, () => describe(namespace));
+      }),
+    ),
+    withPolicyChange(
+      command(
+        "set <namespace>",
+        "Sets a namespace's policy, and declares it if need be. Shows what it does, and asks.",
+        "namespaces set payouts --on-lease-expiry hold --max-lease 1h",
+        "namespaces set charges --require-fingerprint true --yes",
+      ),
+    ).action(
+      asAdmin(async (session, name: string, options: PolicyChangeOptions) => {
+        const fields = readFieldOptions(POLICY_FIELDS, { ...options });
+        await changePolicy(session, namespacePolicy(session, name), fields, options);
+      }),
+    ),
+    withYes(
+      command(
+        "delete <namespace>",
+        "Removes a namespace's policy: it follows the tenant's from then on.",
+        "namespaces delete charges",
+        "namespaces delete load-test --force --yes",
+      ).option("--force", "forget the records that live in it, too, as if they had never been claimed"),
+    ).action(
+      asAdmin(async (session, name: string, options: YesOption & { readonly force?: true }) => {
+        const { client, call, output } = session;
+        const force = options.force === true;
+        const what = force
+          ? `Forget every record in ${name}, and its policy?`
+          : `Remove the policy of ${name}?`;
+        await confirm(host, options, what);
+        const reply = await client.deleteNamespace({ name, force }, call);
+        const { job } = reply;
+        output.message(DeleteNamespaceResponseSchema, reply, () =>
+          job === undefined
+            ? `Removed the policy of ${name}.\n`
+            : `Removed the policy of ${name}; its records go in the background: onceward retention jobs ${job.id}\n`,
+        );
+      }),
+    ),
+  ]);
+}
+
+function describe({ name, createdAt, policy, effectivePolicy }: Namespace): string {
+  const own = new Map(policyRows(policy));
+  return [
+    renderFacts([
+      ["namespace", name],
+      ["created", formatMoment(createdAt)],
+    ]),
+    renderTable(
+      ["policy", "in force", "set"],
+      policyRows(effectivePolicy).map(([label, value]) => [label, value, own.get(label) ?? "-"]),
+    ),
+  ].join("\n");
+}

@@ -1,0 +1,74 @@
+import {
+  AuditEventSchema,
+  CreateTenantApiKeyResponseSchema,
+  createOperator,
+  GetServerInfoResponseSchema,
+} from "@onceward/client/admin";
+import type { Command } from "commander";
+import { AUDIT_COLUMNS } from "../audit-columns.ts";
+import type { Host } from "../host.ts";
+import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
+import { collectPages } from "../pages.ts";
+import { sessions } from "../session.ts";
+import { renderFacts } from "../table.ts";
+import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
+import { command, group } from "./group.ts";
+import { tenantsCommands } from "./tenants.ts";
+
+/** `onceward operator …`: what the platform team does, with an operator's API key. */
+export function operatorCommands(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return group("operator", "what the platform team does, with an operator's API key", [
+    tenantsCommands(host),
+    withNewKey(
+      command(
+        "tenant-key <tenant>",
+        "Makes an API key of a tenant and prints its secret, this once.",
+        "operator tenant-key acme --role admin --label 'first admin' > acme-admin.key",
+      ),
+    ).action(
+      asOperator(async ({ client, call, output }, tenant: string, options: NewKeyOptions) => {
+        const reply = await client.createTenantApiKey({ tenant, apiKey: newKey(options) }, call);
+        output.remark(`Key ${reply.apiKey?.id} of ${tenant}; its secret is shown this once:\n`);
+        output.message(CreateTenantApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+      }),
+    ),
+    withAuditFilter(
+      command(
+        "audit",
+        "Lists audit events of all tenants or one, the newest first.",
+        "operator audit --tenant acme --after 7d",
+        "operator audit --action SuspendTenant --json",
+      ).option("--tenant <name>", "of this tenant only"),
+    ).action(
+      asOperator(async ({ client, call, output }, options: AuditOptions & { readonly tenant?: string }) => {
+        const { limit, tenant = "" } = options;
+        const listed = await collectPages(limit, async (page) => {
+          const request = { tenant, ...auditFilter(options), ...page };
+          const { events, nextPageToken } = await client.listAuditEvents(request, call);
+          return { items: events, nextPageToken };
+        });
+        output.list(AuditEventSchema, listed, [["TENANT", (event) => event.tenant || "-"], ...AUDIT_COLUMNS]);
+      }),
+    ),
+    command(
+      "info",
+      "Shows what the replica that answers is, how it does, and its settings.",
+      "operator info",
+      "operator info --json",
+    ).action(
+      asOperator(async ({ client, call, output }, _options: object) => {
+        const info = await client.getServerInfo({}, call);
+        output.message(GetServerInfoResponseSchema, info, () =>
+          renderFacts([
+            ["version", info.version],
+            ["schema", info.schemaVersion],
+            ["replicas", `${info.replicas}`],
+            ["degraded", info.degraded.join(", ") || "no"],
+            ...Object.entries(info.config).sort(([a], [b]) => (a < b ? -1 : 1)),
+          ]),
+        );
+      }),
+    ),
+  ]);
+}

@@ -1,0 +1,181 @@
+import { create } from "@bufbuild/protobuf";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import {
+  createOperator,
+  PolicyBoundsSchema,
+  QuotasSchema,
+  type Tenant,
+  TenantSchema,
+} from "@onceward/client/admin";
+import type { Command } from "commander";
+import { confirm, type YesOption } from "../confirm.ts";
+import { UsageError } from "../failure.ts";
+import { addFieldOptions, readFieldOptions } from "../field-options.ts";
+import type { Host } from "../host.ts";
+import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
+import { formatMoment } from "../moments.ts";
+import type { Output } from "../output.ts";
+import { collectPages } from "../pages.ts";
+import { sessions } from "../session.ts";
+import { describeTenant, stateName } from "../tenant-text.ts";
+import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+
+interface ReasonOption {
+  readonly reason: string;
+}
+
+/** `onceward operator tenants …`. */
+export function tenantsCommands(host: Host): Command {
+  return group("tenants", "the service's tenants", [
+    createCommand(host),
+    listCommand(host),
+    showCommand(host),
+    limitsCommand(host),
+    ...stateCommands(host),
+    deleteCommand(host),
+  ]);
+}
+
+function createCommand(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return withLimits(
+    command(
+      "create <tenant>",
+      "Makes a tenant.",
+      "operator tenants create acme",
+      "operator tenants create acme --operations-per-second 500 --live-records 1000000",
+    ),
+  ).action(
+    asOperator(async ({ client, call, output }, name: string, options: object) => {
+      const { policyBounds, quotas } = readLimits(options);
+      const { tenant } = await client.createTenant({ tenant: { name, policyBounds, quotas } }, call);
+      printTenant(output, tenant);
+    }),
+  );
+}
+
+function listCommand(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return withLimit(command("list", "Lists all tenants, by name.", "operator tenants list")).action(
+    asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
+      const listed = await collectPages(limit, async (page) => {
+        const { tenants, nextPageToken } = await client.listTenants(page, call);
+        return { items: tenants, nextPageToken };
+      });
+      output.list(TenantSchema, listed, [
+        ["TENANT", ({ name }) => name],
+        ["STATE", ({ state }) => stateName(state)],
+        ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
+        ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
+        ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+      ]);
+    }),
+  );
+}
+
+function showCommand(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return command("show <tenant>", "Shows one.", "operator tenants show acme").action(
+    asOperator(async ({ client, call, output }, name: string, _options: object) => {
+      const { tenant } = await client.getTenant({ name }, call);
+      printTenant(output, tenant);
+    }),
+  );
+}
+
+function limitsCommand(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return withLimits(
+    command(
+      "limits <tenant>",
+      "Sets what a tenant may set and how much it may use. Effective on every replica within 10 s.",
+      "operator tenants limits acme --operations-per-second 500 --burst 1000",
+      "operator tenants limits acme --max-key-retention 30d --stored-bytes none",
+      "operator tenants limits acme --operations-per-second 200 --quota-dry-run true",
+    ).option("--dry-run", "show what it would be, and change nothing"),
+  ).action(
+    asOperator(async ({ client, call, output }, name: string, options: { readonly dryRun?: true }) => {
+      const { policyBounds, quotas, paths } = readLimits(options);
+      if (paths.length === 0) throw new UsageError("Nothing to set: give one of the limits' options.");
+      const updateMask = create(FieldMaskSchema, { paths });
+      const validateOnly = options.dryRun === true;
+      const request = {
+        name,
+        policyBounds,
+        quotas,
+        updateMask,
+        validateOnly,
+      };
+      const { tenant } = await client.updateTenantLimits(request, call);
+      printTenant(output, tenant);
+    }),
+  );
+}
+
+function stateCommands(host: Host): Command[] {
+  const asOperator = sessions(host, createOperator);
+  return [
+    command(
+      "suspend <tenant>",
+      "Refuses a tenant's calls on every replica within 10 s; its records stay.",
+      "operator tenants suspend acme --reason 'unpaid since May'",
+    )
+      .requiredOption("--reason <text>", "why, for the audit")
+      .action(
+        asOperator(async ({ client, call, output }, name: string, { reason }: ReasonOption) => {
+          const { tenant } = await client.suspendTenant({ name, reason }, call);
+          printTenant(output, tenant);
+        }),
+      ),
+    command(
+      "resume <tenant>",
+      "Serves a suspended tenant again, within 10 s.",
+      "operator tenants resume acme --reason 'paid'",
+    )
+      .requiredOption("--reason <text>", "why, for the audit")
+      .action(
+        asOperator(async ({ client, call, output }, name: string, { reason }: ReasonOption) => {
+          const { tenant } = await client.resumeTenant({ name, reason }, call);
+          printTenant(output, tenant);
+        }),
+      ),
+  ];
+}
+
+function deleteCommand(host: Host): Command {
+  const asOperator = sessions(host, createOperator);
+  return withYes(
+    command(
+      "delete <tenant>",
+      "Refuses a tenant for good and removes its records in the background.",
+      "operator tenants delete acme --reason 'contract ended'",
+    ).requiredOption("--reason <text>", "why, for the audit"),
+  ).action(
+    asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
+      await confirm(host, options, `Delete tenant ${name} and all its records?`);
+      const { tenant } = await client.deleteTenant({ name, reason: options.reason }, call);
+      printTenant(output, tenant);
+    }),
+  );
+}
+
+function withLimits(made: Command): Command {
+  return addFieldOptions(addFieldOptions(made, BOUNDS_FIELDS), QUOTA_FIELDS);
+}
+
+function readLimits(options: object) {
+  const bounds = readFieldOptions(BOUNDS_FIELDS, { ...options });
+  const quotas = readFieldOptions(QUOTA_FIELDS, { ...options });
+  return {
+    policyBounds: create(PolicyBoundsSchema, bounds.init),
+    quotas: create(QuotasSchema, quotas.init),
+    paths: [
+      ...bounds.paths.map((path) => `policy_bounds.${path}`),
+      ...quotas.paths.map((path) => `quotas.${path}`),
+    ],
+  };
+}
+
+function printTenant(output: Output, tenant: Tenant | undefined): void {
+  if (tenant !== undefined) output.message(TenantSchema, tenant, () => describeTenant(tenant));
+}

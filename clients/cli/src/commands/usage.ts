@@ -1,0 +1,82 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { createTenantAdmin, type UsageHour, UsageHourSchema } from "@onceward/client/admin";
+import type { Command } from "commander";
+import type { Host } from "../host.ts";
+import { describeLateness, sumLateness } from "../lateness.ts";
+import { formatMoment, parsePast } from "../moments.ts";
+import { collectPages } from "../pages.ts";
+import { sessions } from "../session.ts";
+import { command, group, type LimitOption, withLimit } from "./group.ts";
+
+interface UsageOptions extends LimitOption {
+  readonly namespace?: string;
+  readonly after?: Timestamp;
+  readonly before?: Timestamp;
+}
+
+/** More than a month of one namespace. */
+const DEFAULT_HOURS = 1000;
+
+type Counter =
+  | "claims"
+  | "granted"
+  | "replayed"
+  | "inProgress"
+  | "ambiguous"
+  | "mismatches"
+  | "reclaims"
+  | "fenced"
+  | "completions"
+  | "swept";
+
+/** `onceward usage …`: what namespaces were used for. */
+export function usageCommands(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return group("usage", "what namespaces were used for", [
+    withLimit(
+      command(
+        "show",
+        "Shows claims by hour and namespace, and how late repeats came: what a retention has to cover.",
+        "usage show",
+        "usage show --namespace charges --after 7d",
+      ),
+      DEFAULT_HOURS,
+    )
+      .option("--namespace <name>", "of this namespace only")
+      .option("--after <time>", "from this hour on; 24 hours ago unless given", parsePast)
+      .option("--before <time>", "up to this", parsePast)
+      .action(
+        asAdmin(async ({ client, call, output }, options: UsageOptions) => {
+          const { limit, namespace = "", after, before } = options;
+          const filter = {
+            namespace,
+            ...(after && { after }),
+            ...(before && { before }),
+          };
+          const listed = await collectPages(limit, async (page) => {
+            const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
+            return { items: hours, nextPageToken };
+          });
+          const count = (heading: string, counter: Counter) =>
+            [heading, (usage: UsageHour) => `${usage[counter]}`] as const;
+          output.list(UsageHourSchema, listed, [
+            ["HOUR", ({ hour }) => formatMoment(hour)],
+            ["NAMESPACE", (usage) => usage.namespace],
+            count("CLAIMS", "claims"),
+            count("GRANTED", "granted"),
+            count("REPLAYED", "replayed"),
+            count("IN PROGRESS", "inProgress"),
+            count("AMBIGUOUS", "ambiguous"),
+            count("MISMATCHES", "mismatches"),
+            count("RECLAIMS", "reclaims"),
+            count("FENCED", "fenced"),
+            count("COMPLETIONS", "completions"),
+            count("SWEPT", "swept"),
+          ]);
+          if (output.isJson) return;
+          for (const [name, buckets] of sumLateness(listed.items))
+            host.write(describeLateness(name, buckets));
+        }),
+      ),
+  ]);
+}

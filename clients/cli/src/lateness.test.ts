@@ -1,0 +1,45 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { UsageHourSchema } from "@onceward/client/admin";
+import { expect, test } from "vitest";
+import { describeLateness, sumLateness } from "./lateness.ts";
+
+const HOUR_MS = 3_600_000;
+
+function usage(namespace: string, minute: number, day: number, later: number) {
+  return create(UsageHourSchema, {
+    namespace,
+    repeatLateness: [
+      { upTo: durationFromMs(60_000), repeats: BigInt(minute) },
+      { upTo: durationFromMs(24 * HOUR_MS), repeats: BigInt(day) },
+      { repeats: BigInt(later) },
+    ],
+  });
+}
+
+function chartOf(...hours: ReturnType<typeof usage>[]): string {
+  return [...sumLateness(hours)].map(([name, buckets]) => describeLateness(name, buckets)).join("");
+}
+
+test("hours are summed by namespace, and the chart says which retention covers the repeats", () => {
+  expect(chartOf(usage("charges", 900, 2, 0), usage("mail", 0, 0, 0), usage("charges", 90, 8, 0))).toBe(`
+How late repeats came in charges, since their key was first claimed:
+  ≤ 1m   990  ██████████████████████████████
+  ≤ 24h   10  █
+A key retention of 1m covers 99 % of them.
+A key retention of 24h covers 100 % of them.
+`);
+});
+
+test("repeats beyond the last limit are covered by none that could be named", () => {
+  expect(chartOf(usage("charges", 1, 0, 1))).toBe(`
+How late repeats came in charges, since their key was first claimed:
+  ≤ 1m   1  ██████████████████████████████
+  ≤ 24h  0
+  later  1  ██████████████████████████████
+`);
+});
+
+test("without repeats there is no chart", () => {
+  expect(chartOf(usage("charges", 0, 0, 0))).toBe("");
+});

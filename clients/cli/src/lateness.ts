@@ -1,0 +1,66 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { LatenessBucket, UsageHour } from "@onceward/client/admin";
+import { formatDuration } from "./durations.ts";
+
+/** Repeats that came at most so late, and later than the bucket before. */
+export type Bucket = Pick<LatenessBucket, "upTo" | "repeats">;
+
+const BAR_WIDTH = 30;
+/** A retention that covers so many of the repeats, in percent, is worth naming beside the one that covers all. */
+const MOST_PERCENT = 99;
+
+/** The buckets of each namespace, summed over its hours, by name. */
+export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, readonly Bucket[]> {
+  const names = [...new Set(hours.map(({ namespace }) => namespace))].sort();
+  return new Map(
+    names.map((name) => {
+      const own = hours.filter(({ namespace }) => namespace === name);
+      return [name, sum(own.flatMap(({ repeatLateness }) => repeatLateness))];
+    }),
+  );
+}
+
+/** A chart of how late a namespace's repeats came, and which retention they ask for. Empty if there were none. */
+export function describeLateness(namespace: string, buckets: readonly Bucket[]): string {
+  const total = buckets.reduce((sum, { repeats }) => sum + repeats, 0n);
+  if (total === 0n) return "";
+  const most = buckets.reduce((max, { repeats }) => (repeats > max ? repeats : max), 0n);
+  const last = buckets.findLastIndex(({ repeats }) => repeats > 0n);
+  const shown = buckets.slice(0, last + 1);
+  const labels = shown.map(({ upTo }) => (upTo === undefined ? "later" : `≤ ${formatDuration(upTo)}`));
+  const labelWidth = Math.max(...labels.map(({ length }) => length));
+  const countWidth = `${most}`.length;
+  const lines = shown.map(({ repeats }, index) => {
+    const bar = "█".repeat(Math.ceil((Number(repeats) / Number(most)) * BAR_WIDTH));
+    return `  ${labels[index]?.padEnd(labelWidth)}  ${`${repeats}`.padStart(countWidth)}  ${bar}`.trimEnd();
+  });
+  const title = `How late repeats came in ${namespace}, since their key was first claimed:`;
+  return `\n${[title, ...lines, ...retentionHints(buckets, total)].join("\n")}\n`;
+}
+
+/**
+ * The shortest retention that covers most of the repeats, and the one that covers all. A repeat after its key was
+ * forgotten is a new operation, and in no bucket.
+ */
+function retentionHints(buckets: readonly Bucket[], total: bigint): string[] {
+  const hints: string[] = [];
+  let covered = 0n;
+  for (const { upTo, repeats } of buckets) {
+    covered += repeats;
+    const percent = Number((covered * 1000n) / total) / 10;
+    if (upTo === undefined || percent < MOST_PERCENT) continue;
+    hints.push(`A key retention of ${formatDuration(upTo)} covers ${percent} % of them.`);
+    if (covered === total) break;
+  }
+  return hints.length > 2 ? [hints[0] ?? "", hints.at(-1) ?? ""] : hints;
+}
+
+function sum(buckets: readonly LatenessBucket[]): readonly Bucket[] {
+  const byLimit = new Map<number, Bucket>();
+  for (const { upTo, repeats } of buckets) {
+    const limitMs = upTo === undefined ? Number.POSITIVE_INFINITY : durationMs(upTo);
+    const before = byLimit.get(limitMs)?.repeats ?? 0n;
+    byLimit.set(limitMs, { ...(upTo && { upTo }), repeats: before + repeats });
+  }
+  return [...byLimit].sort(([a], [b]) => a - b).map(([, bucket]) => bucket);
+}

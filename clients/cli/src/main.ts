@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+import { homedir } from "node:os";
+import { createInterface } from "node:readline/promises";
+import { text } from "node:stream/consumers";
+import { runProgram } from "./program.ts";
+
+// Whoever reads, such as head, may have seen enough.
+process.stdout.on("error", () => process.exit());
+
+process.exitCode = await runProgram({
+  args: process.argv.slice(2),
+  env: process.env,
+  homeDir: homedir(),
+  isInteractive: process.stdin.isTTY === true && process.stderr.isTTY === true,
+  write: (output) => process.stdout.write(output),
+  warn: (output) => process.stderr.write(output),
+  readInput: () => text(process.stdin),
+  async ask(question) {
+    const terminal = createInterface({
+      input: process.stdin,
+      output: process.stderr,
+    });
+    // Ctrl-D is no yes.
+    const ended = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
+    try {
+      return await Promise.race([terminal.question(question), ended]);
+    } finally {
+      terminal.close();
+    }
+  },
+});

@@ -1,0 +1,106 @@
+import type { Policy, RecordJob, RetentionEffect } from "@onceward/client/admin";
+import { confirm, type YesOption } from "./confirm.ts";
+import { UsageError } from "./failure.ts";
+import type { FieldsSet } from "./field-options.ts";
+import { type PolicyInit, policyRows } from "./policy-fields.ts";
+import type { Session } from "./session.ts";
+import { renderTable } from "./table.ts";
+
+/** What has a policy: a tenant or a namespace. */
+export interface PolicyHolder {
+  readonly policy?: Policy | undefined;
+  readonly effectivePolicy?: Policy | undefined;
+  readonly etag: string;
+}
+
+/** What an update was answered with, or would be. */
+export interface PolicyReply {
+  readonly holder: PolicyHolder | undefined;
+  readonly effect?: RetentionEffect | undefined;
+  readonly job?: RecordJob | undefined;
+  /** Prints the reply. */
+  print(text: () => string): void;
+}
+
+/** What an update says beside the fields. */
+export interface UpdateSettings {
+  readonly validateOnly: boolean;
+  readonly applyToExisting: boolean;
+  /** Empty: whatever it is by then. */
+  readonly etag: string;
+}
+
+/** A policy that can be changed. */
+export interface PolicyTarget {
+  /** Such as "namespace charges". */
+  readonly title: string;
+  read(): Promise<PolicyHolder>;
+  update(fields: FieldsSet<PolicyInit>, settings: UpdateSettings): Promise<PolicyReply>;
+}
+
+/** The options of every command that changes a policy. */
+export interface PolicyChangeOptions extends YesOption {
+  readonly applyToExisting?: true;
+  readonly dryRun?: true;
+}
+
+/** Shows what a change would do, asks, and makes it, unless somebody else changed the policy meanwhile. */
+export async function changePolicy(
+  { host, output }: Pick<Session<unknown>, "host" | "output">,
+  target: PolicyTarget,
+  fields: FieldsSet<PolicyInit>,
+  options: PolicyChangeOptions,
+): Promise<void> {
+  if (fields.paths.length === 0) throw new UsageError("Nothing to set: give one of the policy's options.");
+  const applyToExisting = options.applyToExisting === true;
+  const before = await target.read();
+  const settings = { applyToExisting, etag: before.etag };
+  const preview = await target.update(fields, {
+    ...settings,
+    validateOnly: true,
+  });
+  const described = () => describePreview(target.title, before, preview, applyToExisting);
+  if (options.dryRun) return preview.print(described);
+  output.remark(`${described()}\n`);
+  await confirm(host, options, `Change the policy of ${target.title}?`);
+  const done = await target.update(fields, {
+    ...settings,
+    validateOnly: false,
+  });
+  done.print(() => describeDone(target.title, done));
+}
+
+function describePreview(
+  title: string,
+  before: PolicyHolder,
+  { holder, effect }: PolicyReply,
+  applyToExisting: boolean,
+): string {
+  const own = new Map(policyRows(holder?.policy));
+  const after = new Map(policyRows(holder?.effectivePolicy));
+  const rows = policyRows(before.effectivePolicy)
+    .map(([label, was]) => ({ label, was, becomes: after.get(label) ?? "-", isSet: own.get(label) !== "-" }))
+    .filter(({ was, becomes, isSet }) => isSet || becomes !== was)
+    .map(({ label, was, becomes, isSet }) => [
+      label,
+      was,
+      becomes === was ? "" : `→ ${becomes}`,
+      isSet ? "" : "not set here",
+    ]);
+  return `${renderTable([title, "now", "becomes", ""], rows)}\n${describeEffect(effect, applyToExisting)}`;
+}
+
+function describeEffect(effect: RetentionEffect | undefined, applyToExisting: boolean): string {
+  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
+  const atLeast = truncated ? "at least " : "";
+  const counts = `${atLeast}${recordsChanged} changed, ${atLeast}${recordsForgotten} of them forgotten at once`;
+  return applyToExisting
+    ? `Records that are there: ${counts}.\n`
+    : `Records that are there stay as they are; with --apply-to-existing: ${counts}.\n`;
+}
+
+function describeDone(title: string, { job }: PolicyReply): string {
+  const changed = `Changed the policy of ${title}; every replica follows within 10 s.\n`;
+  if (job === undefined) return changed;
+  return `${changed}Records are being changed in the background: onceward retention jobs ${job.id}\n`;
+}

@@ -1,0 +1,101 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Policy, Policy_OnLeaseExpiry } from "@onceward/client/admin";
+import { InvalidArgumentError } from "commander";
+import { formatDuration, parseDuration } from "./durations.ts";
+import { enumName } from "./enum-name.ts";
+import { type Field, unsetBy } from "./field-options.ts";
+import { parseCount, parseFlag } from "./numbers.ts";
+
+/** A policy, or a part of it. */
+export type PolicyInit = Partial<Omit<Policy, "$typeName" | "$unknown">>;
+
+/** Unsets a field of a policy, so that it follows the tenant's, or the service's. */
+const INHERIT = "inherit";
+
+type DurationName = "keyRetention" | "resultRetention" | "failureRetention" | "defaultLease" | "maxLease";
+
+function durationField(
+  name: DurationName,
+  path: string,
+  flags: string,
+  description: string,
+): Field<PolicyInit> {
+  const parse = unsetBy(INHERIT, (text): PolicyInit => ({ [name]: parseDuration(text) }));
+  return { flags, path, parse, description: `${description}, or "${INHERIT}"` };
+}
+
+const KEY = ["keyRetention", "key_retention"] as const;
+const RESULT = ["resultRetention", "result_retention"] as const;
+const FAILURE = ["failureRetention", "failure_retention"] as const;
+const KEY_TEXT = "how long a key is remembered";
+const RESULT_TEXT = "how long a success can be replayed";
+const FAILURE_TEXT = "how long a failure can be replayed";
+
+/** The options of `retention set`. */
+export const RETENTION_FIELDS: readonly Field<PolicyInit>[] = [
+  durationField(...KEY, "--key <duration>", KEY_TEXT),
+  durationField(...RESULT, "--result <duration>", RESULT_TEXT),
+  durationField(...FAILURE, "--failure <duration>", FAILURE_TEXT),
+];
+
+/** An option for every field of a policy. */
+export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
+  durationField(...KEY, "--key-retention <duration>", KEY_TEXT),
+  durationField(...RESULT, "--result-retention <duration>", RESULT_TEXT),
+  durationField(...FAILURE, "--failure-retention <duration>", FAILURE_TEXT),
+  durationField(
+    "defaultLease",
+    "default_lease",
+    "--default-lease <duration>",
+    "the lease where none is asked",
+  ),
+  durationField("maxLease", "max_lease", "--max-lease <duration>", "the longest lease"),
+  {
+    flags: "--on-lease-expiry <what>",
+    path: "on_lease_expiry",
+    description: `"reclaim": the next claim gets the key, "hold": it is ambiguous, or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({
+      onLeaseExpiry: parseOnLeaseExpiry(text),
+    })),
+  },
+  {
+    flags: "--max-result-bytes <count>",
+    path: "max_result_bytes",
+    description: `the largest result, or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: parseCount(text) })),
+  },
+  {
+    flags: "--require-fingerprint <flag>",
+    path: "require_fingerprint",
+    description: `"true", "false" or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({
+      requireFingerprint: parseFlag(text),
+    })),
+  },
+];
+
+/** What a policy says, field by field, as people read it; "-" where it says nothing. */
+export function policyRows(policy: Policy | undefined): readonly (readonly [label: string, value: string])[] {
+  const duration = (value: Duration | undefined) => formatDuration(value);
+  return [
+    ["key retention", duration(policy?.keyRetention)],
+    ["result retention", duration(policy?.resultRetention)],
+    ["failure retention", duration(policy?.failureRetention)],
+    ["default lease", duration(policy?.defaultLease)],
+    ["max lease", duration(policy?.maxLease)],
+    ["on lease expiry", policy?.onLeaseExpiry ? enumName(Policy_OnLeaseExpiry, policy.onLeaseExpiry) : "-"],
+    ["max result bytes", `${policy?.maxResultBytes ?? "-"}`],
+    ["require fingerprint", `${policy?.requireFingerprint ?? "-"}`],
+  ];
+}
+
+function parseOnLeaseExpiry(text: string): Policy_OnLeaseExpiry {
+  switch (text) {
+    case "reclaim":
+      return Policy_OnLeaseExpiry.RECLAIM;
+    case "hold":
+      return Policy_OnLeaseExpiry.HOLD;
+    default:
+      throw new InvalidArgumentError(`It must be reclaim, hold or ${INHERIT}.`);
+  }
+}

@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  PolicySchema,
+  type TenantAdmin,
+  UpdateNamespaceResponseSchema,
+  UpdateTenantResponseSchema,
+} from "@onceward/client/admin";
+import type { FieldsSet } from "./field-options.ts";
+import type { PolicyHolder, PolicyTarget } from "./policy-change.ts";
+import type { PolicyInit } from "./policy-fields.ts";
+import type { Session } from "./session.ts";
+
+const NO_FIELDS: FieldsSet<PolicyInit> = { init: {}, paths: [] };
+
+/** The policy of all namespaces that don't set their own. */
+export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): PolicyTarget {
+  return {
+    title: "the tenant",
+    async read() {
+      const { tenant } = await client.getTenant({}, call);
+      return {
+        policy: tenant?.policy,
+        effectivePolicy: tenant?.effectivePolicy,
+        etag: tenant?.etag ?? "",
+      };
+    },
+    async update(fields, { etag, ...settings }) {
+      const { policy, updateMask } = policyUpdate(fields);
+      const reply = await client.updateTenant({ tenant: { policy, etag }, updateMask, ...settings }, call);
+      const { tenant: holder, effect, job } = reply;
+      return {
+        holder,
+        effect,
+        job,
+        print: (text) => output.message(UpdateTenantResponseSchema, reply, text),
+      };
+    },
+  };
+}
+
+/** A namespace's policy; one that was never declared is declared by being changed. */
+export function namespacePolicy({ client, call, output }: Session<TenantAdmin>, name: string): PolicyTarget {
+  const target: PolicyTarget = {
+    title: `namespace ${name}`,
+    async read() {
+      const declared = await findNamespace({ client, call }, name);
+      if (declared !== undefined) return declared;
+      const asked = await target.update(NO_FIELDS, {
+        validateOnly: true,
+        applyToExisting: false,
+        etag: "",
+      });
+      // What isn't there yet has no state that a change could be held to.
+      return { effectivePolicy: asked.holder?.effectivePolicy, etag: "" };
+    },
+    async update(fields, { etag, ...settings }) {
+      const { policy, updateMask } = policyUpdate(fields);
+      const namespace = { name, policy, etag };
+      const request = {
+        namespace,
+        updateMask,
+        allowMissing: true,
+        ...settings,
+      };
+      const reply = await client.updateNamespace(request, call);
+      const { namespace: holder, effect, job } = reply;
+      return {
+        holder,
+        effect,
+        job,
+        print: (text) => output.message(UpdateNamespaceResponseSchema, reply, text),
+      };
+    },
+  };
+  return target;
+}
+
+async function findNamespace(
+  { client, call }: Pick<Session<TenantAdmin>, "client" | "call">,
+  name: string,
+): Promise<PolicyHolder | undefined> {
+  try {
+    return (await client.getNamespace({ name }, call)).namespace;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.NotFound) return undefined;
+    throw error;
+  }
+}
+
+function policyUpdate({ init, paths }: FieldsSet<PolicyInit>) {
+  return {
+    policy: create(PolicySchema, init),
+    updateMask: create(FieldMaskSchema, {
+      paths: paths.map((path) => `policy.${path}`),
+    }),
+  };
+}

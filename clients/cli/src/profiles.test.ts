@@ -1,0 +1,106 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { resolveCredentials } from "./credentials.ts";
+import type { Host } from "./host.ts";
+import { profilesFile } from "./profiles.ts";
+import { runProgram } from "./program.ts";
+
+const ADDRESS = "http://localhost:50051";
+
+let configDir: string;
+beforeEach(async () => {
+  configDir = await mkdtemp(join(tmpdir(), "ow-profiles-"));
+});
+afterEach(() => rm(configDir, { recursive: true, force: true }));
+
+interface Given {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function hostWith(args: readonly string[], { input = "", env = {} }: Given = {}) {
+  const printed: string[] = [];
+  const host: Host = {
+    args,
+    env: { XDG_CONFIG_HOME: configDir, ...env },
+    homeDir: "/nowhere",
+    isInteractive: false,
+    write: (text) => void printed.push(text),
+    warn: (text) => void printed.push(text),
+    ask: () => Promise.reject(new Error("nobody is there")),
+    readInput: () => Promise.resolve(input),
+  };
+  return { host, printed };
+}
+
+async function run(line: string, given: Given = {}) {
+  const { host, printed } = hostWith(line.split(" "), given);
+  return { exit: await runProgram(host), printed: printed.join("") };
+}
+
+function keep(name: string, input = `ow_${name}\n`) {
+  return run(`profile set ${name} --address ${ADDRESS} --api-key-stdin`, { input });
+}
+
+test("the first profile is in use until another one is taken", async () => {
+  expect(await keep("staging")).toMatchObject({ exit: 0 });
+  await keep("production");
+  expect((await run("profile list")).printed).toBe(
+    `PROFILE     ADDRESS\nstaging     ${ADDRESS}  in use\nproduction  ${ADDRESS}\n`,
+  );
+  await run("profile use production");
+  const listed = JSON.parse((await run("profile list --json")).printed);
+  expect(listed).toEqual([
+    { name: "staging", address: ADDRESS, inUse: false },
+    { name: "production", address: ADDRESS, inUse: true },
+  ]);
+});
+
+test("a profile's key is its owner's only, and is never printed", async () => {
+  const { printed } = await keep("staging");
+  const file = profilesFile(hostWith([]).host);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await readFile(file, "utf8")).toContain("ow_staging");
+  const { printed: listed } = await run("profile list --json");
+  expect(printed + listed).not.toContain("ow_");
+});
+
+test("a profile that was removed is gone, and so is its key", async () => {
+  await keep("staging");
+  expect(await run("profile remove staging")).toMatchObject({ exit: 0 });
+  expect(await readFile(profilesFile(hostWith([]).host), "utf8")).not.toContain("ow_staging");
+  expect(await run("profile remove staging")).toMatchObject({ exit: 4 });
+  expect(await run("profile use staging")).toMatchObject({ exit: 4 });
+});
+
+test("options come before the profile they name, that before the environment, and that before the profile in use", async () => {
+  await keep("staging");
+  await keep("production");
+  const env = { ONCEWARD_ADDRESS: "http://env:1", ONCEWARD_API_KEY: "ow_env" };
+  const { host } = hostWith([], { env, input: "ow_stdin\n" });
+  expect(await resolveCredentials(hostWith([]).host, {})).toEqual({ address: ADDRESS, apiKey: "ow_staging" });
+  expect(await resolveCredentials(host, {})).toEqual({ address: "http://env:1", apiKey: "ow_env" });
+  expect(await resolveCredentials(host, { profile: "production" })).toEqual({
+    address: ADDRESS,
+    apiKey: "ow_production",
+  });
+  expect(
+    await resolveCredentials(host, { profile: "production", address: "http://given:1", apiKeyStdin: true }),
+  ).toEqual({ address: "http://given:1", apiKey: "ow_stdin" });
+});
+
+test.each(["{", "[]", '{"profiles":{"a":{"address":1}}}', '{"current":"b","profiles":{}}'])(
+  "a file that holds %s is not taken for profiles, and is left as it is",
+  async (text) => {
+    await keep("staging");
+    const file = profilesFile(hostWith([]).host);
+    await writeFile(file, text);
+    const { exit, printed } = await run("profile list");
+    expect(exit).toBe(2);
+    expect(printed).toContain(file);
+    expect(await keep("other")).toMatchObject({ exit: 2 });
+    expect(await readFile(file, "utf8")).toBe(text);
+  },
+);

@@ -1,0 +1,77 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import type { Host } from "./host.ts";
+import { createProgram, runProgram } from "./program.ts";
+
+function hostWith(args: readonly string[]) {
+  const printed = { out: "", err: "" };
+  const host: Host = {
+    args,
+    env: { XDG_CONFIG_HOME: "/nowhere" },
+    homeDir: "/nowhere",
+    isInteractive: false,
+    write: (text) => {
+      printed.out += text;
+    },
+    warn: (text) => {
+      printed.err += text;
+    },
+    ask: () => Promise.reject(new Error("nobody is there")),
+    readInput: () => Promise.resolve(""),
+  };
+  return { host, printed };
+}
+
+function leaves(command: Command, path: readonly string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[path.join(" "), command]];
+  return command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+}
+
+const COMMANDS = leaves(createProgram(hostWith([]).host)).map(([path]) => path);
+
+/** The examples that a command's help shows, as a shell would hand them over. */
+async function examplesOf(path: string): Promise<string[][]> {
+  const { host, printed } = hostWith([...path.split(" "), "--help"]);
+  expect(await runProgram(host)).toBe(0);
+  const [, shown = ""] = /Examples?:\n((?: {2}onceward .*\n?)+)/.exec(printed.out) ?? [];
+  return shown
+    .trim()
+    .split("\n")
+    .map((line) => line.trim().replace(/ [<>] \S+$/, ""))
+    .map((line) => [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? ""));
+}
+
+test.each(COMMANDS)("%s has examples in its help, and all of them parse", async (path) => {
+  const examples = await examplesOf(path);
+  expect(examples).not.toEqual([]);
+  for (const [name, ...args] of examples) {
+    expect(name).toBe("onceward");
+    const program = createProgram(hostWith([]).host);
+    const ran: string[] = [];
+    for (const [leaf, command] of leaves(program)) command.action(() => void ran.push(leaf));
+    await program.parseAsync(args, { from: "user" });
+    expect(ran).toEqual([path]);
+  }
+});
+
+test.each([
+  [["tenant", "show"], "onceward: No address: give --address"],
+  [["tenant", "show", "--address", "http://localhost:1"], "onceward: No API key: give --api-key-stdin"],
+  [
+    ["tenant", "show", "--address", "http://localhost:1", "--api-key-stdin"],
+    "onceward: Standard input held no API key",
+  ],
+  [["tenant", "show", "--profile", "none"], "onceward: There is no profile none"],
+  [["tenants"], "onceward: unknown command 'tenants'"],
+  [["records", "show", "charges"], "onceward: missing required argument 'key'"],
+  [
+    ["retention", "set", "charges", "--key", "long"],
+    "onceward: option '--key <duration>' argument 'long' is invalid",
+  ],
+  [["profile", "set", "a", "--address", "nowhere"], "onceward: Give --address and a URL"],
+])("%j is wrong usage, and says what is missing", async (args, message) => {
+  const { host, printed } = hostWith(args);
+  expect(await runProgram(host)).toBe(2);
+  expect(printed.err).toContain(message);
+  expect(printed.out).toBe("");
+});

@@ -1,0 +1,59 @@
+import { type Checkpoint, type Record, Record_State, type Result, Result_Kind } from "@onceward/client";
+import { enumName } from "./enum-name.ts";
+import { formatMoment } from "./moments.ts";
+import { renderFacts } from "./table.ts";
+
+/** Such as "in progress". */
+export function stateName(state: Record_State): string {
+  return enumName(Record_State, state);
+}
+
+/** Everything that is known of a key; what is not set is left out. */
+export function describeRecord(record: Record): string {
+  const { checkpoint, result, resultExpired } = record;
+  const facts: readonly (readonly [string, string])[] = [
+    ["namespace", record.namespace],
+    ["key", record.key],
+    ["state", stateName(record.state)],
+    ["attempt", `${record.attempt}`],
+    ["fencing token", `${record.fencingToken}`],
+    ["owner", record.owner],
+    ["fingerprint", hex(record.fingerprint)],
+    ["first claimed", formatMoment(record.firstClaimedAt)],
+    ["claimed", formatMoment(record.claimedAt)],
+    ["lease ends", formatMoment(record.leaseExpiresAt)],
+    ["completed", formatMoment(record.completedAt)],
+    ["released", formatMoment(record.releasedAt)],
+    ["release reason", record.releaseReason],
+    ["checkpoint", checkpoint === undefined ? "" : describeCheckpoint(checkpoint)],
+    [
+      "result",
+      result === undefined ? (resultExpired ? "its retention has ended" : "") : describeResult(result),
+    ],
+    ["result expires", formatMoment(record.resultExpiresAt)],
+    ["expires", formatMoment(record.expiresAt)],
+  ];
+  return renderFacts(facts.filter(([, value]) => value !== "" && value !== "-"));
+}
+
+function describeResult({ kind, payload, contentType }: Result): string {
+  return `${enumName(Result_Kind, kind)} ${describeBytes(payload)}${contentType && ` (${contentType})`}`;
+}
+
+function describeCheckpoint({ name, state }: Checkpoint): string {
+  return state.byteLength === 0 ? name : `${name} ${describeBytes(state)}`;
+}
+
+/** As text if it is; `--json` has the bytes of anything else. */
+function describeBytes(bytes: Uint8Array): string {
+  if (bytes.byteLength === 0) return "empty";
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return `${bytes.byteLength} bytes`;
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from "node:crypto";
+import { type CallOptions, ConnectError } from "@connectrpc/connect";
+import { errorFromCall } from "@onceward/client/admin";
+import type { Command } from "commander";
+import { type GlobalOptions, resolveCredentials } from "./credentials.ts";
+import { ServiceFailure } from "./failure.ts";
+import type { Host } from "./host.ts";
+import { Output } from "./output.ts";
+import type { Profile } from "./profiles.ts";
+
+/** Longer than the service looks at records for a preview; nobody waits for more. */
+const CALL_TIMEOUT_MS = 30_000;
+
+/** What a command that calls the service works with. */
+export interface Session<Client> {
+  readonly host: Host;
+  readonly client: Client;
+  /** Goes with every call. */
+  readonly call: CallOptions;
+  readonly output: Output;
+}
+
+/** Runs a command's action with a client, and closes that when it has ended. */
+export type WithSession<Client> = <Args extends unknown[]>(
+  action: (session: Session<Client>, ...args: Args) => Promise<void>,
+) => (...args: [...Args, Command]) => Promise<void>;
+
+/** @param connect makes the client of the service that a group of commands calls. */
+export function sessions<Client extends { close(): void }>(
+  host: Host,
+  connect: (credentials: Profile) => Client,
+): WithSession<Client> {
+  return <Args extends unknown[]>(action: (session: Session<Client>, ...args: Args) => Promise<void>) =>
+    async (...given: [...Args, Command]) => {
+      const globals: GlobalOptions = (given.at(-1) as Command).optsWithGlobals();
+      const requestId = `cli-${randomUUID()}`;
+      const client = connect(await resolveCredentials(host, globals));
+      const call: CallOptions = {
+        timeoutMs: CALL_TIMEOUT_MS,
+        headers: { "x-request-id": requestId },
+      };
+      const session = {
+        host,
+        client,
+        call,
+        output: new Output(host, globals.json === true),
+      };
+      try {
+        // Commander adds the command itself behind the arguments and the options.
+        await action(session, ...(given.slice(0, -1) as unknown[] as Args));
+      } catch (error) {
+        throw error instanceof ConnectError ? new ServiceFailure(errorFromCall(error), requestId) : error;
+      } finally {
+        client.close();
+      }
+    };
+}

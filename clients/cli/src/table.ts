@@ -1,0 +1,27 @@
+const GAP = "  ";
+
+/** One line for the headings and one a row, columns aligned; ends in a line's end. */
+export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [headings, ...rows.map((row) => row.map(visible))];
+  const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join(GAP)
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** One line a fact, names and values aligned. */
+export function renderFacts(facts: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  return facts.map(([name, value]) => `${name.padEnd(width)}${GAP}${visible(value)}\n`).join("");
+}
+
+/** What others wrote, such as an owner's name, must not steer the terminal. */
+export function visible(text: string): string {
+  return text.replace(/\p{Cc}/gu, "\u{fffd}");
+}

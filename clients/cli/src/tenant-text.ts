@@ -1,0 +1,72 @@
+import { type PolicyBounds, type Quotas, type Tenant, Tenant_State } from "@onceward/client/admin";
+import { formatDuration } from "./durations.ts";
+import { enumName } from "./enum-name.ts";
+import { formatMoment } from "./moments.ts";
+import { policyRows } from "./policy-fields.ts";
+import { renderFacts, renderTable } from "./table.ts";
+
+/** A tenant, its policy, and what it may do. */
+export function describeTenant({
+  name,
+  state,
+  createdAt,
+  policy,
+  effectivePolicy,
+  policyBounds,
+  quotas,
+}: Tenant): string {
+  const own = new Map(policyRows(policy));
+  const bounds = new Map(boundRows(policyBounds));
+  return [
+    renderFacts([
+      ["tenant", name],
+      ["state", stateName(state)],
+      ["created", formatMoment(createdAt)],
+    ]),
+    renderTable(
+      ["policy", "in force", "set", "bounds"],
+      policyRows(effectivePolicy).map(([label, value]) => [
+        label,
+        value,
+        own.get(label) ?? "-",
+        bounds.get(label) ?? "",
+      ]),
+    ),
+    renderFacts(quotaRows(quotas)),
+  ].join("\n");
+}
+
+/** Such as "active". */
+export function stateName(state: Tenant_State): string {
+  return enumName(Tenant_State, state);
+}
+
+function boundRows(bounds: PolicyBounds | undefined): readonly (readonly [string, string])[] {
+  const { minKeyRetention, maxKeyRetention, maxLease, maxResultBytes } = bounds ?? {};
+  const range = [
+    minKeyRetention && `≥ ${formatDuration(minKeyRetention)}`,
+    atMost(maxKeyRetention && formatDuration(maxKeyRetention)),
+  ];
+  return [
+    ["key retention", range.filter(Boolean).join(", ")],
+    ["max lease", atMost(maxLease && formatDuration(maxLease))],
+    ["max result bytes", atMost(maxResultBytes)],
+  ];
+}
+
+function atMost(limit: string | number | undefined): string {
+  return limit === undefined ? "" : `≤ ${limit}`;
+}
+
+function quotaRows(quotas: Quotas | undefined): readonly (readonly [string, string])[] {
+  const limit = (value: number | bigint | undefined) => (value === undefined ? "unlimited" : `${value}`);
+  return [
+    ["operations per second", limit(quotas?.operationsPerSecond)],
+    ["burst", quotas?.burst === undefined ? "a second's worth" : `${quotas.burst}`],
+    ["concurrent calls", limit(quotas?.concurrentCalls)],
+    ["live records", limit(quotas?.liveRecords)],
+    ["stored bytes", limit(quotas?.storedBytes)],
+    ["weight", `${quotas?.weight ?? 1}`],
+    ["quotas are", quotas?.dryRun ? "only counted" : "enforced"],
+  ];
+}

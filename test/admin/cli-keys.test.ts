@@ -1,0 +1,107 @@
+import { expect, test } from "vitest";
+import { cliFor } from "../helpers/cli.ts";
+import { useCliWorld } from "../helpers/cli-world.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { errorOf } from "../helpers/errors.ts";
+
+/** Usage is stored at once, so that a test need not wait. */
+const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
+const CLAIM = { namespace: "charges", key: "order-1" };
+
+test("a new key's secret, and nothing else, is printed as the result; it works, and is never shown again", async () => {
+  const { cli } = await world().tenantWithCli();
+  const made = await cli(
+    "keys",
+    "create",
+    "--role",
+    "caller",
+    "--label",
+    "payments",
+    "--namespace",
+    "charges",
+  );
+  expect(made.stdout).toMatch(/^ow_[a-z0-9]{16}_[\w-]{43}\n$/);
+  const secret = made.stdout.trim();
+  const caller = connectClient(world().server, secret);
+  expect((await caller.claim(CLAIM)).outcome.case).toBe("claimed");
+  expect(await errorOf(caller.claim({ ...CLAIM, namespace: "refunds" }))).toMatchObject({
+    reason: "NAMESPACE_DENIED",
+  });
+
+  const [, id = ""] = secret.split("_");
+  const { stdout } = await cli("keys", "list");
+  expect(stdout).toMatch(new RegExp(`^${id} +caller +payments +charges `, "m"));
+  const audited = await cli.json("audit", "list");
+  expect(made.stderr + stdout + JSON.stringify(audited)).not.toContain(secret.slice(-43));
+});
+
+test("a key that was revoked is refused", async () => {
+  const { cli } = await world().tenantWithCli();
+  const made = await cli.json("keys", "create", "--role", "caller", "--expires", "90d");
+  const { apiKey, secret } = made as { apiKey: { id: string; expiresAt: string }; secret: string };
+  expect(Date.parse(apiKey.expiresAt)).toBeGreaterThan(Date.now() + 89 * 86_400_000);
+  expect(await cli("keys", "revoke", apiKey.id)).toMatchObject({ exit: 2 });
+  expect(await cli("keys", "revoke", apiKey.id, "--yes")).toMatchObject({ exit: 0 });
+  const caller = connectClient(world().server, secret);
+  expect(await errorOf(caller.claim(CLAIM))).toMatchObject({ reason: "CREDENTIAL_INVALID" });
+  expect(await cli("keys", "revoke", "0000000000000000", "--yes")).toMatchObject({ exit: 4 });
+});
+
+test("a change that was refused for who asked is in the audit under the request id that was printed", async () => {
+  const { cli, tenant } = await world().tenantWithCli();
+  const asCaller = cliFor(world().server, tenant.apiKey);
+  const { exit, stderr } = await asCaller("keys", "create", "--role", "caller");
+  expect({ exit, stderr }).toMatchObject({ exit: 1, stderr: expect.stringContaining("ROLE_DENIED") });
+  const [, requestId] = /\(request (\S+)\)\n$/.exec(stderr) ?? [];
+  for (;;) {
+    const events = (await cli.json("audit", "list", "--action", "CreateApiKey")) as object[];
+    // Denials are written beside their answers.
+    if (events.length === 0) continue;
+    expect(events).toMatchObject([{ outcome: "OUTCOME_DENIED", denial: "ROLE_DENIED", requestId }]);
+    return;
+  }
+});
+
+test.each([
+  [
+    "a field beyond its limit",
+    ["tenant", "set", "--max-lease", "30h", "--key-retention", "1s", "--yes"],
+    1,
+    /INVALID_REQUEST: .*policy\.key_retention .*; policy\.max_lease |INVALID_REQUEST: .*policy\.max_lease .*; policy\.key_retention /,
+  ],
+  ["what isn't there", ["records", "show", "charges", "order-9"], 4, /RECORD_NOT_FOUND/],
+  ["another role's RPC", ["operator", "info"], 1, /ROLE_DENIED/],
+] as const)(
+  "%s is one line on standard error, with a request id and no secret",
+  async (_, args, exit, line) => {
+    const { cli, adminKey } = await world().tenantWithCli();
+    const ended = await cli(...args);
+    expect(ended).toMatchObject({ exit, stdout: "" });
+    expect(ended.stderr).toMatch(/^onceward: [^\n]* \(request cli-[\w-]+\)\n$/);
+    expect(ended.stderr).toMatch(line);
+    expect(ended.stderr).not.toContain(adminKey.slice(-43));
+  },
+);
+
+test("a credential that is wrong, and a service that isn't there, end differently", async () => {
+  const wrong = cliFor(world().server, "ow_0000000000000000_wrong");
+  expect(await wrong("tenant", "show")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("CREDENTIAL_INVALID"),
+  });
+  expect(await cliFor({ grpcPort: 1 }, "ow_any")("tenant", "show")).toMatchObject({ exit: 3, stdout: "" });
+});
+
+test("usage is shown by hour, with how late repeats came", async () => {
+  const { cli, caller } = await world().tenantWithCli();
+  for (let repeat = 0; repeat < 3; repeat++) await caller.claim(CLAIM);
+  for (;;) {
+    const { exit, stdout } = await cli("usage", "show", "--namespace", "charges");
+    expect(exit).toBe(0);
+    if (!/ charges +3 /.test(stdout)) continue;
+    expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
+    expect(stdout).toContain("How late repeats came in charges");
+    expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
+    return;
+  }
+});

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { cliFor } from "../helpers/cli.ts";
+import { useCliWorld } from "../helpers/cli-world.ts";
+
+const world = useCliWorld();
+
+async function withTenant() {
+  const cli = await world().operatorCli();
+  const name = `t-${randomBytes(6).toString("hex")}`;
+  const tenants = (verb: string, ...args: string[]) => cli("operator", "tenants", verb, name, ...args);
+  expect(
+    await tenants("create", "--operations-per-second", "500", "--max-key-retention", "30d"),
+  ).toMatchObject({
+    exit: 0,
+  });
+  return { cli, name, tenants, shown: () => cli.json("operator", "tenants", "show", name) };
+}
+
+test("a tenant is made with its limits, and its administrator goes on from there", async () => {
+  const { cli, name, tenants } = await withTenant();
+  expect(await tenants("create")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("TENANT_EXISTS"),
+  });
+  const { exit, stdout } = await cli(
+    "operator",
+    "tenant-key",
+    name,
+    "--role",
+    "admin",
+    "--label",
+    "first admin",
+  );
+  expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^ow_\S+\n$/) });
+  const admin = cliFor(world().server, stdout.trim());
+  expect(await admin.json("tenant", "show")).toMatchObject({ name, quotas: { operationsPerSecond: 500 } });
+  expect(await admin("tenant", "set", "--key-retention", "31d", "--yes")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("policy.key_retention"),
+  });
+});
+
+test("limits are set one by one, and unset", async () => {
+  const { tenants, shown } = await withTenant();
+  expect(
+    await tenants("limits", "--burst", "1000", "--stored-bytes", "5000000000", "--max-lease", "1h"),
+  ).toMatchObject({ exit: 0 });
+  expect(await shown()).toMatchObject({
+    policyBounds: { maxKeyRetention: "2592000s", maxLease: "3600s" },
+    quotas: { operationsPerSecond: 500, burst: 1000, storedBytes: "5000000000" },
+  });
+  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
+    exit: 0,
+  });
+  expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });
+  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true")).toMatchObject({ exit: 0 });
+  const { quotas } = (await shown()) as { quotas: Record<string, unknown> };
+  expect(quotas).toMatchObject({ operationsPerSecond: 500, dryRun: true });
+  expect(quotas).not.toHaveProperty("burst");
+  expect(await tenants("limits")).toMatchObject({ exit: 2 });
+});
+
+test("a tenant is suspended, resumed and deleted, each for a reason that the audit keeps", async () => {
+  const { cli, name, tenants, shown } = await withTenant();
+  expect(await tenants("suspend")).toMatchObject({ exit: 2 });
+  expect(await tenants("suspend", "--reason", "unpaid")).toMatchObject({ exit: 0 });
+  expect((await cli("operator", "tenants", "list")).stdout).toMatch(
+    new RegExp(`^${name} +suspended +500 +unlimited `, "m"),
+  );
+  expect(await tenants("resume", "--reason", "paid")).toMatchObject({ exit: 0 });
+  expect(await shown()).toMatchObject({ state: "STATE_ACTIVE" });
+  expect(await tenants("delete", "--reason", "moved away")).toMatchObject({ exit: 2 });
+  expect(await tenants("delete", "--reason", "moved away", "--yes")).toMatchObject({ exit: 0 });
+  const events = await cli.json("operator", "audit", "--tenant", name);
+  expect(events).toMatchObject([
+    { action: "DeleteTenant", reason: "moved away" },
+    { action: "ResumeTenant", reason: "paid" },
+    { action: "SuspendTenant", reason: "unpaid" },
+    { action: "CreateTenant" },
+  ]);
+  expect((await cli("operator", "audit", "--action", "ResumeTenant", "--tenant", name)).stdout).toMatch(
+    / done +paid\n$/,
+  );
+});
+
+test("info shows the replica's settings, without secrets", async () => {
+  const cli = await world().operatorCli();
+  const { exit, stdout } = await cli("operator", "info");
+  expect(exit).toBe(0);
+  expect(stdout).toMatch(/^version +\d+\.\d+\.\d+$/m);
+  expect(stdout).toMatch(/^DATABASE_URL +\(secret\)$/m);
+  expect(await cli.json("operator", "info")).toMatchObject({ replicas: 1, degraded: [] });
+});
+
+test("a tenant that there isn't ends with 4", async () => {
+  const cli = await world().operatorCli();
+  expect(await cli("operator", "tenants", "show", "nobody")).toMatchObject({ exit: 4, stdout: "" });
+});

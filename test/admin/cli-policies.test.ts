@@ -1,0 +1,161 @@
+import { expect, test } from "vitest";
+import { useCliWorld } from "../helpers/cli-world.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { runRecordJobs } from "../helpers/jobs.ts";
+import { seconds } from "../helpers/verbs.ts";
+
+const world = useCliWorld();
+const SET = ["retention", "set", "charges", "--key", "7d", "--result", "24h"] as const;
+
+async function withRecords(count: number) {
+  const tenant = await world().tenantWithCli();
+  for (let index = 0; index < count; index++) {
+    await tenant.caller.claim({ namespace: "charges", key: `order-${index}` });
+  }
+  const namespace = async () => (await tenant.admin.getNamespace({ name: "charges" })).namespace;
+  return { ...tenant, namespace };
+}
+
+test("without a terminal and without --yes a change is previewed, refused, and not made", async () => {
+  const { cli, namespace } = await withRecords(3);
+  const { exit, stdout, stderr } = await cli(...SET);
+  expect({ exit, stdout }).toEqual({ exit: 2, stdout: "" });
+  expect(stderr).toMatch(/key retention +72h +→ 7d\n/);
+  expect(stderr).toMatch(/result retention +72h +→ 24h\n/);
+  expect(stderr).toMatch(/failure retention +72h +→ 24h +not set here\n/);
+  expect(stderr).toContain("with --apply-to-existing: 3 changed, 0 of them forgotten at once.");
+  expect(stderr).toMatch(/give --yes\.\n$/);
+  expect(await errorOf(namespace())).toMatchObject({ reason: "NAMESPACE_NOT_FOUND" });
+});
+
+test("--dry-run prints the preview as the result, and changes nothing", async () => {
+  const { cli, namespace } = await withRecords(2);
+  const { exit, stdout } = await cli(...SET, "--dry-run");
+  expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringContaining("→ 7d") });
+  expect(await cli.json(...SET, "--dry-run")).toMatchObject({
+    namespace: { policy: { keyRetention: "604800s", resultRetention: "86400s" } },
+    effect: { recordsChanged: "2", recordsForgotten: "0" },
+  });
+  expect(await errorOf(namespace())).toMatchObject({ reason: "NAMESPACE_NOT_FOUND" });
+});
+
+test("what is asked for is set, and nothing else; inherit unsets it again", async () => {
+  const { cli, namespace } = await withRecords(0);
+  expect(await cli(...SET, "--yes")).toMatchObject({ exit: 0 });
+  expect((await namespace())?.policy).toMatchObject({
+    keyRetention: seconds(604_800),
+    resultRetention: seconds(86_400),
+  });
+  expect(await cli("retention", "set", "charges", "--result", "inherit", "--yes")).toMatchObject({ exit: 0 });
+  expect((await namespace())?.policy).toMatchObject({ keyRetention: seconds(604_800) });
+  expect((await namespace())?.policy?.resultRetention).toBeUndefined();
+});
+
+test("every field of a policy can be set, of a namespace and of the tenant", async () => {
+  const { cli, namespace, admin } = await withRecords(0);
+  const fields = [
+    "--key-retention",
+    "10d",
+    "--result-retention",
+    "5d",
+    "--failure-retention",
+    "1h",
+    "--default-lease",
+    "10s",
+    "--max-lease",
+    "1m",
+    "--on-lease-expiry",
+    "hold",
+    "--max-result-bytes",
+    "1000",
+    "--require-fingerprint",
+    "true",
+  ];
+  const policy = {
+    keyRetention: seconds(864_000),
+    resultRetention: seconds(432_000),
+    failureRetention: seconds(3600),
+    defaultLease: seconds(10),
+    maxLease: seconds(60),
+    onLeaseExpiry: 2,
+    maxResultBytes: 1000,
+    requireFingerprint: true,
+  };
+  expect(await cli("namespaces", "set", "charges", ...fields, "--yes")).toMatchObject({ exit: 0 });
+  expect((await namespace())?.policy).toMatchObject(policy);
+  expect(await cli("tenant", "set", ...fields, "--yes")).toMatchObject({ exit: 0 });
+  expect((await admin.getTenant({})).tenant?.policy).toMatchObject(policy);
+});
+
+test("at a terminal the answer decides", async () => {
+  const { cli, namespace } = await withRecords(0);
+  const asked: string[] = [];
+  const answer = (text: string) => (question: string) => {
+    asked.push(question);
+    return Promise.resolve(text);
+  };
+  expect(await cli.answering(answer(""), ...SET)).toMatchObject({ exit: 1, stdout: "" });
+  expect(await cli.answering(answer("n"), ...SET)).toMatchObject({ exit: 1, stdout: "" });
+  expect(await errorOf(namespace())).toMatchObject({ reason: "NAMESPACE_NOT_FOUND" });
+  expect(await cli.answering(answer("y"), ...SET)).toMatchObject({ exit: 0 });
+  expect((await namespace())?.policy).toMatchObject({ keyRetention: seconds(604_800) });
+  expect(asked).toEqual(new Array(3).fill("Change the policy of namespace charges? [y/N] "));
+});
+
+test("a policy that somebody changed since the preview is not overwritten", async () => {
+  const { cli, admin, namespace } = await withRecords(0);
+  const setLease = (lease: number) =>
+    admin.updateNamespace({
+      namespace: { name: "charges", policy: { maxLease: seconds(lease) } },
+      allowMissing: true,
+    });
+  await setLease(60);
+  const { exit, stderr } = await cli.answering(
+    async () => {
+      await setLease(70);
+      return "yes";
+    },
+    ...SET,
+  );
+  expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining("onceward: ETAG_MISMATCH: ") });
+  expect((await namespace())?.policy).toMatchObject({ maxLease: seconds(70) });
+  expect((await namespace())?.policy?.keyRetention).toBeUndefined();
+});
+
+test("records that are there are changed in the background, and the job is watched to its end", async () => {
+  const { cli, caller } = await withRecords(4);
+  const reply = await cli.json(...SET, "--apply-to-existing", "--yes");
+  expect(reply).toMatchObject({ job: { state: "STATE_WAITING", namespace: "charges" } });
+  const { id } = (reply as { job: { id: string } }).job;
+  expect((await cli("retention", "jobs")).stdout).toMatch(
+    new RegExp(`^${id} +restamp +charges +waiting +0 `, "m"),
+  );
+  const watching = cli("retention", "jobs", id, "--watch");
+  await runRecordJobs(world().database);
+  const { exit, stdout } = await watching;
+  expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^state +done$/m) });
+  expect(stdout).toMatch(/^changed +4$/m);
+  const { record } = await caller.lookup({ namespace: "charges", key: "order-0" });
+  expect(Number(record?.expiresAt?.seconds) - Number(record?.claimedAt?.seconds)).toBe(604_800);
+});
+
+test("a namespace with live records goes only by force", async () => {
+  const { cli } = await withRecords(1);
+  await cli(...SET, "--yes");
+  expect((await cli("namespaces", "list")).stdout).toMatch(/^charges +7d +24h +reclaim /m);
+  expect(await cli("namespaces", "delete", "charges", "--yes")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("NAMESPACE_NOT_EMPTY"),
+  });
+  expect(await cli("namespaces", "delete", "charges", "--force", "--yes")).toMatchObject({ exit: 0 });
+  expect(await cli("namespaces", "show", "charges")).toMatchObject({ exit: 4 });
+});
+
+test("a namespace and --tenant exclude each other, and one of them is needed", async () => {
+  const { cli } = await withRecords(0);
+  for (const where of [[], ["charges", "--tenant"]]) {
+    expect(await cli("retention", "set", ...where, "--key", "7d", "--yes")).toMatchObject({ exit: 2 });
+  }
+  expect(await cli("retention", "set", "charges", "--yes")).toMatchObject({ exit: 2 });
+  expect(await cli("retention", "set", "--tenant", "--key", "7d", "--yes")).toMatchObject({ exit: 0 });
+});

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { createWorkplace } from "../helpers/command.ts";
+import { pressCtrlC, startDev } from "../helpers/dev.ts";
+import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/follow-readme.ts";
+
+/** Some thirty commands, each of which starts npm and Node. */
+const TIMEOUT_MS = 240_000;
+
+test(
+  "what the README tells tenant admins and the platform team to type works as it says, line by line",
+  async () => {
+    const steps = [...(await stepsOf("For tenant admins")), ...(await stepsOf("For the platform team"))];
+    expect(steps.length).toBeGreaterThan(20);
+    const workplace = await createWorkplace();
+    const dev = await startDev(workplace);
+    await layOutClone(workplace);
+    const [, httpUrl = ""] = await dev.untilPrinted(/JSON +(http:\S+)/);
+    const onFreePorts = (command: string) =>
+      command.replaceAll("http://localhost:50051", dev.grpcUrl).replaceAll("http://localhost:8080", httpUrl);
+
+    const followed = await followSteps(
+      workplace,
+      steps.map(({ command }) => onFreePorts(command)),
+    );
+    for (const [index, { command, printed }] of steps.entries()) {
+      const { exit, output } = followed[index] ?? { exit: undefined, output: "" };
+      expect({ command, exit, output }).toMatchObject({ exit: 0 });
+      const missing = missingLine(printed, output);
+      if (missing !== undefined) expect.fail(`${command}\ndoes not print\n${missing}\nbut\n${output}`);
+    }
+    await pressCtrlC(dev);
+  },
+  TIMEOUT_MS,
+);
