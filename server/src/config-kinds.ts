@@ -13,6 +13,22 @@ export interface Kind<Value> {
   readonly optional?: boolean;
 }
 
+/** One environment variable: how it is read, what it is if unset, and what it does. */
+export interface Variable<Value> {
+  readonly kind: Kind<Value>;
+  /** As it would be set; undefined: there is none. */
+  readonly fallback: string | undefined;
+  readonly help: string;
+}
+
+export function variable<Value>(
+  kind: Kind<Value>,
+  fallback: string | undefined,
+  help: string,
+): Variable<Value> {
+  return { kind, fallback, help };
+}
+
 const FAILED: Parsed<never> = { ok: false };
 
 export const anyText: Kind<string> = { parse: (value) => ({ ok: true, value }), format: "text" };
@@ -37,6 +53,21 @@ export const postgresUrl: Kind<string> = {
   secret: true,
 };
 
+/** Where what is believed is fetched from: nobody on the way may change it. */
+export const httpsUrl: Kind<string> = {
+  parse: (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
+    return isSafe && url.username === "" && url.password === "" ? { ok: true, value: text } : FAILED;
+  },
+  format: "an https URL without a user; http on a loopback address only",
+};
+
+/** Whether only this machine reaches a host, by what it is called. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
 /** A kind whose variable may be missing. */
 export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {
   return { ...kind, optional: true };
@@ -54,6 +85,18 @@ export function oneOf<const Choice extends string>(choices: readonly Choice[]): 
       return value === undefined ? FAILED : { ok: true, value };
     },
     format: `one of ${choices.join(", ")}`,
+  };
+}
+
+/** One or more of the choices, with commas between them. */
+export function someOf<const Choice extends string>(choices: readonly Choice[]): Kind<readonly Choice[]> {
+  return {
+    parse: (text) => {
+      const names = text.split(",").map((name) => name.trim());
+      const value = choices.filter((choice) => names.includes(choice));
+      return value.length === new Set(names).size ? { ok: true, value } : FAILED;
+    },
+    format: `some of ${choices.join(", ")}, with commas between them`,
   };
 }
 

@@ -7,6 +7,12 @@ const REQUIRED = {
   ONCEWARD_API_KEY_PEPPER: "hidden pepper, 0123456789 0123456789",
 };
 
+const TOKENS = {
+  ONCEWARD_JWT_ISSUER: "https://issuer.example",
+  ONCEWARD_JWT_AUDIENCE: "onceward",
+  ONCEWARD_JWT_JWKS_URL: "https://issuer.example/keys",
+};
+
 /** The names of the variables that a problem is told of. */
 function problemsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   try {
@@ -93,6 +99,49 @@ describe("the configuration", () => {
     for (const host of ["0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.com", "localhost.example.com"]) {
       expect(problemsOf({ ...anonymous, ONCEWARD_HOST: host })).toEqual(["ONCEWARD_ANONYMOUS_TENANT"]);
     }
+  });
+
+  test("takes tokens with an issuer, an audience and its keys, or not at all", () => {
+    expect(problemsOf(TOKENS)).toEqual([]);
+    for (const name of Object.keys(TOKENS)) {
+      expect(problemsOf({ ...TOKENS, [name]: "" })).toEqual([name]);
+      expect(problemsOf({ [name]: TOKENS[name as keyof typeof TOKENS] })).toHaveLength(2);
+    }
+  });
+
+  test("takes the keys of an issuer from where nobody else can put them", () => {
+    for (const url of [
+      "https://a/keys",
+      "http://127.0.0.1:1/keys",
+      "http://[::1]/keys",
+      "http://localhost",
+    ]) {
+      expect(problemsOf({ ...TOKENS, ONCEWARD_JWT_JWKS_URL: url })).toEqual([]);
+    }
+    for (const url of ["http://issuer/keys", "https://user:hidden@a/keys", "file:///keys", "keys"]) {
+      expect(problemsOf({ ...TOKENS, ONCEWARD_JWT_JWKS_URL: url })).toContain("ONCEWARD_JWT_JWKS_URL");
+    }
+  });
+
+  test("takes signatures only that nobody but the issuer can make", () => {
+    const read = (text: string) => readConfig({ ...REQUIRED, ONCEWARD_JWT_ALGORITHMS: text });
+    expect(read("ES256, RS256").ONCEWARD_JWT_ALGORITHMS).toEqual(["RS256", "ES256"]);
+    for (const text of ["HS256", "none", "RS256,HS256", "RS256,none", "rs256", "RS256,", ","]) {
+      expect(problemsOf({ ONCEWARD_JWT_ALGORITHMS: text })).toEqual(["ONCEWARD_JWT_ALGORITHMS"]);
+    }
+  });
+
+  test("takes a certificate with its key, and clients' authorities with a certificate", () => {
+    const [cert, key, clientCa] = [
+      "ONCEWARD_TLS_CERT",
+      "ONCEWARD_TLS_KEY",
+      "ONCEWARD_TLS_CLIENT_CA",
+    ] as const;
+    expect(problemsOf({ [cert]: "cert.pem", [key]: "key.pem" })).toEqual([]);
+    expect(problemsOf({ [cert]: "cert.pem", [key]: "key.pem", [clientCa]: "ca.pem" })).toEqual([]);
+    expect(problemsOf({ [cert]: "cert.pem" })).toEqual([key]);
+    expect(problemsOf({ [key]: "key.pem" })).toEqual([cert]);
+    expect(problemsOf({ [clientCa]: "ca.pem" })).toEqual([cert, key]);
   });
 
   test("never says a secret, where it is shown and where it is wrong", () => {

@@ -1,29 +1,21 @@
 import { parseApiKey } from "./auth/api-key.ts";
 import { parseRedisUrl } from "./cache/redis-url.ts";
+import { incompleteCredentials, JWT_VARIABLES, TLS_VARIABLES } from "./config-credentials.ts";
 import {
   anyText,
+  isLoopback,
   type Kind,
   milliseconds,
   oneOf,
   optional,
   postgresUrl,
   secretText,
+  type Variable,
+  variable,
   wholeNumber,
   yesOrNo,
 } from "./config-kinds.ts";
 import { LOG_LEVELS } from "./telemetry/log.ts";
-
-/** One environment variable: how it is read, what it is if unset, and what it does. */
-interface Variable<Value> {
-  readonly kind: Kind<Value>;
-  /** As it would be set; undefined: there is none. */
-  readonly fallback: string | undefined;
-  readonly help: string;
-}
-
-function variable<Value>(kind: Kind<Value>, fallback: string | undefined, help: string): Variable<Value> {
-  return { kind, fallback, help };
-}
 
 /** As many random characters as a pepper needs that nobody can try out. */
 const MIN_PEPPER_LENGTH = 32;
@@ -73,6 +65,8 @@ export const VARIABLES = {
     undefined,
     "Calls without a credential act as this tenant's CALLER. Only on a loopback `ONCEWARD_HOST`.",
   ),
+  ...JWT_VARIABLES,
+  ...TLS_VARIABLES,
   ONCEWARD_HOST: variable(anyText, "127.0.0.1", "The address that all ports are bound to."),
   ONCEWARD_GRPC_PORT: variable(wholeNumber(0, 65535), "50051", "Native gRPC; 0 takes a free port."),
   ONCEWARD_HTTP_PORT: variable(
@@ -175,7 +169,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (name.startsWith("ONCEWARD_") && !(name in VARIABLES)) problems.push(`${name} is not known`);
   }
   const config = Object.freeze(values) as Config;
-  problems.push(...unsafeCombinations(config));
+  problems.push(...unsafeCombinations(config), ...incompleteCredentials(config));
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 }
@@ -188,10 +182,6 @@ function unsafeCombinations({
   if (ONCEWARD_ANONYMOUS_TENANT === undefined || ONCEWARD_HOST === undefined) return [];
   if (isLoopback(ONCEWARD_HOST)) return [];
   return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** The configuration as it may be shown, as environment variables: every secret is replaced, and what is unset is left out. */

@@ -7,6 +7,7 @@ import { parseApiKey } from "./auth/api-key.ts";
 import { createAuthenticator } from "./auth/authenticate.ts";
 import { type FastPath, openFastPath } from "./cache/open.ts";
 import { type Config, redactedConfig } from "./config.ts";
+import { configuredTls, configuredTokens } from "./credentials.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
@@ -56,15 +57,32 @@ export interface Addresses {
 export interface ServerTuning {
   /** How often the records that calls wait for are looked at. */
   readonly waiterTickMs?: number;
+  /** How often a token with an unknown key may have its issuer asked for keys. */
+  readonly jwksCooldownMs?: number;
+  /** How often the files of TLS are looked at. */
+  readonly certificateLookMs?: number;
 }
 
-/** Composes a server; it connects and listens on `start`. The schema must be in place. */
+/**
+ * Composes a server; it connects and listens on `start`. The schema must be in place.
+ *
+ * @throws Error as `configuredTls`.
+ */
 export function createServer(
   config: Config,
   log: Logger,
-  { waiterTickMs }: ServerTuning = {},
+  { waiterTickMs, jwksCooldownMs, certificateLookMs }: ServerTuning = {},
 ): OncewardServer {
   const metrics = createMetrics(VERSION);
+  const onFailed = (task: string) => (error: unknown) => {
+    metrics.backgroundErrors.inc({ task });
+    log.warn({ err: error, task }, "a background task failed; its next turn goes on");
+  };
+  const tls = configuredTls(config, {
+    onRenewed: () => log.info("TLS goes on with renewed files"),
+    onFailed: onFailed("read_tls_files"),
+    lookEveryMs: certificateLookMs,
+  });
   const pool = openPool(
     {
       databaseUrl: config.DATABASE_URL,
@@ -86,10 +104,6 @@ export function createServer(
   });
   const replica = { id: randomUUID(), version: VERSION };
   const usage = createUsageMeter();
-  const onFailed = (task: string) => (error: unknown) => {
-    metrics.backgroundErrors.inc({ task });
-    log.warn({ err: error, task }, "a background task failed; its next turn goes on");
-  };
   const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
   const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
   const counter = createCounter({ pool, onFailed: onFailed("count_records") });
@@ -128,12 +142,13 @@ export function createServer(
   });
   const denials = createDenials(pool, log);
   let unready: readonly string[] = ["starting"];
-  const management = createManagementServer({ metrics, unreadyReasons: () => unready });
+  const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
 
   async function composeTransports() {
     const authenticator = createAuthenticator(pool, {
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
+      tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
       anonymousTenantId: await anonymousTenantId(pool, config),
     });
     fastPath = openFastPath({
@@ -193,8 +208,8 @@ export function createServer(
     const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
     const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
     return {
-      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs, requestTimeoutMs }),
-      http: createHttpServer({ routes, pipeline, log, requestTimeoutMs }),
+      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs, requestTimeoutMs, tls }),
+      http: createHttpServer({ routes, pipeline, log, requestTimeoutMs, tls }),
     };
   }
 
@@ -208,6 +223,7 @@ export function createServer(
         httpPort: await listen(transports.http, config, "ONCEWARD_HTTP_PORT"),
         managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
       };
+      tls?.start();
       await heartbeat.start();
       sweeper.start();
       jobWorker.start();
@@ -241,6 +257,7 @@ export function createServer(
       await heartbeat.stop();
       await pool.close();
       await management.close();
+      await tls?.stop();
       log.info("stopped");
     },
   };

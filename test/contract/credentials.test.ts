@@ -15,7 +15,7 @@ describeContract(
       code: "Unauthenticated",
       reason: "CREDENTIAL_INVALID",
       domain: "onceward",
-      message: "The API key is not valid.",
+      message: "The credential is not valid.",
       metadata: {},
       fields: [],
       retryable: false,

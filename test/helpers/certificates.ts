@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,6 +10,8 @@ const run = promisify(execFile);
 export interface Certificate {
   readonly certificateFile: string;
   readonly keyFile: string;
+  /** What is in the files, for a client or for another server. */
+  readonly pem: { readonly cert: string; readonly key: string };
   remove(): Promise<void>;
 }
 
@@ -20,5 +22,19 @@ export async function makeCertificate(): Promise<Certificate> {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", keyFile];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
   await run("openssl", ["req", "-x509", "-days", "1", ...key, ...subject, "-out", certificateFile]);
-  return { certificateFile, keyFile, remove: () => rm(dir, { recursive: true, force: true }) };
+  return {
+    certificateFile,
+    keyFile,
+    pem: { cert: await readFile(certificateFile, "utf8"), key: await readFile(keyFile, "utf8") },
+    remove: () => rm(dir, { recursive: true, force: true }),
+  };
+}
+
+/** Configures a server with a certificate, and with an authority that clients need one of. */
+export function tlsSettings(certificate: Certificate, clientCa?: Certificate): Record<string, string> {
+  return {
+    ONCEWARD_TLS_CERT: certificate.certificateFile,
+    ONCEWARD_TLS_KEY: certificate.keyFile,
+    ...(clientCa && { ONCEWARD_TLS_CLIENT_CA: clientCa.certificateFile }),
+  };
 }

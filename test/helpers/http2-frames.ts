@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from "node:tls";
 import { openSocket, type RawSocket } from "./raw-socket.ts";
 
 /** Frame types of RFC 9113, section 6. */
@@ -50,9 +51,9 @@ function hpackString(text: string): Buffer {
   return Buffer.concat([Buffer.from(length), bytes]);
 }
 
-/** Opens a connection of HTTP/2: the preface and empty settings are sent. */
-export async function openHttp2(port: number): Promise<RawSocket> {
-  const raw = await openSocket(port);
+/** Opens a connection of HTTP/2, over TLS if there is some: the preface and empty settings are sent. */
+export async function openHttp2(port: number, tls?: ConnectionOptions): Promise<RawSocket> {
+  const raw = await openSocket(port, tls && { ...tls, ALPNProtocols: ["h2"] });
   await raw.send(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]));
   return raw;
 }

@@ -12,6 +12,7 @@ import {
   ErrorInfoSchema,
 } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "../../clients/typescript/src/gen/google/rpc/status_pb.ts";
+import type { ClientTls } from "./clients.ts";
 
 /** What a call of a method with bytes of the test's choosing was answered with. */
 export interface RawAnswer {
@@ -22,17 +23,17 @@ export interface RawAnswer {
   readonly fields: readonly string[];
 }
 
-/** A connection of HTTP/2 on which anything can be sent. */
-export async function connectHttp2(port: number): Promise<ClientHttp2Session> {
-  const session = http2.connect(`http://127.0.0.1:${port}`);
+/** A connection of HTTP/2 on which anything can be sent, over TLS if there is some. */
+export async function connectHttp2(port: number, tls?: ClientTls): Promise<ClientHttp2Session> {
+  const session = http2.connect(`${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, tls);
   session.on("error", () => {});
   await once(session, "connect");
   return session;
 }
 
-/** The path of a method of IdempotencyService. */
+/** The path of a method of IdempotencyService; of another service's, the path itself is given. */
 export function pathOf(method: string): string {
-  return `/onceward.v1.IdempotencyService/${method}`;
+  return method.startsWith("/") ? method : `/onceward.v1.IdempotencyService/${method}`;
 }
 
 /** The headers of a native gRPC call. */

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { type ConnectionOptions, connect as connectTls } from "node:tls";
 
-/** A TCP connection on which anything can be sent. */
+/** A TCP connection, or one of TLS, on which anything can be sent. */
 export interface RawSocket {
   readonly socket: Socket;
   /** Everything that came back so far, as latin1. */
@@ -12,13 +13,15 @@ export interface RawSocket {
   send(bytes: string | Uint8Array): Promise<void>;
 }
 
-export async function openSocket(port: number): Promise<RawSocket> {
-  const socket = connect({ host: "127.0.0.1", port });
+/** Opens one, over TLS if there is some. */
+export async function openSocket(port: number, tls?: ConnectionOptions): Promise<RawSocket> {
+  const address = { host: "127.0.0.1", port };
+  const socket = tls === undefined ? connect(address) : connectTls({ ...tls, ...address });
   socket.on("error", () => {});
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  await once(socket, "connect");
+  await once(socket, tls === undefined ? "connect" : "secureConnect");
   return {
     socket,
     closed,

@@ -1,17 +1,18 @@
 import type { Deadline } from "../domain/deadline.ts";
-import { Refusal } from "../domain/refusal.ts";
+import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import { findApiKeys, type StoredApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
-import { findTenants } from "../store/tenants.ts";
+import { findTenantIds, findTenants } from "../store/tenants.ts";
 import { type ApiKey, digestSecret, parseApiKey, sameDigest } from "./api-key.ts";
+import type { TokenVerifier } from "./jwt.ts";
 import { createRefreshingCache } from "./refreshing-cache.ts";
 
 /** Tells who is calling, from the `authorization` header. */
 export interface Authenticator {
   /**
-   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether the key is malformed, unknown, expired,
-   *   revoked or has another secret.
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether it is malformed, unknown, expired,
+   *   revoked or has another secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
   /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
@@ -28,6 +29,8 @@ export interface AuthenticatorOptions {
   readonly pepper: string;
   /** An operator's key that isn't in the database. */
   readonly operatorKey: ApiKey | undefined;
+  /** Undefined: tokens are not taken. */
+  readonly tokens: TokenVerifier | undefined;
   /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
   readonly anonymousTenantId: number | undefined;
 }
@@ -57,6 +60,12 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
+  /** A name that is free again belongs to another tenant later: the old id is gone from `tenants` by then. */
+  const tenantIds = createRefreshingCache<string, number>({
+    load: (names) => findTenantIds(pool, names),
+    maxEntries: MAX_CACHED_TENANTS,
+    ...aging,
+  });
 
   /** The secret that each key was last proven with: most calls come with it, and need no digest. */
   const proven = new WeakMap<StoredApiKey, Buffer>();
@@ -72,16 +81,40 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
 
   async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
     const tenant = await tenants.get(id, deadline);
-    if (tenant === undefined) throw invalid();
+    if (tenant === undefined) throw credentialInvalid();
     return tenant;
   }
 
   async function anonymous(deadline: Deadline): Promise<Principal> {
     if (options.anonymousTenantId === undefined) {
-      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key>`.");
+      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
     }
     const tenant = await liveTenant(options.anonymousTenantId, deadline);
     return { role: "CALLER", actor: "anonymous", tenant, namespaces: undefined };
+  }
+
+  async function byToken(token: string, deadline: Deadline): Promise<Principal> {
+    if (options.tokens === undefined) throw credentialInvalid();
+    const identity = await options.tokens.verify(token);
+    if (identity.role === "OPERATOR") return identity;
+    const { role, actor, tenantName, namespaces } = identity;
+    const id = await tenantIds.get(tenantName, deadline);
+    if (id === undefined) throw credentialInvalid();
+    return { role, actor, tenant: await liveTenant(id, deadline), namespaces };
+  }
+
+  async function byApiKey(presented: ApiKey, deadline: Deadline): Promise<Principal> {
+    if (presented.id === options.operatorKey?.id) {
+      const digest = digestSecret(presented.secret, options.pepper);
+      if (!sameDigest(digest, digestSecret(options.operatorKey.secret, options.pepper)))
+        throw credentialInvalid();
+      return { role: "OPERATOR", actor: presented.id };
+    }
+    const key = await keys.get(presented.id, deadline);
+    if (!isSecretOf(key, presented.secret) || key === undefined) throw credentialInvalid();
+    if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
+    const tenant = await liveTenant(key.tenantId, deadline);
+    return { role: key.role, actor: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
   }
 
   return {
@@ -89,22 +122,9 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     apiKeyChanged: keys.drop,
     async authenticate(authorization, deadline) {
       if (authorization === undefined) return anonymous(deadline);
-      const presented = parseApiKey(BEARER.exec(authorization)?.[1] ?? "");
-      if (presented === undefined) throw invalid();
-      if (presented.id === options.operatorKey?.id) {
-        const digest = digestSecret(presented.secret, options.pepper);
-        if (!sameDigest(digest, digestSecret(options.operatorKey.secret, options.pepper))) throw invalid();
-        return { role: "OPERATOR", actor: presented.id };
-      }
-      const key = await keys.get(presented.id, deadline);
-      if (!isSecretOf(key, presented.secret) || key === undefined) throw invalid();
-      if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
-      const tenant = await liveTenant(key.tenantId, deadline);
-      return { role: key.role, actor: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
+      const credential = BEARER.exec(authorization)?.[1] ?? "";
+      const apiKey = parseApiKey(credential);
+      return apiKey === undefined ? byToken(credential, deadline) : byApiKey(apiKey, deadline);
     },
   };
-}
-
-function invalid(): Refusal {
-  return new Refusal("CREDENTIAL_INVALID", "The API key is not valid.");
 }

@@ -36,6 +36,7 @@ export const CATALOGUE = {
   QUOTA_CONCURRENCY: "RESOURCE_EXHAUSTED",
   QUOTA_RECORDS: "RESOURCE_EXHAUSTED",
   QUOTA_BYTES: "RESOURCE_EXHAUSTED",
+  ISSUER_UNAVAILABLE: "UNAVAILABLE",
 } as const;
 
 /** A reason of the catalogue, as it stands in `google.rpc.ErrorInfo.reason`. */
@@ -92,4 +93,9 @@ export class Refusal extends Error {
     this.quota = details.quota;
     this.retryAfterMs = details.retryAfterMs;
   }
+}
+
+/** CREDENTIAL_INVALID, in the same words whatever is wrong with a credential: the answer tells nobody what to try next. */
+export function credentialInvalid(cause?: unknown): Refusal {
+  return new Refusal("CREDENTIAL_INVALID", "The credential is not valid.", { cause });
 }

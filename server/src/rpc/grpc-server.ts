@@ -15,6 +15,7 @@ import { addReflection } from "./reflection.ts";
 import type { Route } from "./route.ts";
 import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
+import type { Tls } from "./tls.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
 export interface GrpcServer {
@@ -33,6 +34,7 @@ export interface GrpcServerOptions {
   readonly connectionAgeMs: number;
   /** How long a request may take to arrive whole. */
   readonly requestTimeoutMs: number;
+  readonly tls: Tls | undefined;
 }
 
 /**
@@ -43,6 +45,8 @@ export const MAX_READ_BYTES = 2 * MAX_MESSAGE_BYTES;
 /** A connection that has been asked to leave is closed after this: longer than a wait. */
 const CONNECTION_AGE_GRACE_MS = 70_000;
 const CONNECTION_IDLE_MS = 10 * 60_000;
+/** A client that connects and says nothing. */
+const MAX_HANDSHAKE_MS = 10_000;
 /** A peer that vanished without a word is found out within these two. */
 const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
@@ -56,7 +60,7 @@ grpc.setLogVerbosity(grpc.logVerbosity.NONE);
 
 /** @see GrpcServer */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { routes, pipeline, connectionAgeMs, requestTimeoutMs } = options;
+  const { routes, pipeline, connectionAgeMs, requestTimeoutMs, tls } = options;
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_READ_BYTES,
     "grpc.max_send_message_length": MAX_READ_BYTES,
@@ -81,7 +85,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   );
   const paths = new Set<unknown>(routes.map((route) => route.path));
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
-  const listener = createGrpcListener((socket) => injector.injectConnection(socket));
+  const listener = createGrpcListener({
+    accept: (socket) => injector.injectConnection(socket),
+    tls,
+    handshakeTimeoutMs: Math.min(MAX_HANDSHAKE_MS, requestTimeoutMs),
+  });
   const slowRequests = createSlowRequests({
     timeoutMs: requestTimeoutMs,
     isOurs: (stream) => stream.session?.socket.localPort === listener.port(),

@@ -1,11 +1,12 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import { createConnectHandlers } from "./connect-routes.ts";
-import { closeHttp, listenHttp } from "./http-lifecycle.ts";
+import { createHttpPort } from "./http-port.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
+import type { Tls } from "./tls.ts";
 
 /** The port for browsers, curl and everything without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
 export interface HttpServer {
@@ -23,6 +24,7 @@ export interface HttpServerOptions {
   readonly log: Logger;
   /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
   readonly requestTimeoutMs: number;
+  readonly tls: Tls | undefined;
 }
 
 const MAX_HEADERS_TIMEOUT_MS = 10_000;
@@ -37,17 +39,20 @@ const MAX_REQUESTS_PER_CONNECTION = 10_000;
 const MAX_CONNECTIONS = 10_000;
 
 /** @see HttpServer */
-export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: HttpServerOptions): HttpServer {
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline);
-  const options = {
-    headersTimeout: Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs),
+  const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
+  const limits = {
+    headersTimeout,
+    handshakeTimeout: headersTimeout,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
   };
   let draining = false;
-  const server: Server = createServer(options, (request, response) => {
+  const port = createHttpPort(limits, tls, (request, response) => {
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handle = handlers.get(path);
@@ -64,15 +69,16 @@ export function createHttpServer({ routes, pipeline, log, requestTimeoutMs }: Ht
         response.destroy();
       });
   });
+  const { server } = port;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = SILENCE_MS;
   return {
-    listen: (host, port) => listenHttp(server, host, port),
+    listen: port.listen,
     startDraining() {
       draining = true;
     },
-    close: (graceMs) => closeHttp(server, graceMs),
+    close: port.close,
   };
 }
 

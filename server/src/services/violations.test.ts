@@ -1,8 +1,10 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Refusal, type Violation } from "../domain/refusal.ts";
+import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
+import { toStatus } from "../rpc/errors.ts";
 import { Violations } from "./violations.ts";
 
 /** What is found wrong by `check`. */
@@ -118,6 +120,23 @@ describe("everything that is wrong", () => {
       { field: "checkpoint.state", description: "must be at most 2 bytes, is 3" },
       { field: "result", description: "is required" },
     ]);
+  });
+
+  test("is said once, however often it is found", () => {
+    const violations = found((v) => {
+      for (let i = 0; i < 1000; i++) v.add("update_mask", "must name fields that can be set");
+      v.add("name", "is required");
+    });
+    expect(violations.map(({ field }) => field)).toEqual(["update_mask", "name"]);
+  });
+
+  test("fits what clients take of trailers, however much it is", () => {
+    const violations = found((v) => {
+      for (let i = 0; i < 1000; i++) v.add("result.metadata", `must be at most 128 bytes, is ${1000 + i}`);
+    });
+    const refusal = new Refusal("INVALID_REQUEST", "", { violations });
+    expect(violations.length).toBeGreaterThan(30);
+    expect(toBinary(StatusSchema, toStatus(refusal)).byteLength).toBeLessThan(4096);
   });
 
   test("never repeats what was sent", () => {

@@ -2,14 +2,25 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { Refusal, type Violation } from "../domain/refusal.ts";
 import { timestampMs } from "./wire-times.ts";
 
+/**
+ * Of all fields and descriptions. They travel twice in the trailers of gRPC, once in base64, and some clients take no more
+ * than 8 KiB of those: a refusal beyond would end the connection for all its calls. Whatever RPC it is, every field of it
+ * can be told within this; only a list or a map of things that are each wrong in another way is told in part.
+ */
+const MAX_TOLD_BYTES = 2500;
+
 /** Collects everything that is wrong with a request, so that its caller hears of it at once. */
 export class Violations {
   /** Made for the first one: nearly every request has none. */
   #found: Violation[] | undefined;
+  #toldBytes = 0;
 
+  /** What was said of a field before isn't said again. */
   add(field: string, description: string): void {
     this.#found ??= [];
-    this.#found.push({ field, description });
+    if (this.#found.some((known) => known.field === field && known.description === description)) return;
+    this.#toldBytes += Buffer.byteLength(field) + Buffer.byteLength(description);
+    if (this.#toldBytes <= MAX_TOLD_BYTES) this.#found.push({ field, description });
   }
 
   /** Text that is stored and shown: within a length in bytes of UTF-8, and nothing in it that a terminal would obey. */

@@ -3,7 +3,7 @@ import { makeTenant, type Tenant } from "../domain/tenant.ts";
 import { LIMIT_COLUMNS, type LimitRow, parseQuotas } from "./limit-columns.ts";
 import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
 import type { Pool } from "./pool.ts";
-import { scalarArray } from "./sql-arrays.ts";
+import { scalarArray, textArray } from "./sql-arrays.ts";
 
 type TenantRow = PolicyRow &
   LimitRow & {
@@ -66,6 +66,23 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
 
 function namespaceEntry(row: NamespaceRow): readonly [string, PolicyOverrides] {
   return [row.name, parsePolicy(row)];
+}
+
+const readTenantIds = {
+  name: "read_tenant_ids",
+  text: `
+select id, name
+  from tenants
+ where name = any ($1::text[])`,
+};
+
+/** The ids of tenants by their names; a name that no tenant has is missing from the map. */
+export async function findTenantIds(
+  pool: Pool,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await pool.run<{ id: number; name: string }>(readTenantIds, [textArray(names)]);
+  return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
 const ensureTenantRow = {

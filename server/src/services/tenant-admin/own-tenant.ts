@@ -1,4 +1,4 @@
-import { Refusal } from "../../domain/refusal.ts";
+import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { TenantResource } from "../../domain/tenant-resource.ts";
 import type { Runner } from "../../store/pool.ts";
@@ -36,6 +36,6 @@ export function administeredNamespace({ principal }: Call, namespace: string): T
 export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promise<TenantResource> {
   const tenant = await lockTenant(transaction, id);
   // It was deleted a moment ago; the credential goes with it.
-  if (tenant === undefined) throw new Refusal("CREDENTIAL_INVALID", "The API key is not valid.");
+  if (tenant === undefined) throw credentialInvalid();
   return tenant;
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { resolvePolicy } from "../../domain/policy.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { credentialInvalid } from "../../domain/refusal.ts";
 import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
 import type { NamespaceResource, TenantResource } from "../../domain/tenant-resource.ts";
 import {
@@ -31,7 +31,7 @@ export function createTenantHandlers({
   return {
     async getTenant(_request, call) {
       const tenant = await findTenantResource(pool, administeredTenant(call).id);
-      if (tenant === undefined) throw new Refusal("CREDENTIAL_INVALID", "The API key is not valid.");
+      if (tenant === undefined) throw credentialInvalid();
       return create(GetTenantResponseSchema, { tenant: tenantMessage(tenant) });
     },
 

@@ -7,7 +7,7 @@ import { readUsage, type UsageHourRow } from "../../store/usage.ts";
 import type { Handlers } from "../call.ts";
 import { pageSize, splitPage } from "../page-tokens.ts";
 import { Violations } from "../violations.ts";
-import { duration, timestamp, timestampMs } from "../wire-times.ts";
+import { duration, timestamp } from "../wire-times.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./tenant-admin.ts";
 
@@ -25,8 +25,8 @@ export function createUsageHandlers({
       }
       const limit = pageSize(request.pageSize, violations);
       const own = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
-      const beforeMs = request.before && timestampMs(request.before);
-      const afterMs = request.after && timestampMs(request.after);
+      const beforeMs = violations.timestampMs("before", request.before);
+      const afterMs = violations.timestampMs("after", request.after);
       const scope = [own.id, "GetUsage", namespace, beforeMs, afterMs];
       const [hourMs, lastNamespace] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();

@@ -1,0 +1,151 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { errors, exportJWK, type FlattenedJWSInput, generateKeyPair, type JWK } from "jose";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createJwks, type Jwks } from "./jwks.ts";
+
+const COOLDOWN_MS = 5000;
+const REFRESH_AFTER_MS = 5 * 60_000;
+const TOKEN: FlattenedJWSInput = { payload: "", signature: "" };
+
+beforeEach(() => {
+  // Only the clock: requests go on in real turns of the event loop.
+  vi.useFakeTimers({ toFake: ["performance"] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function publicJwk(kid: string): Promise<JWK> {
+  const { publicKey } = await generateKeyPair("ES256");
+  return { ...(await exportJWK(publicKey)), kid };
+}
+
+/** An issuer that publishes a key `first`, and what is known of its keys. */
+async function setUp() {
+  const published = { keys: [await publicJwk("first")] };
+  const respond = vi.fn((response: ServerResponse) => {
+    response.end(JSON.stringify(published));
+  });
+  const server = createServer((_request, response) => {
+    response.setHeader("connection", "close");
+    respond(response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const onFailed = vi.fn();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const jwks = createJwks({ url, cooldownMs: COOLDOWN_MS, onFailed });
+  return {
+    published,
+    respond,
+    onFailed,
+    jwks,
+    find: (kid: string) => jwks.keyFor({ alg: "ES256", kid }, TOKEN),
+  };
+}
+
+function fail(response: ServerResponse): void {
+  response.writeHead(500).end();
+}
+
+/** To where there are keys, too. */
+function redirect(response: ServerResponse): void {
+  if (response.req.url === "/elsewhere") response.end(JSON.stringify({ keys: [] }));
+  else response.writeHead(302, { location: "/elsewhere" }).end();
+}
+
+const unknown = expect.any(errors.JWKSNoMatchingKey);
+const unavailable = { reason: "ISSUER_UNAVAILABLE", retryAfterMs: COOLDOWN_MS };
+
+describe("an issuer's keys", () => {
+  test("are fetched once for all tokens", async () => {
+    const { respond, find } = await setUp();
+    const [key] = await Promise.all([find("first"), find("first"), find("first")]);
+    expect(key).toMatchObject({ type: "public" });
+    await find("first");
+    expect(respond).toHaveBeenCalledTimes(1);
+  });
+
+  test("are asked for anew when a token has another, though no more often than allowed", async () => {
+    const { published, respond, find } = await setUp();
+    await find("first");
+    published.keys = [await publicJwk("second")];
+    for (const kid of ["second", "made-up-1", "made-up-2"]) await expect(find(kid)).rejects.toEqual(unknown);
+    expect(respond).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(COOLDOWN_MS);
+    await find("second");
+    for (const kid of ["first", "made-up-3"]) await expect(find(kid)).rejects.toEqual(unknown);
+    expect(respond).toHaveBeenCalledTimes(2);
+  });
+
+  test.each([
+    ["a token is checked", (jwks: Jwks) => jwks.keyFor({ alg: "ES256", kid: "first" }, TOKEN)],
+    ["one is remembered", (jwks: Jwks) => jwks.current()],
+  ])("are looked at again after a while, when %s: one may have been withdrawn", async (_when, use) => {
+    const { published, respond, jwks, find } = await setUp();
+    await find("first");
+    const before = jwks.current();
+    published.keys = [await publicJwk("second")];
+    vi.advanceTimersByTime(REFRESH_AFTER_MS);
+    await use(jwks);
+    await vi.waitUntil(() => jwks.current() !== before);
+    await expect(find("first")).rejects.toEqual(unknown);
+    expect(respond).toHaveBeenCalledTimes(2);
+  });
+
+  test("are the same object while they are the same", async () => {
+    const { respond, jwks, find } = await setUp();
+    await find("first");
+    const before = jwks.current();
+    vi.advanceTimersByTime(COOLDOWN_MS);
+    await expect(find("made-up")).rejects.toEqual(unknown);
+    expect(respond).toHaveBeenCalledTimes(2);
+    expect(jwks.current()).toBe(before);
+  });
+
+  test("go on working while the issuer fails; others are unavailable then, not invalid", async () => {
+    const { respond, onFailed, find } = await setUp();
+    await find("first");
+    respond.mockImplementation(fail);
+    vi.advanceTimersByTime(REFRESH_AFTER_MS);
+    await find("first");
+    await vi.waitUntil(() => onFailed.mock.calls.length === 1);
+    await find("first");
+    for (const kid of ["second", "third"]) await expect(find(kid)).rejects.toMatchObject(unavailable);
+    expect(respond).toHaveBeenCalledTimes(2);
+  });
+
+  test("are found once the issuer is back", async () => {
+    const { respond, find } = await setUp();
+    respond.mockImplementationOnce(fail);
+    for (let i = 0; i < 3; i++) await expect(find("first")).rejects.toMatchObject(unavailable);
+    expect(respond).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(COOLDOWN_MS);
+    await find("first");
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ["an error", fail],
+    ["no JSON", (response) => response.end("<html>")],
+    ["no keys", (response) => response.end("{}")],
+    ["more than fits", (response) => response.end(JSON.stringify({ keys: [], more: "x".repeat(300_000) }))],
+    ["another address", redirect],
+    ["nothing", (response) => response.destroy()],
+  ])("stay as they were when the issuer answers with %s", async (_what, answer) => {
+    const { respond, onFailed, jwks, find } = await setUp();
+    await find("first");
+    const before = jwks.current();
+    respond.mockImplementation(answer);
+    vi.advanceTimersByTime(COOLDOWN_MS);
+    await expect(find("second")).rejects.toMatchObject(unavailable);
+    expect(onFailed).toHaveBeenCalledTimes(1);
+    expect(jwks.current()).toBe(before);
+  });
+});

@@ -1,0 +1,112 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext, type TlsOptions as NodeTlsOptions, type Server } from "node:tls";
+import { createRepeating } from "../background/repeat.ts";
+
+/** What the ports encrypt with, as files that are renewed from time to time. */
+export interface Tls {
+  /** For a server to start with. */
+  readonly options: NodeTlsOptions;
+  /** Whether clients have to show a certificate. */
+  readonly asksClients: boolean;
+  /** Gives the server each certificate that is renewed; connections that there are go on with theirs. */
+  follow(server: Pick<Server, "setSecureContext">): void;
+  /** Begins to look for renewed files. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** Where each is, or what is in it: PEM. */
+export interface TlsFiles {
+  /** The server's, and those above it. */
+  readonly certificate: string;
+  readonly key: string;
+  /** Authorities that clients need a certificate of; undefined: they need none. */
+  readonly clientCa: string | undefined;
+}
+
+export interface TlsOptions {
+  readonly files: TlsFiles;
+  readonly onRenewed: () => void;
+  /** Told why renewed files can't be used; those from before stay in use, and the next look may find better ones. */
+  readonly onFailed: (error: unknown) => void;
+  readonly lookEveryMs?: number | undefined;
+}
+
+/**
+ * Files are looked at, not watched: a certificate manager that puts a directory in the place of another can't be missed.
+ * Certificates are renewed days before their end.
+ */
+const LOOK_EVERY_MS = 60_000;
+
+/**
+ * Reads the files.
+ *
+ * @throws Error naming the variable of a file that can't be read or used.
+ */
+export function openTls({ files, onRenewed, onFailed, lookEveryMs = LOOK_EVERY_MS }: TlsOptions): Tls {
+  const read = () => optionsOf(readFiles(files));
+  const servers: Pick<Server, "setSecureContext">[] = [];
+  let inUse = read();
+
+  const looking = createRepeating({
+    intervalMs: lookEveryMs,
+    onFailed,
+    async work() {
+      const found = read();
+      if (found.cert === inUse.cert && found.key === inUse.key && found.ca === inUse.ca) return;
+      inUse = found;
+      for (const server of servers) server.setSecureContext(found);
+      onRenewed();
+    },
+  });
+
+  return {
+    get options() {
+      return inUse;
+    },
+    asksClients: files.clientCa !== undefined,
+    follow(server) {
+      servers.push(server);
+    },
+    start: looking.start,
+    stop: looking.stop,
+  };
+}
+
+function readFiles({ certificate, key, clientCa }: TlsFiles): TlsFiles {
+  return {
+    certificate: readVariable("ONCEWARD_TLS_CERT", certificate),
+    key: readVariable("ONCEWARD_TLS_KEY", key),
+    clientCa: clientCa && readVariable("ONCEWARD_TLS_CLIENT_CA", clientCa),
+  };
+}
+
+function readVariable(variable: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new Error(`${variable}: the file can't be read`, { cause });
+  }
+}
+
+function optionsOf({ certificate: cert, key, clientCa }: TlsFiles): NodeTlsOptions {
+  try {
+    // OpenSSL would take an empty file for nothing at all, here and below.
+    new X509Certificate(cert);
+    createPrivateKey(key);
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    throw new Error("ONCEWARD_TLS_CERT and ONCEWARD_TLS_KEY are not a certificate and its key, in PEM", {
+      cause,
+    });
+  }
+  const ours = { cert, key, minVersion: "TLSv1.2" } as const;
+  if (clientCa === undefined) return ours;
+  try {
+    new X509Certificate(clientCa);
+  } catch (cause) {
+    throw new Error("ONCEWARD_TLS_CLIENT_CA has no certificate, in PEM", { cause });
+  }
+  return { ...ours, ca: clientCa, requestCert: true, rejectUnauthorized: true };
+}

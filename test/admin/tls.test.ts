@@ -1,0 +1,246 @@
+import { copyFile, writeFile } from "node:fs/promises";
+import { get } from "node:https";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import { ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type Certificate, makeCertificate, tlsSettings } from "../helpers/certificates.ts";
+import { type ClientTls, connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { exchange, openSocket } from "../helpers/raw-socket.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { ORDER } from "../helpers/verbs.ts";
+
+const PORTS = ["grpcPort", "httpPort", "managementPort"] as const;
+const transports = Object.keys(TRANSPORTS) as TransportName[];
+
+let database: TestDatabase;
+let tenant: TestTenant;
+/** The server's, a client's that it knows, and one that it doesn't. */
+let own: Certificate;
+let known: Certificate;
+let stranger: Certificate;
+
+beforeAll(async () => {
+  [database, own, known, stranger] = await Promise.all([
+    createTestDatabase(),
+    makeCertificate(),
+    makeCertificate(),
+    makeCertificate(),
+  ]);
+  tenant = await createTenant(database);
+});
+
+afterAll(async () => {
+  await Promise.all([own?.remove(), known?.remove(), stranger?.remove()]);
+  await database?.drop();
+});
+
+/** A server, gone when the test is. */
+async function start(
+  settings: Readonly<Record<string, string>>,
+  certificateLookMs?: number,
+): Promise<TestServer> {
+  const server = await startTestServer(
+    database.url,
+    settings,
+    certificateLookMs ? { certificateLookMs } : {},
+  );
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** What a client needs to know the server, and shows of itself. */
+function clientTls(shown?: Certificate): ClientTls {
+  return { ca: own.pem.cert, ...shown?.pem };
+}
+
+/** Resolves once the handshake is done; rejects if it fails. */
+function shakeHands(port: number, options: ConnectionOptions): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port, ca: own.pem.cert, ...options });
+    socket.once("secureConnect", () => resolve(socket));
+    socket.once("error", reject);
+    onTestFinished(() => {
+      socket.destroy();
+    });
+  });
+}
+
+/** The status with which the management port answers. */
+function statusOf(server: TestServer, path: string, tls: ClientTls): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = get({ host: "127.0.0.1", port: server.managementPort, path, agent: false, ...tls });
+    request.once("error", reject);
+    request.once("response", (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+  });
+}
+
+describe("with a certificate", () => {
+  test.each(transports)("calls are answered over TLS, by %s", async (transport) => {
+    const server = await start(tlsSettings(own));
+    const client = connectClient(server, tenant.apiKey, transport, clientTls());
+    expect((await client.lookup(ORDER)).record).toBeUndefined();
+    const anonymous = connectClient(server, undefined, transport, clientTls());
+    expect(await errorOf(anonymous.lookup(ORDER))).toMatchObject({ reason: "CREDENTIAL_MISSING" });
+  });
+
+  test("the management port speaks TLS as well", async () => {
+    const server = await start(tlsSettings(own));
+    for (const path of ["/livez", "/readyz", "/metrics"]) {
+      expect(await statusOf(server, path, clientTls())).toBe(200);
+    }
+  });
+
+  test("nothing is answered without TLS", async () => {
+    const server = await start(tlsSettings(own));
+    const request = "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    for (const port of PORTS) expect(await exchange(server[port], request)).not.toContain("200");
+    for (const transport of transports) {
+      await expect(connectClient(server, tenant.apiKey, transport).lookup(ORDER)).rejects.toThrow(
+        ConnectError,
+      );
+    }
+  });
+
+  test("versions before 1.2 are refused", async () => {
+    const server = await start(tlsSettings(own));
+    // OpenSSL's own clients offer them on their lowest security level only.
+    const old = { minVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
+    for (const port of PORTS) {
+      for (const maxVersion of ["TLSv1", "TLSv1.1"] as const) {
+        await expect(shakeHands(server[port], { ...old, maxVersion })).rejects.toMatchObject({
+          code: "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
+        });
+      }
+      for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+        const socket = await shakeHands(server[port], { maxVersion });
+        expect(socket.getProtocol()).toBe(maxVersion);
+      }
+    }
+  });
+});
+
+describe("with authorities of clients", () => {
+  test.each(transports)(
+    "calls need a certificate of one of them, and a credential, by %s",
+    async (transport) => {
+      const server = await start(tlsSettings(own, known));
+      const client = (apiKey: string | undefined, shown?: Certificate) =>
+        connectClient(server, apiKey, transport, clientTls(shown));
+      expect((await client(tenant.apiKey, known).lookup(ORDER)).record).toBeUndefined();
+      expect(await errorOf(client(undefined, known).lookup(ORDER))).toMatchObject({
+        reason: "CREDENTIAL_MISSING",
+      });
+      for (const shown of [undefined, stranger, own]) {
+        const failure: unknown = await client(tenant.apiKey, shown)
+          .lookup(ORDER)
+          .catch((error: unknown) => error);
+        expect(failure).toBeInstanceOf(ConnectError);
+        expect(String(failure)).not.toContain("onceward");
+      }
+    },
+  );
+
+  test("metrics need one too; what probes the container does not", async () => {
+    const server = await start(tlsSettings(own, known));
+    for (const shown of [undefined, stranger]) {
+      expect(await statusOf(server, "/livez", clientTls(shown))).toBe(200);
+      expect(await statusOf(server, "/readyz", clientTls(shown))).toBe(200);
+      expect(await statusOf(server, "/metrics", clientTls(shown))).toBe(403);
+    }
+    expect(await statusOf(server, "/metrics", clientTls(known))).toBe(200);
+  });
+});
+
+describe("files that change", () => {
+  /** What the server shows on a port. */
+  async function shownOn(server: TestServer, port: (typeof PORTS)[number]): Promise<string> {
+    const socket = await shakeHands(server[port], { rejectUnauthorized: false });
+    return socket.getPeerCertificate().fingerprint256;
+  }
+
+  /** A certificate whose files the test may write to. */
+  async function ownFiles(): Promise<Certificate> {
+    const files = await makeCertificate();
+    onTestFinished(() => files.remove());
+    return files;
+  }
+
+  test("are used from the next look on, on every port, while connections go on", async () => {
+    const files = await ownFiles();
+    const server = await start(tlsSettings(files), 20);
+    const before = await Promise.all(PORTS.map((port) => shownOn(server, port)));
+    expect(new Set(before).size).toBe(1);
+    const client = connectClient(server, tenant.apiKey, "native gRPC", { ca: files.pem.cert });
+    await client.lookup(ORDER);
+    await copyFile(own.keyFile, files.keyFile);
+    await copyFile(own.certificateFile, files.certificateFile);
+    for (const port of PORTS) await expect.poll(() => shownOn(server, port)).not.toBe(before[0]);
+    expect(server.log).toContainEqual(expect.objectContaining({ msg: "TLS goes on with renewed files" }));
+    await client.lookup(ORDER);
+    await connectClient(server, tenant.apiKey, "native gRPC", clientTls()).lookup(ORDER);
+  });
+
+  test("say which clients are let in from then on", async () => {
+    const files = await ownFiles();
+    const server = await start({ ...tlsSettings(own, files) }, 20);
+    const client = () => connectClient(server, tenant.apiKey, "Connect with JSON", clientTls(known));
+    await expect(client().lookup(ORDER)).rejects.toThrow(ConnectError);
+    await copyFile(known.certificateFile, files.certificateFile);
+    await expect
+      .poll(() =>
+        client()
+          .lookup(ORDER)
+          .then(
+            () => "answered",
+            () => "refused",
+          ),
+      )
+      .toBe("answered");
+  });
+
+  test("that can't be used leave those before in use, and the log says so", async () => {
+    const files = await ownFiles();
+    const server = await start(tlsSettings(files), 20);
+    const before = await shownOn(server, "grpcPort");
+    for (const content of ["", own.pem.cert, files.pem.cert.slice(0, 300)]) {
+      const failures = server.log.length;
+      await writeFile(files.certificateFile, content);
+      await expect.poll(() => server.log.length).toBeGreaterThan(failures);
+      expect(await shownOn(server, "grpcPort")).toBe(before);
+    }
+    expect(server.log).toContainEqual(expect.objectContaining({ task: "read_tls_files" }));
+  });
+});
+
+describe("a server does not start", () => {
+  test.each<[string, string, () => Readonly<Record<string, string>>]>([
+    [
+      "whose certificate is not there",
+      "ONCEWARD_TLS_CERT",
+      () => ({ ONCEWARD_TLS_CERT: "/nowhere/cert.pem" }),
+    ],
+    ["whose key is not there", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: "/nowhere/key.pem" })],
+    ["whose key is another's", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: stranger.keyFile })],
+    ["whose certificate is empty", "ONCEWARD_TLS_CERT", () => ({ ONCEWARD_TLS_CERT: "/dev/null" })],
+    ["whose key is empty", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: "/dev/null" })],
+    ["whose clients' authorities are none", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" })],
+    ["whose authorities are not there", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/nowhere/ca.pem" })],
+  ])("%s", async (_what, named, changed) => {
+    const started = startTestServer(database.url, { ...tlsSettings(own, known), ...changed() });
+    await expect(started).rejects.toThrow(named);
+  });
+});
+
+// Sooner than Node would end such a connection by itself.
+test("a drain ends connections whose handshake is still under way", { timeout: 8000 }, async () => {
+  const server = await start({ ...tlsSettings(own), ONCEWARD_DRAIN_TIMEOUT: "0s" });
+  const silent = await Promise.all(PORTS.map((port) => openSocket(server[port])));
+  await server.stop();
+  await Promise.all(silent.map(({ closed }) => closed));
+});

@@ -1,0 +1,270 @@
+import { generateSecret } from "jose";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { connectAdmin, connectOperator } from "../helpers/admin.ts";
+import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../helpers/issuer.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { grant, lookUp, ORDER } from "../helpers/verbs.ts";
+
+let database: TestDatabase;
+let issuer: Issuer;
+let server: TestServer;
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  issuer = await startIssuer();
+  // That made-up keys don't flood the issuer is tested beside the source.
+  server = await startTestServer(
+    database.url,
+    { ...issuer.settings, ONCEWARD_LOG_LEVEL: "debug" },
+    { jwksCooldownMs: 0 },
+  );
+  tenant = await createTenant(database);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await issuer?.close();
+  await database?.drop();
+});
+
+afterEach(() => {
+  issuer.answer = undefined;
+});
+
+/** A token of a caller of the tenant. */
+function callerToken(claims: Claims = {}, signing: Parameters<Issuer["token"]>[1] = {}): Promise<string> {
+  return issuer.token({ onceward_tenant: tenant.name, ...claims }, signing);
+}
+
+function claimWith(token: string) {
+  return connectClient(server, token).claim(ORDER);
+}
+
+const INVALID = {
+  code: "Unauthenticated",
+  reason: "CREDENTIAL_INVALID",
+  domain: "onceward",
+  message: "The credential is not valid.",
+  metadata: {},
+  fields: [],
+  retryable: false,
+};
+
+function secondsFromNow(seconds: number): number {
+  return Math.floor(Date.now() / 1000) + seconds;
+}
+
+describe.each(Object.keys(TRANSPORTS) as TransportName[])("A token, over %s", (transport) => {
+  test("is as good as an API key of its tenant, which goes on working beside it", async () => {
+    const own = await createTenant(database);
+    const byToken = connectClient(server, await callerToken({ onceward_tenant: own.name }), transport);
+    const { fencingToken } = await grant(byToken);
+    const byKey = connectClient(server, own.apiKey, transport);
+    expect(await lookUp(byKey)).toMatchObject({ fencingToken });
+    await byKey.release({ ...ORDER, fencingToken });
+  });
+
+  test("that is wrong is refused in the words of a wrong API key", async () => {
+    const token = await callerToken({ aud: "somebody else" });
+    expect(await errorOf(connectClient(server, token, transport).claim(ORDER))).toEqual(INVALID);
+    const apiKey = tenant.apiKey.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
+    expect(await errorOf(connectClient(server, apiKey, transport).claim(ORDER))).toEqual(INVALID);
+  });
+
+  test("is what its role says, and nothing more", async () => {
+    const denied = { reason: "ROLE_DENIED" };
+    const admin = await callerToken({ onceward_role: "TENANT_ADMIN" });
+    const { tenant: seen } = await connectAdmin(server, admin, transport).getTenant({});
+    expect(seen?.name).toBe(tenant.name);
+    expect(await errorOf(connectClient(server, admin, transport).claim(ORDER))).toMatchObject(denied);
+    expect(await errorOf(connectOperator(server, admin, transport).getServerInfo({}))).toMatchObject(denied);
+
+    const caller = await callerToken();
+    expect(await errorOf(connectAdmin(server, caller, transport).getTenant({}))).toMatchObject(denied);
+
+    const operator = await issuer.token({ onceward_role: "OPERATOR" });
+    expect((await connectOperator(server, operator, transport).getServerInfo({})).version).not.toBe("");
+    expect(await errorOf(connectAdmin(server, operator, transport).getTenant({}))).toMatchObject(denied);
+  });
+
+  test("that is limited to namespaces is good for these only", async () => {
+    const own = await createTenant(database);
+    const token = await callerToken({ onceward_tenant: own.name, onceward_namespaces: ["charges"] });
+    const client = connectClient(server, token, transport);
+    await grant(client, { namespace: "charges" });
+    expect(await errorOf(client.claim({ ...ORDER, namespace: "mails" }))).toMatchObject({
+      reason: "NAMESPACE_DENIED",
+    });
+  });
+});
+
+describe("a token is refused", () => {
+  test.each<[string, () => Claims]>([
+    ["of another issuer", () => ({ iss: "https://issuer.example.com" })],
+    ["of no issuer", () => ({ iss: undefined })],
+    ["for another audience", () => ({ aud: "onceward" })],
+    ["for several others", () => ({ aud: ["onceward", "tests"] })],
+    ["for nobody", () => ({ aud: undefined })],
+    ["that has expired", () => ({ exp: secondsFromNow(-30) })],
+    ["that never expires", () => ({ exp: undefined })],
+    ["that is not valid yet", () => ({ nbf: secondsFromNow(30) })],
+    ["of nobody", () => ({ sub: undefined })],
+    ["of no tenant", () => ({ onceward_tenant: undefined })],
+    ["of a tenant that does not exist", () => ({ onceward_tenant: "nobody" })],
+    ["of a tenant by its id", () => ({ onceward_tenant: String(tenant.id) })],
+    ["of a role that does not exist", () => ({ onceward_role: "ROOT" })],
+    ["of an operator who belongs to a tenant", () => ({ onceward_role: "OPERATOR" })],
+    ["with namespaces that can't be read", () => ({ onceward_namespaces: "charges" })],
+  ])("%s", async (_what, claims) => {
+    expect(await errorOf(claimWith(await callerToken(claims())))).toEqual(INVALID);
+  });
+
+  test("that is signed with nothing", async () => {
+    const [, payload] = (await callerToken()).split(".");
+    const header = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
+    for (const token of [`${header}.${payload}.`, `${header}.${payload}`]) {
+      expect(await errorOf(claimWith(token))).toEqual(INVALID);
+    }
+  });
+
+  test("that is signed with a shared secret, be it the published key", async () => {
+    const { kid, publicJwk } = await issuer.rotate();
+    const published = [
+      JSON.stringify(publicJwk),
+      publicJwk.x ?? "",
+      Buffer.from(publicJwk.x ?? "", "base64url"),
+    ];
+    for (const secret of published) {
+      const key = Buffer.concat([Buffer.from(secret), Buffer.alloc(32)]);
+      expect(await errorOf(claimWith(await callerToken({}, { alg: "HS256", kid, key })))).toEqual(INVALID);
+    }
+    const key = await generateSecret("HS256");
+    expect(await errorOf(claimWith(await callerToken({}, { alg: "HS256", kid, key })))).toEqual(INVALID);
+  });
+
+  test("that is signed by an algorithm that is not configured", async () => {
+    const signing = await issuer.rotate("ES384");
+    expect(await errorOf(claimWith(await callerToken({}, signing)))).toEqual(INVALID);
+    await issuer.rotate();
+  });
+
+  test("that is signed with somebody else's key of the same name, or of another", async () => {
+    const { kid } = await issuer.rotate();
+    for (const name of [kid, "made-up"]) {
+      const theirs = await makeSigningKey("ES256", name);
+      expect(await errorOf(claimWith(await callerToken({}, theirs)))).toEqual(INVALID);
+    }
+  });
+
+  test("whose claims were changed after it was signed", async () => {
+    const [header, , signature] = (await callerToken()).split(".");
+    const [, payload] = (await callerToken({ onceward_role: "TENANT_ADMIN" })).split(".");
+    expect(await errorOf(claimWith(`${header}.${payload}.${signature}`))).toEqual(INVALID);
+  });
+
+  test("that is longer than a token is", async () => {
+    expect(await errorOf(claimWith(await callerToken({ padding: "x".repeat(7000) })))).toEqual(INVALID);
+  });
+
+  test("and the log says by which check, without a word of the token", async () => {
+    const token = await callerToken({ sub: "canary", aud: "canary-audience" });
+    await errorOf(claimWith(token));
+    const log = JSON.stringify(server.log);
+    expect(log).toContain("ERR_JWT_CLAIM_VALIDATION_FAILED aud");
+    expect(log).not.toContain("canary");
+    expect(log).not.toContain(token.split(".")[2]);
+  });
+});
+
+describe("a token that was good", () => {
+  test("is refused once it has expired, though it was remembered", async () => {
+    const token = await callerToken();
+    await claimWith(token);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 71_000 });
+    try {
+      expect(await errorOf(claimWith(token))).toEqual(INVALID);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("is refused once its key is withdrawn, though it was remembered", async () => {
+    const token = await callerToken();
+    await claimWith(token);
+    await issuer.rotate();
+    await claimWith(await callerToken());
+    expect(await errorOf(claimWith(token))).toEqual(INVALID);
+  });
+
+  test("is denied while its tenant is suspended", async () => {
+    const own = await createTenant(database);
+    await database.query("update tenants set suspended_at = now() where id = $1", [own.id]);
+    const token = await callerToken({ onceward_tenant: own.name });
+    expect(await errorOf(claimWith(token))).toMatchObject({ reason: "TENANT_SUSPENDED" });
+  });
+});
+
+describe("an issuer's keys", () => {
+  test("may change at any time: the next token is good at once", async () => {
+    for (const alg of ["RS256", "PS256", "EdDSA", "ES256"]) {
+      await issuer.rotate(alg);
+      await claimWith(await callerToken());
+    }
+  });
+
+  test("are not asked for again while tokens have known ones", async () => {
+    await claimWith(await callerToken());
+    const { requests } = issuer;
+    for (let i = 0; i < 20; i++) await claimWith(await callerToken({ jti: String(i) }));
+    expect(issuer.requests).toBe(requests);
+  });
+
+  test("go on working while it does not answer, as API keys do; a new one is unavailable", async () => {
+    await claimWith(await callerToken());
+    issuer.answer = { status: 503, body: "" };
+    await claimWith(await callerToken({ jti: "another" }));
+    await claimWith(tenant.apiKey);
+    const rotated = await callerToken({}, await makeSigningKey("ES256", "published-later"));
+    expect(await errorOf(claimWith(rotated))).toMatchObject({
+      code: "Unavailable",
+      reason: "ISSUER_UNAVAILABLE",
+      retryable: true,
+    });
+  });
+
+  test("need not be there when a server starts", async () => {
+    issuer.answer = { status: 503, body: "" };
+    const replica = await startTestServer(database.url, { ...issuer.settings }, { jwksCooldownMs: 0 });
+    try {
+      const client = connectClient(replica, await callerToken());
+      expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "ISSUER_UNAVAILABLE" });
+      issuer.answer = undefined;
+      await client.lookup(ORDER);
+    } finally {
+      await replica.stop();
+    }
+  });
+});
+
+test("the audit knows the bearer of a token by its subject", async () => {
+  const token = await callerToken({ sub: "mallory" });
+  await errorOf(connectAdmin(server, token).updateTenant({}));
+  await expect
+    .poll(() => database.query("select action, denial from audit_events where actor = 'mallory'"))
+    .toEqual([{ action: "UpdateTenant", denial: "ROLE_DENIED" }]);
+});
+
+test("a server that believes no issuer takes no tokens", async () => {
+  const replica = await startTestServer(database.url);
+  try {
+    expect(await errorOf(connectClient(replica, await callerToken()).claim(ORDER))).toEqual(INVALID);
+    await connectClient(replica, tenant.apiKey).lookup(ORDER);
+  } finally {
+    await replica.stop();
+  }
+});

@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+
+/** Somebody who issues tokens, and publishes the keys to check them with. */
+export interface Issuer {
+  /** The configuration of a server that believes it. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** How often its keys were asked for. */
+  readonly requests: number;
+  /** What it answers with instead of its keys; undefined: its keys. */
+  answer: { readonly status: number; readonly body: string } | undefined;
+  /** Publishes a new key in the place of those before, and signs with it from now on. */
+  rotate(alg?: string): Promise<SigningKey>;
+  /** A token, good for a minute unless its claims say otherwise. A claim that is undefined is left out. */
+  token(claims?: Claims, signing?: Partial<SigningKey>): Promise<string>;
+  /** No connection gets through any more. */
+  close(): Promise<void>;
+}
+
+/** Claims in the place of a good token's, or beside them. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** What a token is signed with. */
+export interface SigningKey {
+  readonly alg: string;
+  readonly kid: string;
+  readonly key: CryptoKey | Uint8Array;
+  /** As it is published. */
+  readonly publicJwk: JWK;
+}
+
+const ISSUER = "https://issuer.example";
+const AUDIENCE = "onceward-tests";
+
+/** Starts one, on a free port. */
+export async function startIssuer(): Promise<Issuer> {
+  let requests = 0;
+  let current: SigningKey;
+  const server = createServer((_request, response) => {
+    requests++;
+    const { status, body } = issuer.answer ?? {
+      status: 200,
+      body: JSON.stringify({ keys: [current.publicJwk] }),
+    };
+    response.writeHead(status, { "content-type": "application/json", connection: "close" });
+    response.end(body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+
+  let keys = 0;
+  const issuer: Issuer = {
+    settings: {
+      ONCEWARD_JWT_ISSUER: ISSUER,
+      ONCEWARD_JWT_AUDIENCE: AUDIENCE,
+      ONCEWARD_JWT_JWKS_URL: `http://127.0.0.1:${port}/keys`,
+    },
+    get requests() {
+      return requests;
+    },
+    answer: undefined,
+    async rotate(alg = "ES256") {
+      current = await makeSigningKey(alg, `key-${++keys}`);
+      return current;
+    },
+    async token(claims = {}, signing = {}) {
+      const { alg, kid, key } = { ...current, ...signing };
+      const nowS = Math.floor(Date.now() / 1000);
+      const all = { iss: ISSUER, aud: AUDIENCE, sub: "somebody", iat: nowS, exp: nowS + 60, ...claims };
+      return await new SignJWT(all).setProtectedHeader({ alg, kid }).sign(key);
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  current = await issuer.rotate();
+  return issuer;
+}
+
+/** A key that nobody publishes. */
+export async function makeSigningKey(alg: string, kid: string): Promise<SigningKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  return { alg, kid, key: privateKey, publicJwk: { ...(await exportJWK(publicKey)), kid } };
+}

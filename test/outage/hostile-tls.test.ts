@@ -1,0 +1,205 @@
+import { once } from "node:events";
+import http2 from "node:http2";
+import { type ConnectionOptions, TLSSocket } from "node:tls";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { type Certificate, makeCertificate } from "../helpers/certificates.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/http2-frames.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
+import { exchange, openSocket, type RawSocket } from "../helpers/raw-socket.ts";
+import { ORDER } from "../helpers/verbs.ts";
+
+/** Streams of one connection that the server takes at once. */
+const MAX_STREAMS = 2000;
+
+let certificate: Certificate;
+let tls: ConnectionOptions;
+let target: Target;
+
+beforeAll(async () => {
+  certificate = await makeCertificate();
+  tls = { ca: certificate.pem.cert };
+  target = await startTarget(certificate);
+});
+
+afterAll(async () => {
+  await target?.end();
+  await certificate?.remove();
+});
+
+afterEach(() => target.expectUnharmed());
+
+const garbage = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 89 + 7) % 256));
+
+/** The beginning of a real handshake: a record that says how long it is, and then not all of it. */
+const halfHello = Buffer.from("16030100f8010000f40303", "hex");
+
+function callHead(more: Readonly<Record<string, string>> = {}): Buffer {
+  return headerBlock({
+    ":method": "POST",
+    ":scheme": "https",
+    ":path": pathOf("Claim"),
+    ":authority": "a",
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...more,
+  });
+}
+
+describe("a handshake", () => {
+  test.each(["grpcPort", "httpPort", "managementPort"] as const)(
+    "of garbage on the %s ends that connection",
+    async (port) => {
+      expect(await exchange(target.server[port], garbage)).not.toContain("HTTP");
+      expect(await exchange(target.server[port], "GET / HTTP/1.1\r\nhost: a\r\n\r\n")).not.toContain("HTTP");
+    },
+  );
+
+  test.each([
+    ["grpcPort", "never begins", Buffer.alloc(0)],
+    ["grpcPort", "stops half-way", halfHello],
+    ["httpPort", "never begins", Buffer.alloc(0)],
+    ["httpPort", "stops half-way", halfHello],
+  ] as const)("on the %s that %s is cut off", async (port, _how, bytes) => {
+    const { send, closed } = await openSocket(target.server[port]);
+    if (bytes.byteLength > 0) await send(bytes);
+    await closed;
+  });
+
+  test("that never comes, a thousand times, keeps nobody out", async () => {
+    const silent = await Promise.all(Array.from({ length: 1000 }, () => openSocket(target.server.grpcPort)));
+    await target.expectUnharmed();
+    await Promise.all(silent.map(({ closed }) => closed));
+  });
+
+  test.each(["grpcPort", "httpPort"] as const)(
+    "that is done over and over harms nobody on the %s",
+    async (port) => {
+      // TLS 1.3 knows no such thing.
+      const old: ConnectionOptions = { ...tls, maxVersion: "TLSv1.2", ALPNProtocols: ["h2", "http/1.1"] };
+      const { socket } = await openSocket(target.server[port], old);
+      if (!(socket instanceof TLSSocket)) throw new TypeError("the connection is not encrypted");
+      socket.setMaxListeners(0);
+      for (let round = 0; round < 100; round++) {
+        socket.renegotiate({}, () => {});
+        await new Promise(setImmediate);
+      }
+      socket.destroy();
+    },
+  );
+
+  test("that settles on no HTTP/2 gets no further with gRPC", async () => {
+    const { send, closed } = await openSocket(target.server.grpcPort, tls);
+    await send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    await closed;
+  });
+});
+
+describe("within gRPC's TLS", () => {
+  test.each([
+    ["garbage", garbage],
+    ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
+    ["a block that is no HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
+  ])("%s ends the connection", async (_name, bytes) => {
+    const { send, closed } = await openHttp2(target.server.grpcPort, tls);
+    await send(bytes);
+    await closed;
+  });
+
+  test("streams that are opened and reset at once end the connection", async () => {
+    const raw = await openHttp2(target.server.grpcPort, tls);
+    const cancel = Buffer.from([0, 0, 0, 8]);
+    await floodUntilClosed(raw, (round) =>
+      Buffer.concat(
+        Array.from({ length: 100 }, (_, i) => {
+          const streamId = (round * 100 + i) * 2 + 1;
+          return Buffer.concat([
+            frame(FRAME.headers, END_HEADERS, streamId, callHead()),
+            frame(FRAME.resetStream, 0, streamId, cancel),
+          ]);
+        }),
+      ),
+    );
+  });
+
+  test("pings whose answers nobody reads end the connection", async () => {
+    const raw = await openHttp2(target.server.grpcPort, tls);
+    raw.socket.pause();
+    const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
+    await floodUntilClosed(raw, () => pings);
+  });
+
+  test("calls whose answers nobody reads cost bounded memory", async () => {
+    const { send, socket } = await openHttp2(target.server.grpcPort, tls);
+    socket.pause();
+    const credential = { authorization: `Bearer ${target.tenant.apiKey}` };
+    const calls = Array.from({ length: MAX_STREAMS }, (_, i) => [
+      frame(FRAME.headers, END_HEADERS, i * 2 + 1, callHead(credential)),
+      frame(FRAME.data, END_STREAM, i * 2 + 1, framed(ClaimRequestSchema, ORDER)),
+    ]);
+    void send(Buffer.concat(calls.flat()));
+    await target.expectUnharmed();
+    socket.destroy();
+  });
+
+  test("a stream whose message stops half-way is closed, and the connection lives on", async () => {
+    const session = await connectHttp2(target.server.grpcPort, tls);
+    onTestFinished(() => session.destroy());
+    const message = framed(ClaimRequestSchema, ORDER);
+    const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
+    stream.on("error", () => {});
+    stream.resume();
+    stream.write(message.subarray(0, 8));
+    await once(stream, "close").catch(() => {});
+    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
+    const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
+    expect(answer.code).toBe("OK");
+  });
+
+  /** Sends until the server closes the connection; a server that never does fails by the test's timeout. */
+  async function floodUntilClosed(
+    { send, closed }: RawSocket,
+    next: (round: number) => Buffer,
+  ): Promise<void> {
+    let open = true;
+    void closed.then(() => {
+      open = false;
+    });
+    for (let round = 0; open; round++) {
+      await Promise.race([send(next(round)), closed]);
+      await new Promise(setImmediate);
+    }
+  }
+});
+
+describe("within HTTP's TLS", () => {
+  test("headers that never end are cut off", async () => {
+    const { send, closed, received } = await openSocket(target.server.httpPort, tls);
+    await send(`POST ${pathOf("Claim")} HTTP/1.1\r\nhost: a\r\n`);
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  test("a request that never begins is cut off", async () => {
+    const { closed } = await openSocket(target.server.httpPort, tls);
+    await closed;
+  });
+
+  test("a body that never comes is cut off", async () => {
+    const { send, closed } = await openSocket(target.server.httpPort, tls);
+    const head = ["host: a", "content-type: application/json", "content-length: 100"].join("\r\n");
+    await send(`POST ${pathOf("Claim")} HTTP/1.1\r\n${head}\r\n\r\n`);
+    await closed;
+  });
+
+  test("a caller that pipelines requests and reads no answer costs bounded memory", async () => {
+    const { socket, send } = await openSocket(target.server.httpPort, tls);
+    socket.pause();
+    const request = `GET /nowhere-${"x".repeat(1000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
+    // It takes no more once nobody reads its answers: what it does not take is never sent.
+    void send(request.repeat(20_000));
+    await target.expectUnharmed();
+    socket.destroy();
+  });
+});
