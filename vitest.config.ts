@@ -59,7 +59,7 @@ export default defineConfig({
           include: [
             "server/src/**/*.test.ts",
             "clients/*/src/**/*.test.ts",
-            "test/{embedded,commands,repository,demo,bench,history}/**/*.test.ts",
+            "test/{embedded,commands,repository,packaging,examples,demo,bench,history,chaos}/**/*.test.ts",
           ],
           testTimeout: 60_000,
           hookTimeout: 60_000,

@@ -1,38 +1,24 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
-import { createCounter } from "./admission/counter.ts";
-import { createTotals } from "./admission/totals.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { createAuthenticator } from "./auth/authenticate.ts";
+import { createBackground } from "./background/background.ts";
 import { type FastPath, openFastPath } from "./cache/open.ts";
 import { type Config, redactedConfig } from "./config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
-import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
-import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
-import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
-import { createJobWorker } from "./jobs/worker.ts";
-import { createHeartbeat } from "./replicas/heartbeat.ts";
+import { createRoutes } from "./routes.ts";
 import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
 import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
-import { routesOf } from "./rpc/route.ts";
 import { createDenials } from "./services/denials.ts";
-import { createIdempotencyService } from "./services/idempotency.ts";
-import { createOperatorService } from "./services/operator/operator.ts";
-import { createPageTokens } from "./services/page-tokens.ts";
-import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.ts";
 import { createWaiters } from "./services/waiters.ts";
 import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findHeld } from "./store/read-records.ts";
-import { createRecordStore } from "./store/record-store.ts";
 import { ensureTenant } from "./store/tenants.ts";
-import { createSweeper } from "./sweep/sweeper.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
-import { createUsageFlusher } from "./usage/flusher.ts";
-import { createUsageMeter } from "./usage/meter.ts";
 import { VERSION } from "./version.ts";
 
 /** A replica of the service: every part of it, put together. */
@@ -102,43 +88,17 @@ export function createServer(
   const degraded = (): Readonly<Record<string, boolean>> => ({
     redis_bypassed: fastPath?.redisBypassed() ?? false,
   });
+  const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
   const replica = { id: randomUUID(), version: VERSION };
-  const usage = createUsageMeter();
-  const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
-  const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
-  const counter = createCounter({ pool, onFailed: onFailed("count_records") });
-  const admission = createAdmission({
-    totals,
-    liveReplicas: heartbeat.liveReplicas,
-    onRefused: metrics.refusedByQuota,
-  });
+  const background = createBackground({ config, pool, metrics, log, replica, onFailed });
+  const { liveReplicas, totals, usage } = background;
+  const admission = createAdmission({ totals, liveReplicas, onRefused: metrics.refusedByQuota });
   metrics.watch({
     pool: pool.load,
     waiters: waiters.count,
-    liveReplicas: heartbeat.liveReplicas,
+    liveReplicas,
     cacheBytes: () => fastPath?.bytes() ?? 0,
     degraded,
-  });
-  const sweeper = createSweeper({
-    pool,
-    metrics,
-    log,
-    intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
-    batchRows: config.ONCEWARD_SWEEP_BATCH,
-    onSwept(byNamespace) {
-      for (const { tenantId, namespace, deleted, freedBytes } of byNamespace) {
-        if (deleted > 0) usage.count({ tenantId, namespace }, "swept", deleted);
-        totals.add({ tenantId, records: -deleted, storedBytes: -freedBytes });
-      }
-    },
-  });
-  const jobWorker = createJobWorker({ pool, metrics, log, onFailed: onFailed("record_jobs") });
-  const usageFlusher = createUsageFlusher({
-    pool,
-    meter: usage,
-    replica,
-    intervalMs: config.ONCEWARD_USAGE_FLUSH,
-    onFailed: onFailed("store_usage"),
   });
   const denials = createDenials(pool, log);
   let unready: readonly string[] = ["starting"];
@@ -160,43 +120,18 @@ export function createServer(
       metrics,
       log,
     });
-    const records = createRecordStore(pool, admission.weightOf);
-    const idempotency = createIdempotencyService({
-      records,
+    const parts = {
+      config,
+      pool,
+      metrics,
+      authenticator,
       admission,
-      completions: fastPath.completions,
+      fastPath,
       waiters,
-      wakeChannel: fastPath.wakeChannel,
-      onClaim: metrics.claimed,
       usage,
-    });
-    const pageTokens = createPageTokens(config.ONCEWARD_API_KEY_PEPPER);
-    const pepper = config.ONCEWARD_API_KEY_PEPPER;
-    const { wakeChannel } = fastPath;
-    const tenantAdmin = createTenantAdminService({
-      pool,
-      records,
-      pageTokens,
-      changes: authenticator,
-      pepper,
-      onResolved(name) {
-        waiters.wake(name);
-        wakeChannel?.announce(name);
-      },
-    });
-    const operator = createOperatorService({
-      pool,
-      pageTokens,
-      changes: authenticator,
-      pepper,
-      redactedConfig: redactedConfig(config),
-      degradedReasons: () => Object.keys(degraded()).filter((reason) => degraded()[reason]),
-    });
-    const routes = [
-      ...routesOf(IdempotencyService, "CALLER", idempotency),
-      ...routesOf(TenantAdminService, "TENANT_ADMIN", tenantAdmin),
-      ...routesOf(OperatorService, "OPERATOR", operator),
-    ];
+      degradedReasons,
+    };
+    const routes = createRoutes(parts);
     const pipeline = createPipeline({
       authenticator,
       admission,
@@ -224,12 +159,7 @@ export function createServer(
         managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
       };
       tls?.start();
-      await heartbeat.start();
-      sweeper.start();
-      jobWorker.start();
-      usageFlusher.start();
-      totals.start();
-      counter.start();
+      await background.start();
       transports.grpc.setServing(true);
       unready = [];
       log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
@@ -248,13 +178,10 @@ export function createServer(
       await Promise.all([
         transports?.grpc.close(graceMs),
         transports?.http.close(graceMs),
-        sweeper.stop(),
-        jobWorker.stop(),
-        counter.stop(),
+        background.stopWork(),
       ]);
       fastPath?.close();
-      await Promise.all([usageFlusher.stop(), totals.stop(), denials.settled()]);
-      await heartbeat.stop();
+      await Promise.all([background.finish(), denials.settled()]);
       await pool.close();
       await management.close();
       await tls?.stop();

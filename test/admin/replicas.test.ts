@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { connectAdmin, connectOperator } from "../helpers/admin.ts";
@@ -5,13 +6,16 @@ import { connectClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { repeatOften } from "../helpers/fast-path.ts";
+import { ageRecords } from "../helpers/records.ts";
 import { startRedis } from "../helpers/redis.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createApiKey, createTenant } from "../helpers/tenants.ts";
-import { complete, ORDER } from "../helpers/verbs.ts";
+import { complete, ORDER, seconds } from "../helpers/verbs.ts";
 
 /** The contract's bound. Changes are waited for as long as it takes, and together, so that the bound passes once. */
 const EVERYWHERE = { timeout: 10_000, interval: 50 };
+
+const HOUR_S = 3600;
 
 describe("Within 10 s, what is changed through one replica holds on the other", () => {
   let database: TestDatabase;
@@ -39,7 +43,7 @@ describe("Within 10 s, what is changed through one replica holds on the other", 
     return { tenant, elsewhere, admin: connectAdmin(here, adminKey) };
   }
 
-  test("a forgotten record, a revoked key, a suspended, a deleted tenant", { timeout: 30_000 }, async () => {
+  test("a record, a key, a tenant, its retention, its quotas", { timeout: 30_000 }, async () => {
     const replicas = await startReplicas({});
     const [here] = replicas;
     const operator = connectOperator(here, await createApiKey(database, { role: "OPERATOR" }));
@@ -47,6 +51,8 @@ describe("Within 10 s, what is changed through one replica holds on the other", 
     const revoked = await knownTenant(replicas);
     const suspended = await knownTenant(replicas);
     const deleted = await knownTenant(replicas);
+    const shortened = await knownTenant(replicas);
+    const limited = await knownTenant(replicas);
 
     const { secret, apiKey } = await revoked.admin.createApiKey({ apiKey: { role: ApiKey_Role.CALLER } });
     const revokedCaller = connectClient(replicas[1], secret);
@@ -60,6 +66,20 @@ describe("Within 10 s, what is changed through one replica holds on the other", 
     await revoked.admin.revokeApiKey({ id: apiKey?.id ?? "" });
     await operator.suspendTenant({ name: suspended.tenant.name });
     await operator.deleteTenant({ name: deleted.tenant.name });
+    await operator.updateTenantLimits({
+      name: limited.tenant.name,
+      quotas: { operationsPerSecond: 1, burst: 1 },
+    });
+    // Its copies are of before it became this old.
+    await ageRecords(database, shortened.tenant, 2 * HOUR_S);
+    await shortened.admin.updateTenant({
+      tenant: { policy: { keyRetention: seconds(HOUR_S), resultRetention: seconds(HOUR_S) } },
+      applyToExisting: true,
+    });
+    // Re-stamping waits until all replicas have the policy, which is longer than they need.
+    await database.query("update record_jobs set starts_at = now() where tenant_id = $1", [
+      shortened.tenant.id,
+    ]);
 
     const claimOf = async ({ elsewhere }: typeof forgotten) => (await elsewhere.claim(ORDER)).outcome.case;
     const refusalOf = (call: () => Promise<unknown>) => async () =>
@@ -67,7 +87,19 @@ describe("Within 10 s, what is changed through one replica holds on the other", 
         () => "served",
         async (error) => (await errorOf(Promise.reject(error))).reason,
       );
+    const retentionOfClaim = async () => {
+      const { expiresAt } = await shortened.elsewhere.claim({ ...ORDER, key: randomUUID() });
+      return Number(expiresAt?.seconds ?? 0n) - Date.now() / 1000;
+    };
     await Promise.all([
+      expect.poll(() => claimOf(shortened), EVERYWHERE).toBe("claimed"),
+      expect.poll(retentionOfClaim, EVERYWHERE).toBeLessThan(2 * HOUR_S),
+      expect
+        .poll(
+          refusalOf(() => limited.elsewhere.lookup(ORDER)),
+          EVERYWHERE,
+        )
+        .toBe("QUOTA_RATE"),
       expect.poll(() => claimOf(forgotten), EVERYWHERE).toBe("claimed"),
       expect
         .poll(

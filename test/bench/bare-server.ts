@@ -78,8 +78,8 @@ const idempotency = createIdempotencyService({
   usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
 });
 
-const straight: Pipeline = (route, incoming) =>
-  route.handle(incoming.read(), {
+const straight: Pipeline = async (route, incoming, encode) => {
+  const reply = await route.handle(incoming.read(), {
     principal,
     requestId: "",
     atMs: performance.now() + TIMEOUT_MS,
@@ -91,6 +91,8 @@ const straight: Pipeline = (route, incoming) =>
       throw error;
     },
   });
+  return encode(reply);
+};
 
 const grpc = createGrpcServer({
   routes: routesOf(IdempotencyService, "CALLER", idempotency),

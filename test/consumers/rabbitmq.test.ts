@@ -14,8 +14,8 @@ import {
   describeWithRabbitMq,
   RABBITMQ_START_TIMEOUT_MS,
   startRabbitMq,
-  type TestRabbitMq,
 } from "../helpers/rabbitmq.ts";
+import type { RabbitMqBroker } from "../helpers/rabbitmq-broker.ts";
 import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 
@@ -28,7 +28,7 @@ interface Queue {
 const newGuard = useGuards();
 
 describeWithRabbitMq("A consumer of RabbitMQ", () => {
-  let rabbitmq: TestRabbitMq;
+  let rabbitmq: RabbitMqBroker;
 
   beforeAll(async () => {
     rabbitmq = await startRabbitMq();

@@ -1,17 +1,14 @@
 import { onTestFinished } from "vitest";
+import { socketOf } from "./sockets.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+
+export { socketOf } from "./sockets.ts";
 
 /** A database behind a proxy, gone when the test is. */
 export interface ProxiedDatabase {
   readonly proxy: TcpProxy;
   /** The database through the proxy. */
   readonly url: string;
-}
-
-/** The path of the Unix socket that a database URL of an embedded Postgres leads to. */
-export function socketOf(databaseUrl: string): string {
-  const url = new URL(databaseUrl);
-  return `${url.searchParams.get("host")}/.s.PGSQL.${url.port || 5432}`;
 }
 
 /** Puts a proxy between the test's server and its Postgres. `onRequest` is shown what the server sends. */

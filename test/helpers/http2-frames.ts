@@ -58,4 +58,5 @@ export async function openHttp2(port: number, tls?: ConnectionOptions): Promise<
   return raw;
 }
 
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+/** What every connection of HTTP/2 begins with: RFC 9113, section 3.4. */
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { type Agent, request } from "node:http";
 import { ConnectError as AnyConnectError, Code, type ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -15,13 +15,15 @@ export type HttpAnswer = { readonly status: number } & (
 export interface Sending {
   readonly contentType: string;
   readonly apiKey: string | undefined;
+  /** Connections to use again; without one, each request has a connection of its own. */
+  readonly agent?: Agent;
   /** More headers; `transfer-encoding: chunked` keeps the length from being declared. */
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** Posts a body to a method of IdempotencyService. */
+/** Posts a body to a method, which is given as to `pathOf`. */
 export function post(port: number, method: string, sending: Sending, body: Buffer): Promise<HttpAnswer> {
-  const { contentType, apiKey, more = {} } = sending;
+  const { contentType, apiKey, agent = false, more = {} } = sending;
   const headers = {
     "content-type": contentType,
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
@@ -35,7 +37,7 @@ export function post(port: number, method: string, sending: Sending, body: Buffe
       method: "POST",
       path: pathOf(method),
       headers,
-      agent: false,
+      agent,
     });
     sent.on("error", reject);
     sent.on("response", (response) => {

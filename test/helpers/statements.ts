@@ -1,5 +1,5 @@
+import type { Addresses } from "../../server/src/server.ts";
 import { readMetrics } from "./metrics.ts";
-import type { TestServer } from "./server.ts";
 
 /** What a replica asks again and again by itself, whoever calls. */
 const BACKGROUND = new Set([
@@ -18,7 +18,7 @@ const BACKGROUND = new Set([
  * what its background tasks send.
  */
 export async function statementsDuring(
-  server: TestServer,
+  server: Addresses,
   work: () => Promise<unknown>,
 ): Promise<Record<string, number>> {
   const before = await countStatements(server);
@@ -30,7 +30,7 @@ export async function statementsDuring(
 
 const COUNT_NAME = /^onceward_store_duration_seconds_count\{statement="(\w+)"\}$/;
 
-async function countStatements(server: TestServer): Promise<ReadonlyMap<string, number>> {
+async function countStatements(server: Addresses): Promise<ReadonlyMap<string, number>> {
   const metrics = await readMetrics(server);
   return new Map(
     [...metrics].flatMap(([name, count]) => {

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { createPacedPipe, type Pace } from "./paced-pipe.ts";
 
 /**
  * What happens to what goes through a proxy.
@@ -9,8 +10,21 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
  * - `swallow`: bytes of either direction vanish, and connections stay open: a network that went dead.
  * - `refuse`: connections are cut, new ones at once.
  * - `hold`: requests wait, and go on once the mode is another one.
+ * - `drop-replies`: requests pass, and nothing comes back; connections stay open.
+ * - `reset`: requests pass; the first reply is cut in half, by a reset.
+ * - `slice`: everything passes, one byte at a time.
+ * - `delay`: everything passes, either direction this much later.
  */
-export type ProxyMode = "forward" | "lose-replies" | "swallow" | "refuse" | "hold";
+export type ProxyMode =
+  | "forward"
+  | "lose-replies"
+  | "swallow"
+  | "refuse"
+  | "hold"
+  | "drop-replies"
+  | "reset"
+  | "slice"
+  | "delay";
 
 /** A TCP proxy on a loopback port, for faults between two processes. */
 export interface TcpProxy {
@@ -23,6 +37,12 @@ export interface TcpProxy {
   cut(): void;
   close(): Promise<void>;
 }
+
+const DELAY_MS = 150;
+const PACES: Readonly<Partial<Record<ProxyMode, Pace>>> = {
+  slice: "byte by byte",
+  delay: { delayMs: DELAY_MS },
+};
 
 /** A loopback TCP port, or the path of a Unix socket. */
 export type ProxyTarget = number | string;
@@ -58,13 +78,19 @@ export async function startTcpProxy(
         end();
       });
     }
+    const pace = () => PACES[mode] ?? "at once";
+    const toFar = createPacedPipe(far, pace);
+    const toNear = createPacedPipe(near, pace);
     near.on("data", (bytes: Buffer) => {
       onRequest(bytes);
-      if (mode !== "swallow") far.write(bytes);
+      if (mode !== "swallow") toFar(bytes);
     });
-    far.on("data", (bytes) => {
+    far.on("data", (bytes: Buffer) => {
       if (mode === "lose-replies") end();
-      else if (mode !== "swallow") near.write(bytes);
+      else if (mode === "reset") {
+        near.write(bytes.subarray(0, bytes.length / 2), () => near.resetAndDestroy());
+        far.destroy();
+      } else if (mode !== "swallow" && mode !== "drop-replies") toNear(bytes);
     });
   });
   const cut = () => {

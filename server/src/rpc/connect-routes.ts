@@ -90,12 +90,17 @@ function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pi
   for (const route of routes) {
     router.rpc(route.method, async (request: Message, context: HandlerContext) => {
       try {
-        return await pipeline(route, new IncomingConnectCall(request, context));
+        return await pipeline(route, new IncomingConnectCall(request, context), asItIs);
       } catch (error) {
         throw error instanceof Refusal ? toConnectError(error) : error;
       }
     });
   }
+}
+
+/** connect-node encodes it as the request asks for. */
+function asItIs(reply: Message): Message {
+  return reply;
 }
 
 class IncomingConnectCall implements IncomingCall {

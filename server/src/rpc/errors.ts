@@ -44,7 +44,7 @@ function details({ reason, metadata, violations, quota, retryAfterMs }: Refusal)
   }
   if (quota !== undefined) found.push(detail(QuotaFailureSchema, { violations: [quota] }));
   if (retryAfterMs !== undefined)
-    found.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(retryAfterMs) }));
+    found.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(retryAfterMs)) }));
   return found;
 }
 

@@ -157,8 +157,9 @@ function handlersOf(routes: readonly Route[], pipeline: Pipeline): grpc.UntypedS
 
 function handlerOf(route: Route, pipeline: Pipeline): grpc.handleUnaryCall<Buffer, Buffer> {
   return (call, callback) => {
-    pipeline(route, new IncomingGrpcCall(route, call)).then(
-      (reply) => callback(null, serialize(route, reply)),
+    const encode = (reply: Message) => serialize(route, reply);
+    pipeline(route, new IncomingGrpcCall(route, call), encode).then(
+      (reply) => callback(null, reply),
       (error: unknown) => callback(toServiceError(error)),
     );
   };

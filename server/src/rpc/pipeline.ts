@@ -28,8 +28,15 @@ export interface IncomingCall {
   readonly signal: AbortSignal;
 }
 
-/** Answers a call, or rejects with the Refusal that its caller is to see; never with anything else. */
-export type Pipeline = (route: Route, incoming: IncomingCall) => Promise<Message>;
+/**
+ * Answers a call with its reply as `encode` makes it for the transport, or rejects with the Refusal that its caller is to
+ * see; never with anything else.
+ */
+export type Pipeline = <Reply>(
+  route: Route,
+  incoming: IncomingCall,
+  encode: (reply: Message) => Reply,
+) => Promise<Reply>;
 
 export interface PipelineOptions {
   readonly authenticator: Authenticator;
@@ -71,7 +78,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     });
   }
 
-  return async (route, incoming) => {
+  return async (route, incoming, encode) => {
     const startedAtMs = performance.now();
     const sent = incoming.header("x-request-id");
     const requestId = sent !== undefined && SANE_REQUEST_ID.test(sent) ? () => sent : lazily(nextRequestId);
@@ -84,7 +91,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     };
     const refusals = new Refusals(options, route, requestId);
     try {
-      const reply = await handle(route, incoming, refusals);
+      const reply = encode(await handle(route, incoming, refusals));
       done("OK");
       return reply;
     } catch (error) {

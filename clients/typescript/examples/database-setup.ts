@@ -1,0 +1,19 @@
+import { startEmbeddedPostgres } from "../../../server/src/embedded/postgres.ts";
+import { ensureDatabase } from "../../../server/src/store/databases.ts";
+
+const DATABASE = "example";
+
+/** A database that is nobody else's, for an example's own tables. */
+export interface ExampleDatabase {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** The one that `EXAMPLE_DATABASE_URL` names, or else one in the Postgres that `npm start` runs from this directory. */
+export async function findDatabase(): Promise<ExampleDatabase> {
+  const { EXAMPLE_DATABASE_URL } = process.env;
+  if (EXAMPLE_DATABASE_URL) return { url: EXAMPLE_DATABASE_URL, stop: async () => {} };
+  const postgres = await startEmbeddedPostgres({ dataDir: ".onceward/postgres" });
+  await ensureDatabase(postgres.url("postgres"), DATABASE);
+  return { url: postgres.url(DATABASE), stop: () => postgres.stop() };
+}

@@ -1,0 +1,78 @@
+/**
+ * `npm run example:rabbitmq`: a worker that charges orders from a queue. The producer sends each order twice, and the
+ * first worker loses its connection before it has acknowledged anything, so that the broker delivers again, too.
+ */
+
+import { createOnceward } from "@onceward/client";
+import { type Delivery, messageOnce, readJson, withKey } from "@onceward/client/rabbitmq";
+import { connect } from "amqplib";
+import { findRabbitMq } from "./rabbitmq-setup.ts";
+import { findService, prove } from "./setup.ts";
+
+const ORDERS = 30;
+
+const charges: string[] = [];
+const provider = {
+  async charge(orderId: string) {
+    charges.push(orderId);
+  },
+};
+
+const onceward = createOnceward(await findService());
+const broker = await findRabbitMq();
+const queue = `example-orders-${crypto.randomUUID()}`;
+
+async function startWorker(onDelivery: (delivery: Delivery) => void) {
+  const connection = await connect(broker.url);
+  const channel = await connection.createConfirmChannel();
+  await channel.prefetch(10);
+  const handle = await messageOnce(
+    onceward,
+    channel,
+    { queue, namespace: "example-rabbitmq", redeliverAfterMs: 200, onDelivery },
+    async (message) => await provider.charge((readJson(message.content) as { orderId: string }).orderId),
+  );
+  await channel.consume(queue, (message) => void (message && handle(message)));
+  return connection;
+}
+
+const producer = await connect(broker.url);
+const channel = await producer.createConfirmChannel();
+await channel.assertQueue(queue, { durable: true });
+for (let order = 0; order < ORDERS; order++) {
+  const orderId = crypto.randomUUID();
+  // The key is made where the order is, and the same each time it is sent.
+  for (const _ of ["sent", "sent again"]) {
+    channel.sendToQueue(
+      queue,
+      Buffer.from(JSON.stringify({ orderId })),
+      withKey(orderId, { persistent: true }),
+    );
+  }
+}
+await channel.waitForConfirms();
+
+// It is told of a delivery before that is acknowledged.
+const lost = Promise.withResolvers<void>();
+const doomed = await startWorker(() => void doomed.close().then(lost.resolve, lost.resolve));
+await lost.promise;
+
+let duplicates = 0;
+let settled = 0;
+const done = Promise.withResolvers<void>();
+const worker = await startWorker(({ kind }) => {
+  if (kind === "duplicate") duplicates++;
+  if (kind === "duplicate" || kind === "processed") settled++;
+  if (settled === 2 * ORDERS) done.resolve();
+});
+await done.promise;
+
+prove("messages were settled", settled, 2 * ORDERS);
+prove("charges there are", charges.length, ORDERS);
+prove("different orders were charged", new Set(charges).size, ORDERS);
+console.log(`${duplicates} of the messages were recognized as duplicates.`);
+
+await channel.deleteQueue(queue);
+for (const connection of [worker, producer]) await connection.close();
+await broker.stop();
+await onceward.close();

@@ -1,0 +1,111 @@
+/**
+ * `npm run example:reconciler`: policy HOLD, for a provider that takes every call for a new order. Workers die after they
+ * claimed, half of them after they charged, too. Nobody runs those orders again unasked: they queue up as ambiguous, and
+ * this empties the queue by asking the provider.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  AmbiguousError,
+  createOnceward,
+  jsonCodec,
+  type Record as OncewardRecord,
+  Record_State,
+  Result_Kind,
+} from "@onceward/client";
+import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin";
+import { findService, prove } from "./setup.ts";
+
+const ORDERS = 12;
+const NAMESPACE = "example-reconciler";
+/** Of this run of the example. */
+const keyPrefix = `${crypto.randomUUID()}/`;
+const orders = Array.from({ length: ORDERS }, (_, index) => `${keyPrefix}${index}`);
+
+const charges: string[] = [];
+const provider = {
+  charge: (orderId: string) => ({ id: `ch_${charges.push(orderId)}` }),
+  /** What every provider can tell: what it has done. */
+  find(orderId: string) {
+    const index = charges.indexOf(orderId);
+    return index < 0 ? undefined : { id: `ch_${index + 1}` };
+  },
+};
+
+const { address, apiKey, adminKey } = await findService();
+const onceward = createOnceward({ address, apiKey });
+const admin = createTenantAdmin({ address, apiKey: adminKey });
+
+async function holdExpiredLeases(): Promise<void> {
+  const { namespaces } = await admin.listNamespaces({ pageSize: 1000 });
+  if (namespaces.some(({ name }) => name === NAMESPACE)) return;
+  const policy = { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD };
+  await admin.updateNamespace({ namespace: { name: NAMESPACE, policy }, allowMissing: true });
+  console.log("The policy is new; every replica follows it within 10 s.");
+  await sleep(10_000);
+}
+
+/** Claims by the plain RPC, so that nothing prolongs the lease and nothing completes it: the worker is dead. */
+async function workAndDie(key: string, index: number): Promise<void> {
+  await onceward.api.claim({ namespace: NAMESPACE, key, owner: "worker", lease: durationFromMs(1000) });
+  if (index % 2 === 0) provider.charge(key);
+}
+
+function redeliver(key: string): Promise<{ id: string }> {
+  return onceward.run({ namespace: NAMESPACE, key }, () => provider.charge(key));
+}
+
+async function* ambiguousRecords(): AsyncGenerator<OncewardRecord> {
+  let pageToken = "";
+  do {
+    const filter = { namespace: NAMESPACE, keyPrefix, state: Record_State.AMBIGUOUS };
+    const page = await admin.listRecords({ ...filter, pageToken });
+    yield* page.records;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+}
+
+async function reconcile({ namespace, key, fencingToken }: OncewardRecord): Promise<void> {
+  const charge = provider.find(key);
+  // The token: if somebody has claimed the key meanwhile, what was found out is out of date.
+  const record = { namespace, key, fencingToken };
+  if (charge === undefined) {
+    await admin.resolveRecord({
+      ...record,
+      resolution: { case: "release", value: {} },
+      reason: "not charged",
+    });
+  } else {
+    // As `run` would have stored it, so that every repeat gets it.
+    const result = { kind: Result_Kind.SUCCESS, ...jsonCodec.encode(charge) };
+    await admin.resolveRecord({
+      ...record,
+      resolution: { case: "complete", value: { result } },
+      reason: "charged",
+    });
+  }
+}
+
+await holdExpiredLeases();
+await Promise.all(orders.map(workAndDie));
+await sleep(1500);
+
+const refused = await Promise.allSettled(orders.map(redeliver));
+const ambiguous = refused.filter((one) => one.status === "rejected" && one.reason instanceof AmbiguousError);
+prove("orders whose worker died are ambiguous, and not run again", ambiguous.length, ORDERS);
+
+let resolved = 0;
+for await (const record of ambiguousRecords()) {
+  await reconcile(record);
+  resolved++;
+}
+prove("records were in the queue, and are resolved", resolved, ORDERS);
+
+const receipts = await Promise.all(orders.map(redeliver));
+prove("deliveries then get their receipt", new Set(receipts.map(({ id }) => id)).size, ORDERS);
+prove("charges there are", charges.length, ORDERS);
+prove("orders have one", new Set(charges).size, ORDERS);
+
+await onceward.close();
+admin.close();

@@ -1,0 +1,85 @@
+import type { Logger } from "pino";
+import { createCounter } from "../admission/counter.ts";
+import { createTotals, type Totals } from "../admission/totals.ts";
+import type { Config } from "../config.ts";
+import { createJobWorker } from "../jobs/worker.ts";
+import { createHeartbeat } from "../replicas/heartbeat.ts";
+import type { Pool } from "../store/pool.ts";
+import type { SweptNamespace } from "../store/sweep-records.ts";
+import { createSweeper } from "../sweep/sweeper.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createUsageFlusher } from "../usage/flusher.ts";
+import { createUsageMeter, type UsageMeter } from "../usage/meter.ts";
+
+/** Everything that a replica does without being called. */
+export interface Background {
+  readonly usage: UsageMeter;
+  readonly totals: Totals;
+  readonly liveReplicas: () => number;
+  /** Resolves once the replica is known to the others. */
+  start(): Promise<void>;
+  /** Takes no record in hand any more. */
+  stopWork(): Promise<void>;
+  /** Stores what was counted, and takes leave of the other replicas; nothing may be counted any more. */
+  finish(): Promise<void>;
+}
+
+export interface BackgroundOptions {
+  readonly config: Config;
+  readonly pool: Pool;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** This one. */
+  readonly replica: { readonly id: string; readonly version: string };
+  /** What to do where a turn of a task fails; its next turn goes on. */
+  readonly onFailed: (task: string) => (error: unknown) => void;
+}
+
+/** Each task runs on every replica, and none is the leader. */
+export function createBackground(options: BackgroundOptions): Background {
+  const { config, pool, metrics, log, replica, onFailed } = options;
+  const usage = createUsageMeter();
+  const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
+  const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
+  const counter = createCounter({ pool, onFailed: onFailed("count_records") });
+  const jobWorker = createJobWorker({ pool, metrics, log, onFailed: onFailed("record_jobs") });
+  const usageFlusher = createUsageFlusher({
+    pool,
+    meter: usage,
+    replica,
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("store_usage"),
+  });
+  const sweeper = createSweeper({
+    pool,
+    metrics,
+    log,
+    intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
+    batchRows: config.ONCEWARD_SWEEP_BATCH,
+    onSwept: countSwept,
+  });
+
+  function countSwept(byNamespace: readonly SweptNamespace[]): void {
+    for (const { tenantId, namespace, deleted, freedBytes } of byNamespace) {
+      if (deleted > 0) usage.count({ tenantId, namespace }, "swept", deleted);
+      totals.add({ tenantId, records: -deleted, storedBytes: -freedBytes });
+    }
+  }
+
+  return {
+    usage,
+    totals,
+    liveReplicas: heartbeat.liveReplicas,
+    async start() {
+      await heartbeat.start();
+      for (const task of [sweeper, jobWorker, usageFlusher, totals, counter]) task.start();
+    },
+    async stopWork() {
+      await Promise.all([sweeper.stop(), jobWorker.stop(), counter.stop()]);
+    },
+    async finish() {
+      await Promise.all([usageFlusher.stop(), totals.stop()]);
+      await heartbeat.stop();
+    },
+  };
+}

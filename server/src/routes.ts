@@ -1,0 +1,72 @@
+import type { Admission } from "./admission/admission.ts";
+import type { Authenticator } from "./auth/authenticate.ts";
+import type { FastPath } from "./cache/open.ts";
+import { type Config, redactedConfig } from "./config.ts";
+import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
+import { type Route, routesOf } from "./rpc/route.ts";
+import { createIdempotencyService } from "./services/idempotency.ts";
+import { createOperatorService } from "./services/operator/operator.ts";
+import { createPageTokens } from "./services/page-tokens.ts";
+import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.ts";
+import type { Waiters } from "./services/waiters.ts";
+import type { Pool } from "./store/pool.ts";
+import { createRecordStore } from "./store/record-store.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+import type { UsageMeter } from "./usage/meter.ts";
+
+/** What the services are made of. */
+export interface ServiceParts {
+  readonly config: Config;
+  readonly pool: Pool;
+  readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
+  readonly admission: Admission;
+  readonly fastPath: FastPath;
+  readonly waiters: Waiters;
+  readonly usage: UsageMeter;
+  /** What the replica does without at the moment. */
+  readonly degradedReasons: () => readonly string[];
+}
+
+/** Every RPC of every service, whatever transport it will come by. */
+export function createRoutes(parts: ServiceParts): readonly Route[] {
+  const { config, pool, admission, waiters } = parts;
+  const { completions, wakeChannel } = parts.fastPath;
+  const pepper = config.ONCEWARD_API_KEY_PEPPER;
+  const records = createRecordStore(pool, admission.weightOf);
+  const idempotency = createIdempotencyService({
+    records,
+    admission,
+    completions,
+    waiters,
+    wakeChannel,
+    onClaim: parts.metrics.claimed,
+    usage: parts.usage,
+  });
+  const administration = {
+    pool,
+    records,
+    pageTokens: createPageTokens(pepper),
+    changes: parts.authenticator,
+    pepper,
+  };
+  const tenantAdmin = createTenantAdminService({
+    ...administration,
+    onResolved(name) {
+      waiters.wake(name);
+      wakeChannel?.announce(name);
+    },
+  });
+  const operator = createOperatorService({
+    ...administration,
+    redactedConfig: redactedConfig(config),
+    degradedReasons: parts.degradedReasons,
+  });
+  return [
+    ...routesOf(IdempotencyService, "CALLER", idempotency),
+    ...routesOf(TenantAdminService, "TENANT_ADMIN", tenantAdmin),
+    ...routesOf(OperatorService, "OPERATOR", operator),
+  ];
+}

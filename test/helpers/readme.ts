@@ -1,0 +1,15 @@
+import { readFile } from "node:fs/promises";
+
+/** The code blocks of a language in a README, from the repository's root, in their order. */
+export async function codeBlocks(readme: string, language: string): Promise<readonly string[]> {
+  const text = await readFile(new URL(`../../${readme}`, import.meta.url), "utf8");
+  const blocks = text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm);
+  return [...blocks].flatMap(([, of, code = ""]) => (of === language ? [code] : []));
+}
+
+/** The first of them. @throws if there is none. */
+export async function firstBlock(readme: string, language: string): Promise<string> {
+  const [first] = await codeBlocks(readme, language);
+  if (first === undefined) throw new Error(`${readme} has no ${language}`);
+  return first;
+}

@@ -1,0 +1,46 @@
+import { readFile } from "node:fs/promises";
+import { beforeAll, expect, test } from "vitest";
+import { API_FILE, apiReport, declarationsOf, exportsOf } from "../helpers/api-report.ts";
+import { readSurface, type Surface } from "../helpers/declarations.ts";
+import { parseDeclarations } from "../helpers/parse-declarations.ts";
+
+let surface: Surface;
+
+beforeAll(async () => {
+  surface = await readSurface();
+});
+
+test("clients/typescript/api.md is what the client exports; `npm run api:report` writes it anew", async () => {
+  expect(apiReport(surface)).toBe(await readFile(API_FILE, "utf8"));
+});
+
+test("every export of every entry says what it promises", () => {
+  const undocumented = [...surface.entries].flatMap(([entry, module]) =>
+    [...exportsOf(surface, module)]
+      .filter(([, place]) => !declarationsOf(surface, place).some(({ documented }) => documented))
+      .map(([name]) => `${entry} ${name}`),
+  );
+  expect(undocumented).toEqual([]);
+});
+
+test("the report has what an export is made of, through renames and re-exports, and nothing else", () => {
+  const report = apiReport({
+    entries: new Map([[".", "index"]]),
+    modules: new Map(
+      Object.entries({
+        index: 'export * from "./inner/all.ts";\nexport { a as b } from "./inner/all.ts";\n',
+        "inner/all":
+          'import { type Hidden as Renamed } from "../types.ts";\n' +
+          "/** Says. */\nexport declare function a(option: {\n    /** Much. */\n    of: Renamed;\n}): void;\n" +
+          "export declare function a(): void;\nexport {};\n",
+        types: "export interface Hidden {\n}\nexport interface Unused {\n}\n",
+      }).map(([module, source]) => [module, parseDeclarations(module, source)]),
+    ),
+  });
+  expect(report).toContain("```text\na\nb (a of inner/all)\n```");
+  const a =
+    "export declare function a(option: {\n    of: Renamed;\n}): void;\nexport declare function a(): void;";
+  expect(report).toContain(`## \`inner/all.ts\`\n\n\`\`\`ts\n${a}\n\`\`\``);
+  expect(report).toContain("## `types.ts`\n\n```ts\nexport interface Hidden {\n}\n```");
+  expect(report).not.toContain("Unused");
+});

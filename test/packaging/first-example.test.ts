@@ -1,0 +1,74 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { createWorkplace } from "../helpers/command.ts";
+import { pressCtrlC, startDev } from "../helpers/dev.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packed-client.ts";
+import { firstBlock } from "../helpers/readme.ts";
+
+const run = promisify(execFile);
+const README = "clients/typescript/README.md";
+const TIMEOUT_MS = 30_000;
+
+const packed = usePackedClient();
+
+/** What the README's one call speaks of. */
+const BEFORE_THE_CALL = `
+interface Body { readonly amount: number }
+const orderId: string = "order-1";
+const body: Body = { amount: 4200 };
+let charges = 0;
+const stripe = {
+  charges: {
+    async create({ amount }: Body, options: { idempotencyKey: string }) {
+      return { amount, charge: ++charges, key: options.idempotencyKey };
+    },
+  },
+};
+`;
+const AFTER_THE_CALL = `
+await onceward.close();
+console.log(JSON.stringify({ charge, charges }));
+`;
+
+test("the README's first lines, after npm install, are replayed to on every Node that is here", async () => {
+  const { project } = packed();
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  const lines = await firstBlock(README, "js");
+  expect(lines.trim().split("\n")).toHaveLength(5);
+  for (const [version, node] of await findNodes()) {
+    const script = lines
+      .replace("http://localhost:50051", dev.grpcUrl)
+      .replace("order-1", `order-${version}`);
+    await writeFile(join(project, "first.js"), script);
+    const env = { ONCEWARD_API_KEY: dev.callerKey };
+    const { stdout } = await run(node, ["first.js"], { cwd: project, env, timeout: TIMEOUT_MS });
+    const printed = stdout.match(/value: 'charged'|replayed: \w+/g);
+    expect([version, printed]).toEqual([
+      version,
+      ["value: 'charged'", "replayed: false", "value: 'charged'", "replayed: true"],
+    ]);
+  }
+  await pressCtrlC(dev);
+});
+
+test("the README's one call is well-typed, and charges once in two processes", async () => {
+  const { project } = packed();
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  await linkPackages(project, ["@types/node"]);
+  const call = (await firstBlock(README, "ts")).replace("http://localhost:50051", dev.grpcUrl);
+  await writeFile(join(project, "call.ts"), `${BEFORE_THE_CALL}${call}${AFTER_THE_CALL}`);
+  const errors = await typeErrors(project, "call.ts", ["--types", "node", "--exactOptionalPropertyTypes"]);
+  expect(errors.filter((line) => /^call\.ts|@onceward\/client/.test(line))).toEqual([]);
+
+  const env = { ONCEWARD_API_KEY: dev.callerKey };
+  const once = () => run(process.execPath, ["call.ts"], { cwd: project, env, timeout: TIMEOUT_MS });
+  const charge = { amount: 4200, charge: 1, key: expect.stringMatching(/^[\w-]{43}$/) };
+  expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 1 });
+  expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 0 });
+  await pressCtrlC(dev);
+});

@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { publint } from "publint";
+import { expect, test } from "vitest";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packed-client.ts";
+
+const run = promisify(execFile);
+const LOAD_TIMEOUT_MS = 30_000;
+
+const packed = usePackedClient();
+
+/** Of what require() and its types would find; the package is for import alone. */
+const COMMONJS = new Set(["node10", "node16-cjs"]);
+
+test("publint finds nothing to say of the package", async () => {
+  const { buffer } = new Uint8Array(packed().tarball);
+  const { messages } = await publint({ pack: { tarball: buffer }, strict: true });
+  expect(messages).toEqual([]);
+});
+
+test("whoever imports an entry gets its types", async () => {
+  const archive = createPackageFromTarballData(new Uint8Array(packed().tarball));
+  const result = await checkPackage(archive, { excludeEntrypoints: ["./inbox.sql"] });
+  const problems = "problems" in result ? result.problems : ["there are no types"];
+  expect(
+    problems.filter(
+      (problem) =>
+        typeof problem === "string" ||
+        !("resolutionKind" in problem) ||
+        !COMMONJS.has(problem.resolutionKind),
+    ),
+  ).toEqual([]);
+});
+
+test("the package holds what is published, and uses what it declares", async () => {
+  const { manifest, project } = packed();
+  const home = join(project, "node_modules/@onceward/client");
+  expect((await readdir(home)).sort()).toEqual(["LICENSE", "README.md", "dist", "inbox.sql", "package.json"]);
+  const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  const imported = new Set<string>();
+  for (const file of await readdir(join(home, "dist"), { recursive: true })) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    for (const [, name = ""] of (await readFile(join(home, "dist", file), "utf8")).matchAll(IMPORT))
+      imported.add(name);
+  }
+  expect([...imported].filter((name) => !declared.includes(name)).sort()).toEqual([]);
+});
+
+/** The package of an import that is neither a file's nor Node's; comments with examples begin with an asterisk. */
+const IMPORT = /^(?!\s*\*).*\bfrom "((?!\.|node:)(?:@[^/"]+\/)?[^/"]+)/gm;
+
+test("what needs no framework type-checks without Node's types and with an old library", async () => {
+  const { project } = packed();
+  const entries = ["", "/web", "/http", "/webhooks", "/inbox"];
+  await writeFile(join(project, "bare.ts"), imports(entries));
+  expect(await typeErrors(project, "bare.ts", ["--types", ""])).toEqual([]);
+});
+
+test("beside the frameworks, every entry type-checks, and loads on every Node that is here", async () => {
+  const { manifest, project } = packed();
+  const isCode = ([, target]: readonly [string, unknown]) => typeof target !== "string";
+  const entries = Object.entries(manifest.exports)
+    .filter(isCode)
+    .map(([entry]) => entry.slice(1));
+  await linkPackages(project, [...Object.keys(manifest.peerDependencies), "@types/node"]);
+  await writeFile(join(project, "every.ts"), imports(entries));
+  const errors = await typeErrors(project, "every.ts", ["--types", "node"]);
+  // Those of the frameworks' own declarations are theirs.
+  expect(errors.filter((line) => /^every\.ts|@onceward\/client/.test(line))).toEqual([]);
+
+  await writeFile(join(project, "every.js"), imports(entries));
+  for (const node of (await findNodes()).values()) {
+    expect(await run(node, ["every.js"], { cwd: project, timeout: LOAD_TIMEOUT_MS })).toEqual({
+      stdout: "",
+      stderr: "",
+    });
+  }
+});
+
+function imports(entries: readonly string[]): string {
+  const lines = entries.map((entry, index) => `export * as entry${index} from "@onceward/client${entry}";`);
+  return `${lines.join("\n")}\n`;
+}
