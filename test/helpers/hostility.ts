@@ -18,13 +18,20 @@ export interface Target {
 /** An idle server takes about 120 MB; beyond this, something piles up. */
 const MAX_RSS_MB = 600;
 
-/** Starts a server whose slow requests are ended after a second, and that speaks TLS if it is given a certificate. */
-export async function startTarget(certificate?: Certificate): Promise<Target> {
+/**
+ * Starts a server whose slow requests are ended after a second, and that speaks TLS if it is given a certificate. `env`
+ * overrides its configuration.
+ */
+export async function startTarget(
+  certificate?: Certificate,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Target> {
   const database = await createTestDatabase();
   const tls = certificate && { ca: certificate.pem.cert };
   const server = await startServerProcess(database.url, {
     ONCEWARD_REQUEST_TIMEOUT: "1s",
     ...(certificate && tlsSettings(certificate)),
+    ...env,
   });
   const linesAtStart = server.output.length;
   const tenant = await createTenant(database);

@@ -11,6 +11,14 @@ const BACKGROUND = new Set([
   "add_usage",
   "take_record_job",
   "count_record_jobs",
+  // What an administrator's change leaves to be done.
+  "advance_record_job",
+  "find_next_namespace",
+  "restamp_records",
+  "forget_records",
+  "remove_records",
+  "remove_tenant",
+  "raise_cache_generation",
 ]);
 
 /**

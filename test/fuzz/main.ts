@@ -1,0 +1,74 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { migrate } from "../../server/src/store/migrate.ts";
+import { openBenchDatabase } from "../bench/database.ts";
+import { type Certificate, makeCertificate, tlsSettings } from "../helpers/certificates.ts";
+import { startServerProcess } from "../helpers/server-process.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { type FuzzReport, fuzz } from "./fuzz.ts";
+
+/**
+ * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to a server, half of them to one that speaks
+ * TLS, and prints what was sent and how the server and its other callers fared. Exits 1 on any finding.
+ */
+const { values } = parseArgs({
+  options: { frames: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
+});
+const [frames, seed] = [values.frames, values.seed].map(Number);
+if (!Number.isSafeInteger(frames) || !Number.isSafeInteger(seed))
+  throw new Error("--frames and --seed take whole numbers");
+
+await using cleanUp = new AsyncDisposableStack();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  // Postgres and the server must not outlive the fuzzer.
+  process.once(name, () => void cleanUp.disposeAsync().finally(() => process.exit(130)));
+}
+const databaseUrl = await startPostgres();
+await migrate(databaseUrl, () => {});
+const certificate = await makeCertificate();
+cleanUp.defer(() => certificate.remove());
+for (const ofTls of [undefined, certificate]) {
+  const report = await fuzzServer(ofTls);
+  print(report, ofTls !== undefined);
+  if (report.findings.length > 0) process.exitCode = 1;
+}
+
+async function startPostgres(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "ow-fuzz-"));
+  cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
+  // As root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
+  cleanUp.defer(() => postgres.stop());
+  return postgres.url("postgres");
+}
+
+async function fuzzServer(ofTls: Certificate | undefined): Promise<FuzzReport> {
+  await using database = openBenchDatabase(databaseUrl);
+  const { apiKey } = await createTenant(database);
+  const env = { ONCEWARD_REQUEST_TIMEOUT: "1s", ...(ofTls && tlsSettings(ofTls)) };
+  const server = await startServerProcess(databaseUrl, env);
+  cleanUp.defer(() => server.end());
+  const tls = ofTls && { ca: ofTls.pem.cert };
+  const report = await fuzz({ server, apiKey, tls }, { seed: seed ?? 1, frames: (frames ?? 0) / 2 });
+  await server.end();
+  return report;
+}
+
+function print(report: FuzzReport, overTls: boolean): void {
+  const { framesByKind, framesByMutation, findings, ...figures } = report;
+  const lines = [
+    `${overTls ? "TLS" : "plain"}: ${JSON.stringify(figures)}`,
+    ...Object.entries(framesByKind).map(
+      ([kind, count]) => `  ${String(count).padStart(7)} frames of ${kind}`,
+    ),
+    ...Object.entries(framesByMutation)
+      .sort(([, a], [, b]) => b - a)
+      .map(([name, count]) => `  ${String(count).padStart(7)} frames with ${name}`),
+    ...findings.map((finding) => `  FOUND ${finding.slice(0, 2000)}`),
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

@@ -1,0 +1,29 @@
+import type { Random } from "../demo/random.ts";
+
+/** Makes a conversation into one that it should not be. */
+export interface Mutation {
+  readonly name: string;
+  mutate(frames: readonly Buffer[], random: Random): readonly Buffer[];
+}
+
+/** The most frames that a flood adds. */
+export const FLOOD_FRAMES = 300;
+
+/** The same frames, but one of them. */
+export function withOne(
+  frames: readonly Buffer[],
+  random: Random,
+  change: (frame: Buffer) => Buffer | readonly Buffer[],
+): readonly Buffer[] {
+  const at = random.below(frames.length);
+  return frames.flatMap((frame, index) => (index === at ? change(frame) : frame));
+}
+
+export function anyBytes(random: Random, length: number): Buffer {
+  return Buffer.from(Array.from({ length }, () => random.below(256)));
+}
+
+/** One of them. */
+export function pick<Item>(random: Random, items: readonly Item[]): Item {
+  return items[random.below(items.length)] as Item;
+}

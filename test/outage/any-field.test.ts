@@ -1,0 +1,161 @@
+import type { ClientHttp2Session } from "node:http2";
+import type { DescMessage } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  callsOf,
+  createCaller,
+  expectDefinite,
+  type HostileAnswer,
+  type HostileCall,
+  type HostileCaller,
+  RPCS,
+} from "../helpers/hostile-calls.ts";
+import {
+  apart,
+  type Change,
+  type FieldPath,
+  fieldPaths,
+  nameOf,
+  requestWith,
+} from "../helpers/hostile-requests.ts";
+import { hostileFields } from "../helpers/hostile-values.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { connectHttp2 } from "../helpers/raw-grpc.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+
+/** Calls on their way at once. */
+const AT_ONCE = 16;
+/** Requests with several things wrong, of each RPC. */
+const COMBINATIONS = 15;
+
+let target: Target;
+let session: ClientHttp2Session;
+
+beforeAll(async () => {
+  // None of these requests is slow, however busy the machine is.
+  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" });
+  session = await connectHttp2(target.server.grpcPort);
+});
+
+afterAll(async () => {
+  session?.destroy();
+  await target?.end();
+});
+
+/** A request with one thing wrong, and what became of it. */
+interface Outcome extends Change {
+  readonly call: HostileCall;
+  readonly answer: HostileAnswer;
+}
+
+/** Sets every field in every hostile way, one at a time, and leaves it out. */
+async function sendEach(caller: HostileCaller, desc: DescMessage): Promise<readonly Outcome[]> {
+  const changes = fieldPaths(desc).flatMap((path): Change[] => {
+    const field = path.at(-1);
+    const sets = field === undefined ? [] : hostileFields(field);
+    return [{ path, set: undefined }, ...sets.map((set) => ({ path, set }))];
+  });
+  const calls = changes.flatMap((change) =>
+    callsOf(requestWith(desc, caller, [change])).map((call) => ({ change, call })),
+  );
+  return inParallel(calls, async ({ change, call }) => ({
+    ...change,
+    call,
+    answer: await caller.call(call),
+  }));
+}
+
+async function inParallel<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as Item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return results;
+}
+
+/**
+ * Whether a refusal's field means this one, or what it is in, or what is in it. A resource's fields are named from the
+ * resource on, as its update mask names them, and a batch's item's from the item's request on.
+ */
+function means(refused: string, path: FieldPath): boolean {
+  return path.some((_field, from) => {
+    const name = nameOf(path.slice(from));
+    const oneof = path
+      .map(({ oneof, name }) => oneof?.name ?? name)
+      .slice(from)
+      .join(".");
+    return [name, oneof].some(
+      (named) => named === refused || named.startsWith(`${refused}.`) || refused.startsWith(`${named}.`),
+    );
+  });
+}
+
+/** A request that can't be read has no fields yet. */
+const isUnreadable = ({ fields }: HostileAnswer) => fields.includes("message");
+
+/** What is read to know who calls. */
+const AUTHENTICATION = ["read_api_keys", "read_tenants", "read_namespaces"];
+/** Whether it is past is for the database's clock to say. */
+const JUDGED_BY_THE_DATABASE = "api_key.expires_at";
+
+describe.each(RPCS)("%s", (_title, method) => {
+  test("every field, however it is set, is answered from the catalogue, and named where it is refused", {
+    timeout: 60_000,
+  }, async () => {
+    const caller = await createCaller(target, session, method);
+    const outcomes = await sendEach(caller, method.input);
+    for (const { path, call, answer } of outcomes) {
+      const told = `${nameOf(path)} in ${call.body.toString("latin1").slice(0, 300)}: ${JSON.stringify(answer)}`;
+      expect(() => expectDefinite(answer), told).not.toThrow();
+      const names = isUnreadable(answer) ? [] : answer.fields;
+      expect(
+        names.every((name) => means(name, path)),
+        told,
+      ).toBe(true);
+    }
+    const refused = outcomes.filter(({ answer }) => isInvalid(answer));
+    await expectNoStatements(caller, refused);
+    await expectAllAtOnce(caller, method.input, refused);
+    await target.expectUnharmed();
+  });
+});
+
+/** Whether it was refused for what its fields hold. */
+function isInvalid(answer: HostileAnswer): boolean {
+  const { reason, fields } = answer;
+  return reason === "INVALID_REQUEST" && !isUnreadable(answer) && !fields.includes(JUDGED_BY_THE_DATABASE);
+}
+
+/** Bad input never reaches the database. */
+async function expectNoStatements(caller: HostileCaller, refused: readonly Outcome[]): Promise<void> {
+  const statements = await statementsDuring(target.server, () =>
+    inParallel(refused, ({ call }) => caller.call(call)),
+  );
+  expect(Object.keys(statements).filter((name) => !AUTHENTICATION.includes(name))).toEqual([]);
+}
+
+/** Several things wrong at once are all named. */
+async function expectAllAtOnce(
+  caller: HostileCaller,
+  desc: DescMessage,
+  refused: readonly Outcome[],
+): Promise<void> {
+  for (const ofFormat of Map.groupBy(refused, ({ call }) => call.format).values()) {
+    const several = fc.shuffledSubarray(ofFormat, { minLength: 1, maxLength: Math.min(20, ofFormat.length) });
+    await fc.assert(
+      fc.asyncProperty(several.map(apart), async (some) => {
+        const together = requestWith(desc, caller, some);
+        const [call] = callsOf(together).filter(({ format }) => format === some[0]?.call.format);
+        const { fields } = await caller.call(call as HostileCall);
+        expect(fields).toEqual(expect.arrayContaining(some.flatMap(({ answer }) => answer.fields)));
+      }),
+      { numRuns: COMBINATIONS },
+    );
+  }
+}

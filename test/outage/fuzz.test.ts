@@ -1,0 +1,30 @@
+import { expect, onTestFinished, test } from "vitest";
+import { fuzz, MAX_RSS_MB } from "../fuzz/fuzz.ts";
+import { makeCertificate } from "../helpers/certificates.ts";
+import { startTarget } from "../helpers/hostility.ts";
+
+/** The long mode is `npm run fuzz`. */
+const SEED = 1;
+/** A machine that is busy must not make the bystander's handshakes slow ones. */
+const PATIENT = { ONCEWARD_REQUEST_TIMEOUT: "10s" };
+
+test.each([
+  ["in the clear", 3000],
+  ["over TLS", 2000],
+] as const)(
+  "conversations that went wrong in any way, %s, harm nobody",
+  { timeout: 60_000 },
+  async (how, frames) => {
+    const certificate = how === "over TLS" ? await makeCertificate() : undefined;
+    onTestFinished(() => certificate?.remove());
+    const { server, tenant, end } = await startTarget(certificate, PATIENT);
+    onTestFinished(end);
+    const tls = certificate && { ca: certificate.pem.cert };
+    const report = await fuzz({ server, apiKey: tenant.apiKey, tls }, { seed: SEED, frames });
+    expect(report.findings).toEqual([]);
+    expect(server.alive).toBe(true);
+    expect(report.rssPeakMb).toBeLessThan(MAX_RSS_MB);
+    expect(report.frames).toBeGreaterThanOrEqual(frames);
+    expect(report.bystanderCalls).toBeGreaterThan(10);
+  },
+);
