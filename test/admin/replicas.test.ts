@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { connectAdmin, connectOperator } from "../helpers/admin.ts";
 import { connectClient } from "../helpers/clients.ts";
@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { repeatOften } from "../helpers/fast-path.ts";
 import { ageRecords } from "../helpers/records.ts";
-import { startRedis } from "../helpers/redis.ts";
+import { hasRedis, startRedis } from "../helpers/redis.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createApiKey, createTenant } from "../helpers/tenants.ts";
 import { complete, ORDER, seconds } from "../helpers/verbs.ts";
@@ -124,18 +124,14 @@ describe("Within 10 s, what is changed through one replica holds on the other", 
     expect(await claimOf(revoked)).toBe("completed");
   });
 
-  test.runIf(inject("redisProgram") !== "")(
-    "a forgotten record of which Redis keeps a copy",
-    { timeout: 30_000 },
-    async () => {
-      const redis = await startRedis();
-      onTestFinished(() => redis.stop());
-      const replicas = await startReplicas({ REDIS_URL: redis.url });
-      const { admin, elsewhere } = await knownTenant(replicas);
-      await repeatOften(elsewhere);
-      await admin.resolveRecord({ ...ORDER, reason: "wrong", resolution: { case: "forget", value: {} } });
-      const claim = async () => (await elsewhere.claim(ORDER)).outcome.case;
-      await expect.poll(claim, EVERYWHERE).toBe("claimed");
-    },
-  );
+  test.runIf(hasRedis())("a forgotten record of which Redis keeps a copy", { timeout: 30_000 }, async () => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.stop());
+    const replicas = await startReplicas({ REDIS_URL: redis.url });
+    const { admin, elsewhere } = await knownTenant(replicas);
+    await repeatOften(elsewhere);
+    await admin.resolveRecord({ ...ORDER, reason: "wrong", resolution: { case: "forget", value: {} } });
+    const claim = async () => (await elsewhere.claim(ORDER)).outcome.case;
+    await expect.poll(claim, EVERYWHERE).toBe("claimed");
+  });
 });

@@ -39,9 +39,14 @@ export interface RedisSettings {
   };
 }
 
+/** Whether there is a Redis to start: nobody looks for one in runs with another Postgres, where it makes no difference. */
+export function hasRedis(): boolean {
+  return Boolean(inject("redisProgram"));
+}
+
 /** Runs tests that need a Redis; they are left out where none is installed, which the setup says. */
 export function describeWithRedis(title: string, tests: () => void): void {
-  describe.runIf(inject("redisProgram") !== "")(title, tests);
+  describe.runIf(hasRedis())(title, tests);
 }
 
 /** Runs the server until standard input ends, which it also does when the tests are killed. */

@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { connect, type Socket } from "node:net";
+import { promisify } from "node:util";
+import { anyReplica, type Fault, last } from "./fault.ts";
+
+const run = promisify(execFile);
+const FEW_FILES = 48;
+const MANY_SOCKETS = 100;
+const SMALL_HEAP_MB = 64;
+
+/** Replicas with too little of something. */
+export const LIMIT_FAULTS: readonly Fault[] = [
+  {
+    name: "replica-out-of-files",
+    target: "replica",
+    async inject(scene) {
+      const replica = anyReplica(scene);
+      const { pid } = replica.process;
+      const limit = (count: string) => run("prlimit", ["--pid", String(pid), `--nofile=${count}:`]);
+      const { stdout } = await run("prlimit", [
+        "--pid",
+        String(pid),
+        "--nofile",
+        "--noheadings",
+        "--raw",
+        "-o",
+        "SOFT",
+      ]);
+      await limit(String(FEW_FILES));
+      const sockets = Array.from({ length: MANY_SOCKETS }, () => openIdle(replica.process.grpcPort));
+      await last(scene, 1000, 3000);
+      for (const socket of sockets) socket.destroy();
+      await limit(stdout.trim());
+    },
+    whyNot: () =>
+      run("prlimit", ["--version"]).then(
+        () => undefined,
+        () => "there is no prlimit",
+      ),
+  },
+  {
+    name: "replica-small-heap",
+    target: "replica",
+    async inject(scene) {
+      const replica = anyReplica(scene);
+      await replica.restart({ nodeOptions: [`--max-old-space-size=${SMALL_HEAP_MB}`] });
+      await last(scene, 4000, 8000);
+      await replica.restart();
+    },
+  },
+];
+
+function openIdle(port: number): Socket {
+  return connect(port, "127.0.0.1").on("error", () => {});
+}

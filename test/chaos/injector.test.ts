@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import type { Fault } from "./faults/fault.ts";
+import { injectFaults } from "./injector.ts";
+import type { Rig } from "./rig.ts";
+
+/** No fault here looks at it. */
+const rig = {} as Rig;
+const schedule = (...faults: string[]) => faults.map((fault) => ({ atMs: 0, fault, seed: 1 }));
+
+function recorder() {
+  const events: string[] = [];
+  const fault = (name: string, target: Fault["target"]): Fault => ({
+    name,
+    target,
+    async inject() {
+      events.push(`${name} begins`);
+      await new Promise((resolve) => setImmediate(resolve));
+      events.push(`${name} healed`);
+    },
+  });
+  return { events, fault };
+}
+
+test("faults of one target take turns, and those of another overlap with them", async () => {
+  const { events, fault } = recorder();
+  const flushed = Promise.withResolvers<void>();
+  const kill: Fault = {
+    name: "kill",
+    target: "postgres",
+    async inject() {
+      // Heals only once the other target's has begun, and been healed.
+      await flushed.promise;
+      events.push("kill healed");
+    },
+  };
+  const flush: Fault = { name: "flush", target: "redis", inject: async () => flushed.resolve() };
+  const scene = { rig, clientPids: [], signal: new AbortController().signal };
+  const names = ["kill", "freeze", "flush"];
+  const all = [kill, fault("freeze", "postgres"), flush];
+  const { injections, failures } = await injectFaults(schedule(...names), all, scene, () => {});
+  expect(injections.map(({ fault: name }) => name)).toEqual(["flush", "kill", "freeze"]);
+  expect(failures).toEqual([]);
+  expect(events).toEqual(["kill healed", "freeze begins", "freeze healed"]);
+});
+
+test("a fault that fails is told, and the others go on", async () => {
+  const { events, fault } = recorder();
+  const broken: Fault = {
+    name: "kill",
+    target: "redis",
+    inject: () => Promise.reject(new Error("survived")),
+  };
+  const scene = { rig, clientPids: [], signal: new AbortController().signal };
+  const all = [broken, fault("flush", "redis")];
+  const { failures } = await injectFaults(schedule("kill", "flush"), all, scene, () => {});
+  expect(failures).toEqual(["kill: survived"]);
+  expect(events).toEqual(["flush begins", "flush healed"]);
+});
+
+test("nothing begins once a run is interrupted", async () => {
+  const { events, fault } = recorder();
+  const scene = { rig, clientPids: [], signal: AbortSignal.abort() };
+  await injectFaults([{ atMs: 60_000, fault: "kill", seed: 1 }], [fault("kill", "redis")], scene, () => {});
+  expect(events).toEqual([]);
+});

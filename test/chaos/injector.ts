@@ -1,0 +1,70 @@
+import { createRandom } from "../demo/random.ts";
+import { nowMs } from "../history/operation.ts";
+import type { Fault, Scene } from "./faults/fault.ts";
+import type { ScheduledFault } from "./schedule.ts";
+
+/** A fault as it happened, on the clock of histories. */
+export interface Injection {
+  readonly fault: string;
+  readonly startedAtMs: number;
+  readonly healedAtMs: number;
+}
+
+/** What became of a schedule. */
+export interface Injections {
+  readonly injections: readonly Injection[];
+  /** Faults that did not go as they are meant to; the service, or the machine, is to blame. */
+  readonly failures: readonly string[];
+}
+
+/** Carries a schedule out from now on; resolves when all of it has healed, early if it is interrupted. */
+export async function injectFaults(
+  schedule: readonly ScheduledFault[],
+  faults: readonly Fault[],
+  scene: Omit<Scene, "random">,
+  onFault: (what: string) => void,
+): Promise<Injections> {
+  const injections: Injection[] = [];
+  const failures: string[] = [];
+  const turns = new Map<Fault["target"], Promise<void>>();
+  const originMs = nowMs();
+
+  async function inject(fault: Fault, seed: number): Promise<void> {
+    if (scene.signal.aborted) return;
+    const startedAtMs = nowMs();
+    onFault(fault.name);
+    try {
+      await fault.inject({ ...scene, random: createRandom(seed) });
+    } catch (error) {
+      failures.push(`${fault.name}: ${error instanceof Error ? error.message : error}`);
+    }
+    injections.push({ fault: fault.name, startedAtMs, healedAtMs: nowMs() });
+  }
+
+  for (const { atMs, fault: name, seed } of schedule) {
+    await untilMs(originMs + atMs, scene.signal);
+    const fault = faults.find((candidate) => candidate.name === name);
+    if (fault === undefined) throw new Error(`no fault is called ${name}`);
+    const before = turns.get(fault.target) ?? Promise.resolve();
+    turns.set(
+      fault.target,
+      before.then(() => inject(fault, seed)),
+    );
+  }
+  await Promise.all(turns.values());
+  return { injections, failures };
+}
+
+/** Resolves at an instant of the clock of histories, or once the signal aborts. */
+export function untilMs(instantMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.max(0, instantMs - nowMs()));
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}

@@ -1,0 +1,69 @@
+import { checkHistory, type Violation } from "../history/check.ts";
+import { checkEffects, type Effects } from "../history/effects.ts";
+import { type FinalRead, withFinalReads } from "../history/final-reads.ts";
+import { checkLiveness } from "../history/liveness.ts";
+import { type History, nameOf } from "../history/operation.ts";
+import { shrink } from "../history/shrink.ts";
+import { describeViolation } from "../history/timeline.ts";
+
+/** What is known of a run when it is over. */
+export interface Evidence {
+  readonly history: History;
+  /** Of every key of the history. */
+  readonly reads: readonly FinalRead[];
+  readonly effects: Effects;
+  /** When the last fault had healed. */
+  readonly healedAtMs: number;
+}
+
+/** What all oracles say together. */
+export interface Judgement {
+  readonly histories: number;
+  readonly timeouts: readonly string[];
+  readonly violations: readonly Violation[];
+  /** Keys that were claimed when all leases had ended. */
+  readonly probedKeys: number;
+}
+
+/** Asks every oracle. */
+export function judge({ history, reads, effects, healedAtMs }: Evidence): Judgement {
+  const complete = withFinalReads(history, reads);
+  const verdict = checkHistory(complete);
+  const liveness = checkLiveness(history, { healedAtMs });
+  return {
+    histories: verdict.keys,
+    timeouts: verdict.timeouts.map(nameOf),
+    violations: [
+      ...verdict.violations,
+      ...liveness.violations,
+      ...checkEffects(history, effects),
+      ...internalErrors(history),
+    ],
+    probedKeys: liveness.probedKeys,
+  };
+}
+
+/** An outage is UNAVAILABLE or DEADLINE_EXCEEDED; what the service calls a bug is one. */
+function internalErrors({ operations }: History): Violation[] {
+  const broken = operations.filter(({ answer }) => answer.kind === "unknown" && answer.reason === "INTERNAL");
+  return broken.map(({ tenant, namespace, key, id, ...operation }) => ({
+    tenant,
+    namespace,
+    key,
+    invariant: 8,
+    message: `${id}: the service failed with INTERNAL`,
+    operations: [{ tenant, namespace, key, id, ...operation }],
+  }));
+}
+
+/** A violation as a timeline for people, without what does not matter to it where that can be told. */
+export function describeFailure(violation: Violation, history: History, reads: readonly FinalRead[]): string {
+  const name = nameOf(violation);
+  const operations = history.operations.filter((operation) => nameOf(operation) === name);
+  const own = withFinalReads(
+    { ...history, operations },
+    reads.filter((read) => nameOf(read) === name),
+  );
+  const [shrunk] = violation.deadEnd === undefined ? [] : checkHistory(shrink(own)).violations;
+  return describeViolation(shrunk ?? violation);
+}

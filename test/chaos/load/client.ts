@@ -1,0 +1,80 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { createRandom } from "../../demo/random.ts";
+import { openJournal } from "../../history/journal.ts";
+import { nowMs } from "../../history/operation.ts";
+import { createAdministrator } from "./administrator.ts";
+import { runBatch } from "./batches.ts";
+import { createCalls } from "./calls.ts";
+import type { ClientPlan, FromClient, ProviderQuestion, ToClient } from "./messages.ts";
+import { createSessions, type Outside } from "./sessions.ts";
+import { pickTarget, type Target } from "./spaces.ts";
+
+/**
+ * A client process: workers that claim, hold, settle and look up at keys that other processes work at, too, until the
+ * process is told to stop. What it asked and was answered goes to its journal.
+ */
+const unanswered = new Map<number, (answer: string) => void>();
+let stopping = false;
+let questions = 0;
+
+process.on("message", (message: ToClient) => {
+  if (message.kind === "answer") {
+    unanswered.get(message.id)?.(message.answer);
+    unanswered.delete(message.id);
+  } else if (message.kind === "stop") stopping = true;
+  else void run(message.plan);
+});
+// Whoever started it is gone: nobody would read the journal.
+process.on("disconnect", () => process.exit());
+// A terminal's Ctrl-C is for the run, which stops its clients itself.
+process.on("SIGINT", () => {});
+tell({ kind: "ready" });
+
+function tell(message: FromClient): void {
+  process.send?.(message);
+}
+
+const outside: Outside = {
+  open: (target, token) => askProvider("open", target, token),
+  charge: (target, token) => askProvider("charge", target, token),
+};
+
+function askProvider(ask: ProviderQuestion["ask"], target: Target, token: number): Promise<string> {
+  const { tenant, namespace, key, fenced } = target;
+  const id = ++questions;
+  tell({ kind: "question", question: { id, ask, fenced, token, record: { tenant, namespace, key } } });
+  return new Promise((resolve) => unanswered.set(id, resolve));
+}
+
+/** A pace at which the service, and not its load, has the machine. */
+const PAUSE_MS = 12;
+
+async function run(plan: ClientPlan): Promise<void> {
+  const random = createRandom(plan.seed);
+  const journal = openJournal(plan.journalPath);
+  const calls = createCalls(plan, journal, random);
+  const sessions = createSessions(calls, outside, random, plan.client);
+  const pick = () => pickTarget(random, nowMs() - plan.originMs, plan.round);
+
+  async function worker(): Promise<void> {
+    while (!stopping) {
+      const target = pick();
+      const draw = random.next();
+      if (draw < 0.1) await sessions.actLate();
+      else if (!calls.isWornOut(target)) {
+        if (draw < 0.2) await sessions.lookUp(target);
+        else if (draw < 0.35) await runBatch(calls, sessions, random, pick);
+        else await sessions.claimOnce(target);
+      }
+      await pause(PAUSE_MS * random.next());
+    }
+  }
+
+  const administrator =
+    plan.adminKey === undefined
+      ? undefined
+      : createAdministrator(plan, plan.adminKey, journal, calls, random);
+  await Promise.all([...Array.from({ length: plan.workers }, worker), administrator?.run(() => stopping)]);
+  tell({ kind: "retention", changes: administrator?.changes() ?? [] });
+  tell({ kind: "done" });
+}

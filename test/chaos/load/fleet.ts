@@ -1,0 +1,95 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { RetentionChange } from "../../history/operation.ts";
+import type { ClientPlan, FromClient, ToClient } from "./messages.ts";
+import type { Provider } from "./provider.ts";
+
+const CLIENT = fileURLToPath(new URL("client.ts", import.meta.url));
+/** Longer than any call of a client and what it does before it looks whether to stop. */
+const STOP_TIMEOUT_MS = 60_000;
+
+/** Client processes under load. */
+export interface Fleet extends AsyncDisposable {
+  /** Alive, in the order of their names. */
+  readonly pids: readonly number[];
+  /** Lets every worker end what it is at; rejects if a client ended by itself. */
+  stop(): Promise<FleetOutcome>;
+}
+
+/** What is left of a load when it is over. */
+export interface FleetOutcome {
+  readonly journalPaths: readonly string[];
+  readonly retentionChanges: readonly RetentionChange[];
+}
+
+export interface FleetOptions {
+  readonly size: number;
+  /** Where journals go. */
+  readonly dir: string;
+  readonly provider: Provider;
+  readonly planFor: (number: number, journalPath: string) => ClientPlan;
+}
+
+/** Starts the clients; resolves once all are at work. */
+export async function startFleet({ size, dir, provider, planFor }: FleetOptions): Promise<Fleet> {
+  const journalPaths: string[] = [];
+  const retentionChanges: RetentionChange[] = [];
+  const clients = Array.from({ length: size }, () =>
+    fork(CLIENT, { serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] }),
+  );
+  const kill = async () => {
+    const running = clients.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+    for (const client of running) client.kill("SIGKILL");
+    await Promise.all(running.map((client) => once(client, "exit")));
+  };
+  try {
+    await Promise.all(clients.map((client) => untilHeard(client, "ready", STOP_TIMEOUT_MS)));
+  } catch (error) {
+    await kill();
+    throw error;
+  }
+  clients.forEach((client, number) => {
+    client.on("message", (message: FromClient) => {
+      if (message.kind === "retention") retentionChanges.push(...message.changes);
+      if (message.kind !== "question") return;
+      const { id } = message.question;
+      send(client, { kind: "answer", id, answer: provider.answer(message.question) });
+    });
+    const path = join(dir, `client-${number + 1}-${process.hrtime.bigint()}.jsonl`);
+    journalPaths.push(path);
+    send(client, { kind: "start", plan: planFor(number + 1, path) });
+  });
+  return {
+    pids: clients.flatMap(({ pid }) => (pid === undefined ? [] : [pid])),
+    async stop() {
+      const done = clients.map((client) => untilHeard(client, "done", STOP_TIMEOUT_MS));
+      for (const client of clients) send(client, { kind: "stop" });
+      await Promise.all(done);
+      await kill();
+      return { journalPaths, retentionChanges };
+    },
+    [Symbol.asyncDispose]: kill,
+  };
+}
+
+function send(client: ChildProcess, message: ToClient): void {
+  // One that has just died is heard of by its exit.
+  if (client.connected) client.send(message, () => {});
+}
+
+function untilHeard(client: ChildProcess, kind: FromClient["kind"], timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`a client was not ${kind} in time`)), timeoutMs);
+    client.once("exit", (code, signal) => {
+      clearTimeout(timer);
+      reject(new Error(`a client ended by itself: ${signal ?? code}`));
+    });
+    client.on("message", (message: FromClient) => {
+      if (message.kind !== kind) return;
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

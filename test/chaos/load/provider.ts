@@ -1,0 +1,29 @@
+import { type Effect, type Effects, FencedProvider } from "../../history/effects.ts";
+import { nowMs } from "../../history/operation.ts";
+import type { ProviderQuestion } from "./messages.ts";
+
+/** The outside world: it counts what really happened, whoever asked for it. */
+export interface Provider extends Effects {
+  answer(question: ProviderQuestion): string;
+}
+
+/** One that compares tokens where it is asked to, and otherwise charges whoever asks. */
+export function createProvider(): Provider {
+  const fencing = new FencedProvider();
+  const unfenced: Effect[] = [];
+  return {
+    unfenced,
+    get fenced() {
+      return fencing.effects;
+    },
+    answer({ ask, fenced, record, token }) {
+      const { tenant, namespace, key } = record;
+      if (!fenced) {
+        unfenced.push({ tenant, namespace, key, token, atMs: nowMs() });
+        return "charged";
+      }
+      if (ask === "open") return fencing.open(record, token);
+      return fencing.charge(record, token, nowMs()) ? "charged" : "superseded";
+    },
+  };
+}

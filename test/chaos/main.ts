@@ -1,0 +1,84 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FAULTS } from "./faults/all.ts";
+import type { Fault } from "./faults/fault.ts";
+import { describeFailure } from "./judge.ts";
+import { type ChaosOptions, readOptions } from "./options.ts";
+import { formatReport, reportOf } from "./report.ts";
+import { type Rig, startRig } from "./rig.ts";
+import { type Round, runRound } from "./round.ts";
+
+/**
+ * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories of a service
+ * that is broken in every way that is known, and judges them. Exits 1 on any violation or timeout, and 130 if it was
+ * interrupted.
+ */
+const FAILURES_DIR = "chaos-failures";
+const SHOWN_FAILURES = 5;
+
+// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
+const interruption = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
+}
+// What nobody caught must not leave processes behind either.
+process.on("uncaughtException", (error) => {
+  console.error(error);
+  interruption.abort(error);
+});
+const startedAtMs = performance.now();
+
+try {
+  const known = FAULTS.map(({ name }) => name);
+  await run(readOptions(process.argv.slice(2), known));
+} catch (error) {
+  const reason = interruption.signal.aborted ? interruption.signal.reason : error;
+  console.error(`\n${reason instanceof Error ? reason.message : reason}`);
+  process.exitCode = interruption.signal.aborted ? 130 : 1;
+}
+
+async function run(options: ChaosOptions): Promise<void> {
+  const { seed, durationMs, replicas, out } = options;
+  progress(`seed ${seed}: starting Postgres, Redis and ${replicas} replicas`);
+  await using rig = await startRig({ replicas });
+  const faults = await choose(options, rig);
+  const { signal } = interruption;
+  const round = await runRound(rig, { name: "r", seed, durationMs, faults, signal, onProgress: progress });
+  signal.throwIfAborted();
+  const report = reportOf(round, seed, durationMs);
+  await writeFile(out, `${JSON.stringify(report, undefined, 2)}\n`);
+  console.log(`\n${formatReport(report)}`);
+  if (report.violations + report.timeouts === 0) return;
+  process.exitCode = 1;
+  await tell(round, seed);
+}
+
+/** The faults that were asked for, without those that this machine has no means for, which is said. */
+async function choose({ faults }: ChaosOptions, rig: Rig): Promise<readonly Fault[]> {
+  const asked = FAULTS.filter(({ name }) => faults?.includes(name) ?? true);
+  const possible: Fault[] = [];
+  for (const fault of asked) {
+    const reason = await fault.whyNot?.(rig);
+    if (reason === undefined) possible.push(fault);
+    else progress(`${fault.name} is left out: ${reason}`);
+  }
+  return possible;
+}
+
+/** Shows what failed, and keeps it. */
+async function tell({ evidence, judgement, accidents }: Round, seed: number): Promise<void> {
+  for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
+  for (const key of judgement.timeouts) console.error(`\nNOT DECIDED: ${key}`);
+  await mkdir(FAILURES_DIR, { recursive: true });
+  for (const [index, violation] of judgement.violations.slice(0, SHOWN_FAILURES).entries()) {
+    const text = describeFailure(violation, evidence.history, evidence.reads);
+    const file = join(FAILURES_DIR, `seed-${seed}-${index + 1}.txt`);
+    await writeFile(file, `${text}\n`);
+    console.error(`\n${text}\n(${file})`);
+  }
+}
+
+function progress(what: string): void {
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+  console.log(`${String(seconds).padStart(5)} s  ${what}`);
+}

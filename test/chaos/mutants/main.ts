@@ -1,0 +1,82 @@
+import { parseArgs } from "node:util";
+import { FAULTS } from "../faults/all.ts";
+import { startRig } from "../rig.ts";
+import { runRound } from "../round.ts";
+import { applyMutant } from "./apply.ts";
+import { MUTANTS, type Mutant } from "./mutants.ts";
+
+/**
+ * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect each, and prints
+ * how soon each was caught, for every seed. Exits 1 if one survives.
+ */
+const MAX_MS = 180_000;
+/** A load is judged when it is over, and so a mutant gets several, each longer than the one before. */
+const FIRST_ROUND_MS = 10_000;
+const LONGER = 2;
+
+const interruption = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const) {
+  process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
+}
+// What nobody caught must not leave processes behind either.
+process.on("uncaughtException", (error) => {
+  console.error(error);
+  interruption.abort(error);
+});
+
+const { values } = parseArgs({
+  options: { seeds: { type: "string", default: "5" }, only: { type: "string" } },
+});
+
+try {
+  await run(Number(values.seeds), values.only?.split(","));
+} catch (error) {
+  console.error(`\n${error instanceof Error ? error.message : error}`);
+  process.exitCode = interruption.signal.aborted ? 130 : 1;
+}
+
+async function run(seeds: number, only: readonly string[] | undefined): Promise<void> {
+  const chosen = MUTANTS.filter(({ name }) => only?.includes(name) ?? true);
+  const rows: string[][] = [];
+  for (const mutant of chosen) {
+    const row = [mutant.name];
+    for (let seed = 1; seed <= seeds; seed++) {
+      const caught = await hunt(mutant, seed);
+      if (caught === undefined) process.exitCode = 1;
+      row.push(caught === undefined ? "SURVIVED" : `${caught.afterS} s (${caught.invariants})`);
+      console.log(row.join("  "));
+    }
+    rows.push(row);
+  }
+  const heads = ["mutant", ...Array.from({ length: seeds }, (_, index) => `seed ${index + 1}`)];
+  console.log(`\nCaught after seconds of load and judgement (invariants that were found broken):\n`);
+  for (const row of [heads, heads.map(() => "---"), ...rows]) console.log(`| ${row.join(" | ")} |`);
+}
+
+interface Caught {
+  readonly afterS: number;
+  /** The numbers of those that it broke. */
+  readonly invariants: string;
+}
+
+/** Undefined if the time is over and nothing was found. */
+async function hunt(mutant: Mutant, seed: number): Promise<Caught | undefined> {
+  await using server = await applyMutant(mutant);
+  await using rig = await startRig({ replicas: 3, main: server.main });
+  const faults = FAULTS.filter(({ name }) => mutant.faults.includes(name));
+  const { signal } = interruption;
+  const startedAtMs = performance.now();
+  let durationMs = FIRST_ROUND_MS + (faults.length > 0 ? FIRST_ROUND_MS : 0);
+  for (let number = 1; performance.now() - startedAtMs + durationMs < MAX_MS; number++) {
+    const options = { name: `m${number}`, seed: seed * 100 + number, durationMs, faults, signal };
+    const { judgement } = await runRound(rig, { ...options, onProgress: () => {} });
+    signal.throwIfAborted();
+    if (judgement.violations.length > 0) {
+      const invariants = new Set(judgement.violations.map(({ invariant }) => invariant));
+      const afterS = Math.round((performance.now() - startedAtMs) / 1000);
+      return { afterS, invariants: [...invariants].sort((a, b) => a - b).join(",") };
+    }
+    durationMs *= LONGER;
+  }
+  return undefined;
+}

@@ -1,0 +1,224 @@
+/** One defect of the service, as replacements of its text. It exists in a copy only, never in what is shipped. */
+export interface Mutant {
+  readonly name: string;
+  /** What is wrong with it. */
+  readonly defect: string;
+  readonly replacements: readonly Replacement[];
+  /** Faults that it takes to show; none, for most. */
+  readonly faults: readonly string[];
+}
+
+export interface Replacement {
+  /** Below `server/src`. */
+  readonly file: string;
+  /** Found exactly once, or the mutant is out of date. */
+  readonly from: string;
+  readonly to: string;
+}
+
+const CLAIM = "store/claim-records.ts";
+const CLAIMABLE = `r.state = 0
+     or r.expires_at <= excluded.claimed_at
+     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
+         and (r.state = 3
+              or (r.state = 1
+                  and r.lease_expires_at <= excluded.claimed_at
+                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
+
+/** The defects that the checker has to catch, every time. */
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "no-lease-predicate",
+    defect: "a claim is taken over while its lease runs",
+    replacements: [{ file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" }],
+    faults: [],
+  },
+  {
+    name: "no-token-check",
+    defect: "a superseded token completes",
+    replacements: [
+      { file: "store/attempts.ts", from: "    and r.fencing_token = i.fencing_token\n", to: "" },
+      {
+        file: "store/complete-records.ts",
+        from: "if (!applied || record === undefined) {",
+        to: "if (record === undefined) {",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "read-then-insert",
+    defect: "what a claim may take is decided by what was read before",
+    replacements: [
+      {
+        file: CLAIM,
+        from: `  where ${CLAIMABLE}`,
+        // Subqueries see the statement's snapshot, not the row that it waited for.
+        to: `  where not exists (
+    select 1 from records s
+     where s.tenant_id = r.tenant_id and s.namespace = r.namespace and s.key = r.key
+       and not (${CLAIMABLE.replaceAll("r.", "s.")}))`,
+      },
+      // As long as a round trip between reading and inserting.
+      {
+        file: CLAIM,
+        from: `   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  insert`,
+        to: `     , pg_sleep(0.003)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  insert`,
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "cache-key-without-tenant",
+    defect: "a copy is found by whoever asks for the same key",
+    replacements: [
+      {
+        file: "cache/completions.ts",
+        from: "recordName(id)}`",
+        to: "recordName({ ...id, tenantId: 0 })}`",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "hint-overwrites-completed",
+    defect: "that a key is in progress is remembered, and answered after its completion",
+    replacements: [
+      {
+        file: "services/idempotency.ts",
+        from: "    const replay = copy && answerClaim(copy, command);\n",
+        to: `    const hint = hints.get(recordName(command.id));
+    if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
+    const replay = copy && answerClaim(copy, command);\n`,
+      },
+      {
+        file: "services/idempotency.ts",
+        from: "    if (isNewRecord(outcome)) admission",
+        to: `    if (outcome.kind === "inProgress") {
+      hints.set(recordName(command.id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
+    }
+    if (isNewRecord(outcome)) admission`,
+      },
+      {
+        file: "services/idempotency.ts",
+        from: "const REPLY_MARGIN_MS = 100;",
+        to: `const REPLY_MARGIN_MS = 100;
+const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "late-fill-after-forget",
+    defect: "a copy that is filled in late is found although its record was forgotten",
+    replacements: [
+      {
+        file: "cache/completions.ts",
+        from: "(id: RecordId, { generation }: CopyTerms) =>",
+        to: "(id: RecordId, _: CopyTerms, generation = 0) =>",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "servers-clock",
+    defect: "leases are reckoned by the clock of the server that is asked",
+    replacements: [
+      {
+        file: CLAIM,
+        from: `         now(), now(), now() + i.lease_ms * interval '1 millisecond',
+         now() + greatest`,
+        to: `         to_timestamp($13::float8 / 1000), to_timestamp($13::float8 / 1000),
+         to_timestamp($13::float8 / 1000) + i.lease_ms * interval '1 millisecond',
+         to_timestamp($13::float8 / 1000) + greatest`,
+      },
+      {
+        file: CLAIM,
+        from: "scalarArray(commands.map((command) => command.failureRetentionS)),",
+        to: "scalarArray(commands.map((command) => command.failureRetentionS)),\n      String(Date.now()),",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "joined-with-delimiter",
+    defect: "a namespace and a key are joined with a character that both may hold",
+    replacements: [
+      {
+        file: "domain/record.ts",
+        from: "id.namespace.length}:",
+        to: '""}',
+      },
+      { file: "domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
+    ],
+    faults: [],
+  },
+  {
+    name: "sweep-ignores-retention",
+    defect: "the sweep deletes what is still remembered",
+    replacements: [
+      {
+        file: "store/sweep-records.ts",
+        from: "           where r.sweep_at <= now()\n           order by r.sweep_at\n",
+        to: "           where r.claimed_at <= now() - interval '3 seconds'\n",
+      },
+      {
+        file: "store/sweep-records.ts",
+        from: `    and r.sweep_at <= now()\`;
+
+/** How both`,
+        to: `    and r.claimed_at <= now() - interval '3 seconds'\`;
+
+/** How both`,
+      },
+      {
+        file: "store/sweep-records.ts",
+        from: "     and r.expires_at + interval '2 minutes' <= now()\n",
+        to: "",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "batch-out-of-order",
+    defect: "two items of a batch get each other's answers",
+    replacements: [
+      {
+        file: "services/batch.ts",
+        from: "return create(BatchResponseSchema, { items: replies });",
+        to: `if (replies.length > 1) replies.push(...replies.splice(0, 1));
+    return create(BatchResponseSchema, { items: replies });`,
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "no-fingerprint-on-hit",
+    defect: "a fingerprint is not compared where a copy answers",
+    replacements: [
+      {
+        file: "services/idempotency.ts",
+        from: "copy && answerClaim(copy, command);",
+        to: "copy && answerClaim(copy, { ...command, fingerprint: undefined });",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "asynchronous-commit",
+    defect: "a commit is acknowledged before it is written, and Postgres crashes",
+    replacements: [
+      {
+        file: "store/pool.ts",
+        from: "const PLANNER_SETTINGS = {\n",
+        to: 'const PLANNER_SETTINGS = {\n  synchronous_commit: "off",\n',
+      },
+    ],
+    faults: ["postgres-kill"],
+  },
+];

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { readOptions } from "./options.ts";
+
+const KNOWN = ["redis-kill", "replica-kill"];
+
+test("what is not said has a default", () => {
+  const defaults = { durationMs: 120_000, seed: 1, faults: undefined, replicas: 3, out: "chaos.json" };
+  expect(readOptions([], KNOWN)).toEqual(defaults);
+});
+
+test("faults are named, or none of them", () => {
+  expect(readOptions(["--faults", "redis-kill, replica-kill"], KNOWN).faults).toEqual(KNOWN);
+  expect(readOptions(["--faults", "none"], KNOWN).faults).toEqual([]);
+  expect(() => readOptions(["--faults", "flood"], KNOWN)).toThrow(
+    "some of redis-kill,replica-kill, not flood",
+  );
+});
+
+test("numbers are numbers", () => {
+  expect(readOptions(["--minutes", "0.5", "--seed", "42"], KNOWN)).toMatchObject({
+    durationMs: 30_000,
+    seed: 42,
+  });
+  expect(() => readOptions(["--minutes", "ten"], KNOWN)).toThrow("--minutes takes a number");
+  expect(() => readOptions(["--replicas", "0"], KNOWN)).toThrow("--replicas takes a number");
+});

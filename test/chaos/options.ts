@@ -1,0 +1,55 @@
+import { parseArgs } from "node:util";
+
+/** What the command line asks for. */
+export interface ChaosOptions {
+  readonly durationMs: number;
+  readonly seed: number;
+  /** Undefined: every fault that can be injected here. */
+  readonly faults: readonly string[] | undefined;
+  readonly replicas: number;
+  /** Where the figures go, as JSON. */
+  readonly out: string;
+}
+
+const MAX_MINUTES = 240;
+const MAX_REPLICAS = 9;
+
+/**
+ * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects nothing.
+ *
+ * @throws with what is wrong, for the person who typed it.
+ */
+export function readOptions(args: readonly string[], known: readonly string[]): ChaosOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: "string", default: "2" },
+      seed: { type: "string", default: "1" },
+      faults: { type: "string" },
+      replicas: { type: "string", default: "3" },
+      out: { type: "string", default: "chaos.json" },
+    },
+  });
+  return {
+    durationMs: number(values.minutes, "--minutes", MAX_MINUTES) * 60_000,
+    seed: Math.floor(number(values.seed, "--seed", 2 ** 32 - 1)),
+    faults: values.faults === undefined ? undefined : faults(values.faults, known),
+    replicas: Math.floor(number(values.replicas, "--replicas", MAX_REPLICAS)),
+    out: values.out,
+  };
+}
+
+function number(text: string, option: string, max: number): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value > 0 && value <= max)) throw new Error(`${option} takes a number up to ${max}, not ${text}`);
+  return value;
+}
+
+function faults(text: string, known: readonly string[]): readonly string[] {
+  if (text === "none") return [];
+  const named = text.split(",").map((name) => name.trim());
+  const unknown = named.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`--faults takes none or some of ${known.join(",")}, not ${unknown}`);
+  return named;
+}

@@ -1,0 +1,162 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { isAlive } from "../../server/src/embedded/pid-file.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { waitUntil } from "../../server/src/embedded/wait.ts";
+import type { OpenDatabase } from "../helpers/database.ts";
+import { startStandby } from "./standby.ts";
+
+/** A Postgres of a run's own that may be killed, frozen and failed over. */
+export interface ChaosPostgres extends AsyncDisposable {
+  /** Past all proxies; of the server that runs now. */
+  readonly url: string;
+  readonly version: string;
+  /** Past all proxies; rejects while the server is away. */
+  readonly query: OpenDatabase["query"];
+  /** A connection of the caller's own, past all proxies. */
+  connect(): Promise<pg.Client>;
+  /** To all of its processes. */
+  signal(name: NodeJS.Signals): void;
+  /** Ends the postmaster and its children at once. */
+  kill(): Promise<void>;
+  /** Starts it on the same data, unless it runs; resolves once it takes connections. */
+  restart(): Promise<void>;
+  /** Gives it a synchronous standby: from then on what it acknowledges is there as well. */
+  addStandby(): Promise<void>;
+  /** Kills it, and goes on with its standby. */
+  failOver(): Promise<void>;
+}
+
+const CONNECT_TIMEOUT_MS = 3000;
+const DEATH_TIMEOUT_MS = 10_000;
+
+/**
+ * What acknowledgement means is untouched: a commit has been written, to the operating system. That outlives every signal,
+ * so that nothing has to be synced to the disk. The log's own writer is slow, because it would hide a commit that nobody
+ * waited for.
+ */
+const SETTINGS = {
+  fsync: "off",
+  wal_writer_delay: "10s",
+  wal_writer_flush_after: "1GB",
+  max_connections: "60",
+  wal_keep_size: "512MB",
+};
+
+/** Starts one on a new directory below `parent`; `onMoved` is told its URL whenever it is another. */
+export async function startChaosPostgres(
+  parent: string,
+  onMoved: (url: string) => void,
+): Promise<ChaosPostgres> {
+  const dir = await mkdtemp(join(parent, "ow-chaos-"));
+  // As root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  let clusters = 0;
+  const newDataDir = () => join(dir, `data-${++clusters}`);
+  let dataDir = newDataDir();
+  let running = await startEmbeddedPostgres({ dataDir, settings: SETTINGS });
+  let control = open(running);
+  let standby: { readonly dataDir: string; readonly running: EmbeddedPostgres } | undefined;
+
+  function moveTo(next: EmbeddedPostgres): void {
+    void control.end();
+    running = next;
+    control = open(running);
+    onMoved(running.url("postgres"));
+  }
+
+  async function kill(): Promise<void> {
+    for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGKILL");
+    const { pid } = running;
+    if (!(await waitUntil(() => !isAlive(pid), DEATH_TIMEOUT_MS))) throw new Error("Postgres survived");
+  }
+
+  return {
+    get url() {
+      return running.url("postgres");
+    },
+    version: running.version,
+    query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      (await control.query<Row>(text, [...values])).rows,
+    async connect() {
+      const client = new pg.Client({
+        connectionString: running.url("postgres"),
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      });
+      client.on("error", () => {});
+      await client.connect();
+      return client;
+    },
+    signal(name) {
+      for (const pid of familyOf(running.pid)) signalIfAlive(pid, name);
+    },
+    kill,
+    async restart() {
+      moveTo(await startEmbeddedPostgres({ dataDir, settings: SETTINGS }));
+    },
+    async addStandby() {
+      if (standby !== undefined) return;
+      const copy = newDataDir();
+      standby = { dataDir: copy, running: await startStandby(control, dataDir, copy, running, SETTINGS) };
+    },
+    async failOver() {
+      if (standby === undefined) throw new Error("there is no standby");
+      const next = standby;
+      await kill();
+      const promoting = open(next.running);
+      await promoting.query("select pg_promote(true, 30)");
+      await promoting.end();
+      ({ dataDir } = next);
+      standby = undefined;
+      moveTo(next.running);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGCONT");
+      await control.end();
+      // A primary waits for its standby when it shuts down.
+      if (standby !== undefined) await standby.running.stop();
+      await running.stop();
+      for (let cluster = 1; cluster <= clusters; cluster++) {
+        const place = await realpath(join(dir, `data-${cluster}`)).catch(() => undefined);
+        if (place !== undefined) await rm(place, { recursive: true, force: true });
+      }
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function open(postgres: EmbeddedPostgres): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: postgres.url("postgres"),
+    max: 3,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: "chaos",
+  });
+  pool.on("error", () => {});
+  return pool;
+}
+
+/** A process and its children. */
+function familyOf(pid: number): number[] {
+  const children = readdirSync("/proc").filter((entry) => {
+    try {
+      return /^\d+$/.test(entry) && parentOf(entry) === pid;
+    } catch {
+      // It has just ended.
+      return false;
+    }
+  });
+  return [pid, ...children.map(Number)];
+}
+
+/** The fourth field of /proc/<pid>/stat; the second, a name in brackets, may hold anything. */
+function parentOf(pid: string): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+}
+
+function signalIfAlive(pid: number, name: NodeJS.Signals): void {
+  if (isAlive(pid)) process.kill(pid, name);
+}

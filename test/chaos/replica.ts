@@ -1,0 +1,118 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
+import { socketOf } from "../helpers/sockets.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
+
+/** A replica as a process, with a proxy on every way in or out. Its addresses stay when it is started anew. */
+export interface Replica extends AsyncDisposable {
+  readonly name: string;
+  /** Between the clients and the replica. */
+  readonly inbound: TcpProxy;
+  readonly toPostgres: TcpProxy;
+  /** Undefined where there is no Redis. */
+  readonly toRedis: TcpProxy | undefined;
+  readonly process: ServerProcess;
+  signal(name: NodeJS.Signals): void;
+  /** Ends it by SIGKILL and starts it anew. */
+  restart(how?: ReplicaStart): Promise<void>;
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with how it ended. */
+  drain(): Promise<number | NodeJS.Signals>;
+}
+
+/** What differs from how a replica is usually started. */
+export interface ReplicaStart {
+  /** `server/src/main.ts` of another version. */
+  readonly main?: string;
+  /** Options of Node. */
+  readonly nodeOptions?: readonly string[];
+  readonly clockOffsetMs?: number;
+}
+
+export interface ReplicaOptions extends ReplicaStart {
+  readonly name: string;
+  /** Of the Postgres itself: a replica gets there through its proxy. */
+  readonly databaseUrl: string;
+  readonly redisSocket: string | undefined;
+  /** Told when it ends, or does something else, that nobody made it do. */
+  readonly onAccident: (what: string) => void;
+}
+
+const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
+const PRELOAD = new URL("preload.ts", import.meta.url).href;
+/** Postgres may be away when a replica starts: then it ends at once, and is started again, as an orchestrator would. */
+const START_TRIES = 40;
+const RETRY_MS = 500;
+
+/** Starts one. */
+export async function startReplica(options: ReplicaOptions): Promise<Replica> {
+  const { name, databaseUrl, redisSocket, onAccident } = options;
+  const toPostgres = await startTcpProxy(socketOf(databaseUrl));
+  const toRedis = redisSocket === undefined ? undefined : await startTcpProxy(redisSocket);
+  let isEndExpected = false;
+  let current = await launch({}, 1);
+  const inbound = await startTcpProxy(current.grpcPort);
+
+  async function launch(how: ReplicaStart, tries = START_TRIES): Promise<ServerProcess> {
+    const { main = MAIN, nodeOptions = [], clockOffsetMs = 0 } = { ...options, ...how };
+    const env = {
+      CHAOS_CLOCK_OFFSET_MS: String(clockOffsetMs),
+      ONCEWARD_SWEEP_INTERVAL: "500ms",
+      ONCEWARD_POOL_SIZE: "6",
+      ONCEWARD_CACHE_MIB: "16",
+      ...(toRedis && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
+    };
+    const { username, pathname } = new URL(databaseUrl);
+    const url = `postgresql://${username}@127.0.0.1:${toPostgres.port}${pathname}`;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const program = [...nodeOptions, "--import", PRELOAD, main, "serve"];
+        const started = await startServerProcess(url, env, program);
+        void watch(started);
+        return started;
+      } catch (error) {
+        if (attempt >= tries) throw error;
+        await pause(RETRY_MS);
+      }
+    }
+  }
+
+  async function watch(started: ServerProcess): Promise<void> {
+    const how = await started.exited;
+    if (isEndExpected) return;
+    onAccident(`${name} ended by itself: ${how}\n${started.output.slice(-10).join("\n")}`);
+  }
+
+  async function kill(): Promise<void> {
+    isEndExpected = true;
+    await current.end();
+  }
+
+  return {
+    name,
+    inbound,
+    toPostgres,
+    toRedis,
+    get process() {
+      return current;
+    },
+    signal: (signal) => current.signal(signal),
+    kill,
+    async drain() {
+      isEndExpected = true;
+      current.signal("SIGTERM");
+      return current.exited;
+    },
+    async restart(how = {}) {
+      await kill();
+      current = await launch(how);
+      isEndExpected = false;
+      inbound.setTarget(current.grpcPort);
+    },
+    async [Symbol.asyncDispose]() {
+      await kill();
+      await Promise.all([inbound.close(), toPostgres.close(), toRedis?.close()]);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { claim, granted, LOST, refused, scenario } from "../history/scenario.ts";
+import { formatReport, reportOf } from "./report.ts";
+import type { Round } from "./round.ts";
+
+const history = scenario([
+  claim(0, 10, granted(1)),
+  claim(20, LOST),
+  claim(40, 50, refused("FINGERPRINT_MISMATCH")),
+]);
+const round: Round = {
+  evidence: { history, reads: [], effects: { unfenced: [], fenced: [] }, healedAtMs: 60 },
+  judgement: { histories: 1, timeouts: ["key"], violations: [], probedKeys: 0 },
+  injections: [
+    { fault: "redis-kill", startedAtMs: 5, healedAtMs: 30 },
+    { fault: "redis-kill", startedAtMs: 45, healedAtMs: 46 },
+  ],
+  loadEndedAtMs: 60,
+  accidents: ["replica-1 ended by itself"],
+};
+
+test("a report counts answers, faults, and what happened by itself as a violation", () => {
+  expect(reportOf(round, 7, 60_000)).toEqual({
+    seed: 7,
+    minutes: 1,
+    ops: { ok: 1, refused: 1, unknown: 1 },
+    faults: { "redis-kill": 2 },
+    histories: 1,
+    timeouts: 1,
+    violations: 1,
+    longest_unavailable_ms: { "redis-kill": 40 },
+  });
+});
+
+test("people are shown the same", () => {
+  const text = formatReport(reportOf(round, 7, 60_000));
+  expect(text).toContain("1 ok, 1 refused, 1 unknown");
+  expect(text).toMatch(/redis-kill +2 +40 ms/);
+});

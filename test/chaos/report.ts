@@ -1,0 +1,62 @@
+import type { Operation } from "../history/operation.ts";
+import type { Round } from "./round.ts";
+import { longestUnavailableMs } from "./unavailability.ts";
+
+/** `chaos.json`. */
+export interface Report {
+  readonly seed: number;
+  readonly minutes: number;
+  readonly ops: { readonly ok: number; readonly refused: number; readonly unknown: number };
+  readonly faults: Readonly<Record<string, number>>;
+  readonly histories: number;
+  readonly timeouts: number;
+  readonly violations: number;
+  readonly longest_unavailable_ms: Readonly<Record<string, number>>;
+}
+
+/** Puts a round into figures. */
+export function reportOf(
+  { evidence, judgement, injections, accidents, loadEndedAtMs }: Round,
+  seed: number,
+  durationMs: number,
+): Report {
+  const { operations } = evidence.history;
+  const faults: Record<string, number> = {};
+  for (const { fault } of injections) faults[fault] = (faults[fault] ?? 0) + 1;
+  return {
+    seed,
+    minutes: durationMs / 60_000,
+    ops: countAnswers(operations),
+    faults,
+    histories: judgement.histories,
+    timeouts: judgement.timeouts.length,
+    // What happens by itself breaks a promise, too: the process stays up, and drains cleanly.
+    violations: judgement.violations.length + accidents.length,
+    longest_unavailable_ms: longestUnavailableMs(operations, injections, loadEndedAtMs),
+  };
+}
+
+function countAnswers(operations: readonly Operation[]): Report["ops"] {
+  const unknown = operations.filter(({ answer }) => answer.kind === "unknown").length;
+  const refused = operations.filter(({ answer }) => answer.kind === "refused").length;
+  return { ok: operations.length - unknown - refused, refused, unknown };
+}
+
+/** The report for a terminal. */
+export function formatReport(report: Report): string {
+  const { ops, faults, longest_unavailable_ms: longest } = report;
+  const rows = Object.entries(faults)
+    .sort()
+    .map(
+      ([name, count]) =>
+        `  ${name.padEnd(28)}${String(count).padStart(5)}${String(longest[name]).padStart(12)} ms`,
+    );
+  return [
+    `operations   ${ops.ok} ok, ${ops.refused} refused, ${ops.unknown} unknown`,
+    `histories    ${report.histories}`,
+    `timeouts     ${report.timeouts}`,
+    `violations   ${report.violations}`,
+    "faults, how often, and the longest time without any answer:",
+    ...(rows.length > 0 ? rows : ["  none"]),
+  ].join("\n");
+}

@@ -1,0 +1,112 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { migrate } from "../../server/src/store/migrate.ts";
+import type { OpenDatabase } from "../helpers/database.ts";
+import { socketOf } from "../helpers/sockets.ts";
+import { createApiKey, createTenant, setNamespacePolicy, type TestTenant } from "../helpers/tenants.ts";
+import { type Disk, mountDisk } from "./disk.ts";
+import { NAMESPACES, TENANTS } from "./load/spaces.ts";
+import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
+import { type ChaosRedis, startChaosRedis } from "./redis.ts";
+import { type Replica, startReplica } from "./replica.ts";
+
+/** What chaos is made in: a Postgres, a Redis, replicas with proxies around them, and tenants. */
+export interface Rig extends AsyncDisposable {
+  readonly postgres: ChaosPostgres;
+  /** Where its data is. */
+  readonly disk: Disk;
+  /** Undefined: none is installed. */
+  readonly redis: ChaosRedis | undefined;
+  readonly replicas: readonly Replica[];
+  /** Callers' keys by the load's names of tenants. */
+  readonly apiKeys: Readonly<Record<string, string>>;
+  /** Of the first tenant's administrator. */
+  readonly adminKey: string;
+  /** What went wrong that nobody did. */
+  readonly accidents: readonly string[];
+  /** For journals. */
+  readonly dir: string;
+}
+
+export interface RigOptions {
+  readonly replicas: number;
+  /** `server/src/main.ts` of another version. */
+  readonly main?: string;
+}
+
+/** Clocks that are right, fast and slow, side by side, in every run. */
+const CLOCK_OFFSETS_MS = [0, 600_000, -600_000];
+
+/** Starts everything; disposing stops it and removes what it wrote. */
+export async function startRig({ replicas: count, main }: RigOptions): Promise<Rig> {
+  const cleanUp = new AsyncDisposableStack();
+  try {
+    const dir = await mkdtemp(join(tmpdir(), "ow-chaos-journals-"));
+    cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
+    const replicas: Replica[] = [];
+    const accidents: string[] = [];
+    const disk = cleanUp.use(await mountDisk());
+    const postgres = cleanUp.use(
+      await startChaosPostgres(disk.dir, (url) => {
+        for (const { toPostgres } of replicas) {
+          toPostgres.setTarget(socketOf(url));
+          toPostgres.cut();
+        }
+      }),
+    );
+    const redis = await startChaosRedis();
+    if (redis !== undefined) cleanUp.use(redis);
+    await migrate(postgres.url, () => {});
+    const keys = await createTenants(postgres);
+    for (let number = 1; number <= count; number++) {
+      const replica = await startReplica({
+        name: `replica-${number}`,
+        databaseUrl: postgres.url,
+        redisSocket: redis?.socket,
+        clockOffsetMs: CLOCK_OFFSETS_MS[(number - 1) % CLOCK_OFFSETS_MS.length] ?? 0,
+        onAccident: (what) => accidents.push(what),
+        ...(main !== undefined && { main }),
+      });
+      replicas.push(cleanUp.use(replica));
+    }
+    return {
+      postgres,
+      disk,
+      redis,
+      replicas,
+      ...keys,
+      accidents,
+      dir,
+      [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
+    };
+  } catch (error) {
+    await cleanUp.disposeAsync();
+    throw error;
+  }
+}
+
+async function createTenants(postgres: ChaosPostgres): Promise<Pick<Rig, "apiKeys" | "adminKey">> {
+  // What the helpers need of a database; the rig closes it itself.
+  const database: OpenDatabase = { url: postgres.url, query: postgres.query, close: async () => {} };
+  const made: TestTenant[] = [];
+  for (const _ of TENANTS) {
+    const tenant = await createTenant(database);
+    made.push(tenant);
+    for (const policy of NAMESPACES) {
+      await setNamespacePolicy(database, tenant, policy.namespace, {
+        key_retention_s: policy.keyRetentionMs / 1000,
+        result_retention_s: policy.resultRetentionMs / 1000,
+        failure_retention_s: policy.failureRetentionMs / 1000,
+        default_lease_ms: policy.defaultLeaseMs,
+        on_lease_expiry: policy.onLeaseExpiry,
+      });
+    }
+  }
+  const [administered] = made;
+  if (administered === undefined) throw new Error("there are no tenants");
+  return {
+    apiKeys: Object.fromEntries(TENANTS.map((name, index) => [name, made[index]?.apiKey ?? ""])),
+    adminKey: await createApiKey(database, { tenantId: administered.id, role: "TENANT_ADMIN" }),
+  };
+}

@@ -1,0 +1,95 @@
+import { join } from "node:path";
+import { readJournals } from "../history/journal.ts";
+import { nameOf, nowMs, type Operation, type RecordName } from "../history/operation.ts";
+import type { Fault } from "./faults/fault.ts";
+import { probe, readAll } from "./final.ts";
+import { type Injection, injectFaults, untilMs } from "./injector.ts";
+import { type Evidence, type Judgement, judge } from "./judge.ts";
+import { startFleet } from "./load/fleet.ts";
+import { createProvider } from "./load/provider.ts";
+import { initialPolicies } from "./load/spaces.ts";
+import type { Rig } from "./rig.ts";
+import { planFaults } from "./schedule.ts";
+
+/** A load under faults, from its first call to its judgement. */
+export interface Round {
+  readonly evidence: Evidence;
+  readonly judgement: Judgement;
+  readonly injections: readonly Injection[];
+  readonly loadEndedAtMs: number;
+  /** What went wrong besides: faults that failed, and what happened by itself. */
+  readonly accidents: readonly string[];
+}
+
+export interface RoundOptions {
+  /** Part of its keys: no two rounds on a rig share it. */
+  readonly name: string;
+  readonly seed: number;
+  readonly durationMs: number;
+  readonly faults: readonly Fault[];
+  readonly signal: AbortSignal;
+  readonly onProgress: (what: string) => void;
+}
+
+const CLIENTS = 3;
+const WORKERS = 5;
+/** Longer than any lease that the load takes, and what liveness may take beyond. */
+const SETTLE_MS = 4500;
+
+/** Runs one. */
+export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> {
+  const { name, seed, durationMs, faults, signal, onProgress } = options;
+  const provider = createProvider();
+  const originMs = nowMs();
+  const ports = rig.replicas.map((replica) => ({ name: replica.name, grpcPort: replica.inbound.port }));
+  await using fleet = await startFleet({
+    size: CLIENTS,
+    dir: rig.dir,
+    provider,
+    planFor: (number, journalPath) => ({
+      client: `client-${number}`,
+      seed: seed * CLIENTS + number,
+      journalPath,
+      replicas: ports,
+      apiKeys: rig.apiKeys,
+      adminKey: number === 1 ? rig.adminKey : undefined,
+      originMs,
+      round: name,
+      workers: WORKERS,
+    }),
+  });
+  const schedule = planFaults(
+    seed,
+    durationMs,
+    faults.map((fault) => fault.name),
+  );
+  const scene = { rig, clientPids: fleet.pids, signal };
+  const beganMs = nowMs();
+  const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
+  await untilMs(beganMs + durationMs, signal);
+  const loadEndedAtMs = nowMs();
+  const { journalPaths, retentionChanges } = await fleet.stop();
+  signal.throwIfAborted();
+  const healedAtMs = nowMs();
+  await untilMs(healedAtMs + SETTLE_MS, signal);
+  onProgress("claiming and reading every key once more");
+  const probePath = join(rig.dir, `probe-${name}.jsonl`);
+  await probe(rig, namesOf(readJournals(journalPaths)), probePath);
+  const operations = readJournals([...journalPaths, probePath]);
+  const reads = await readAll(rig, namesOf(operations));
+  onProgress(`judging ${operations.length} operations`);
+  const history = { operations, policies: initialPolicies(), retentionChanges };
+  const evidence = { history, reads, effects: provider, healedAtMs };
+  return {
+    evidence,
+    judgement: judge(evidence),
+    injections,
+    loadEndedAtMs,
+    accidents: [...failures, ...rig.accidents],
+  };
+}
+
+function namesOf(operations: readonly Operation[]): RecordName[] {
+  const names = new Map(operations.map((operation) => [nameOf(operation), operation]));
+  return [...names.values()].map(({ tenant, namespace, key }) => ({ tenant, namespace, key }));
+}
