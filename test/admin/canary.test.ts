@@ -1,0 +1,239 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { connectAdmin, connectOperator } from "../helpers/admin.ts";
+import {
+  FILLING,
+  fillAllFields,
+  NAMESPACE,
+  OPERATION,
+  OWNER,
+  REASON,
+  UNFINISHED,
+  useRecords,
+} from "../helpers/canary.ts";
+import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { type Issuer, makeSigningKey, startIssuer } from "../helpers/issuer.ts";
+import { plant, showing } from "../helpers/plants.ts";
+import { hasRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
+import { socketOf } from "../helpers/sockets.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
+import { createApiKey, createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+const TRANSPORT_NAMES = Object.keys(TRANSPORTS) as TransportName[];
+
+/** What opens something; credentials are added as they are made. */
+const secrets = {
+  pepper: plant("pepper"),
+  databasePassword: plant("databasepassword"),
+  redisPassword: plant("redispassword"),
+  operator: randomBytes(32).toString("base64url"),
+} as Record<string, string>;
+
+let database: TestDatabase;
+let proxy: TcpProxy;
+let redis: TestRedis | undefined;
+let issuer: Issuer;
+let server: ServerProcess;
+let tenant: TestTenant;
+/** The errors of all calls, as they were sent. */
+const errors: string[] = [];
+/** Every credential that there is, by what it is. */
+let credentials: Awaited<ReturnType<typeof makeCredentials>>;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  proxy = await startTcpProxy(socketOf(database.url));
+  issuer = await startIssuer();
+  const url = new URL(database.url);
+  const { redisPassword = "" } = secrets;
+  redis = hasRedis()
+    ? await startRedis({ args: ["--requirepass", redisPassword], connect: { password: redisPassword } })
+    : undefined;
+  server = await startServerProcess(
+    `postgresql://${url.username}:${secrets.databasePassword}@127.0.0.1:${proxy.port}${url.pathname}`,
+    {
+      ONCEWARD_LOG_LEVEL: "debug",
+      ONCEWARD_API_KEY_PEPPER: secrets.pepper ?? "",
+      ONCEWARD_OPERATOR_KEY: `ow_0123456789abcdef_${secrets.operator}`,
+      ONCEWARD_USAGE_FLUSH: "100ms",
+      ...issuer.settings,
+      ...(redis && { REDIS_URL: `redis://:${redisPassword}@127.0.0.1:${redis.port}` }),
+    },
+  );
+  tenant = await createTenant(database);
+  credentials = await makeCredentials();
+  for (const transport of TRANSPORT_NAMES) {
+    await useRecords(server, credentials, transport);
+    errors.push(...(await fillAllFields(server, Object.values(credentials), transport)));
+  }
+  await provokeADefect();
+  await beWithoutDatabase();
+}, 60_000);
+
+afterAll(async () => {
+  await server?.end();
+  await redis?.stop();
+  await issuer?.close();
+  await proxy?.close();
+  await database?.drop();
+});
+
+/** Good ones of every role, made by the server, and bad ones that were good once, or never. */
+async function makeCredentials() {
+  const operatorKey = `ow_0123456789abcdef_${secrets.operator}`;
+  const operator = connectOperator(server, operatorKey);
+  const first = await operator.createTenantApiKey({
+    tenant: tenant.name,
+    apiKey: { role: ApiKey_Role.TENANT_ADMIN },
+  });
+  const admin = connectAdmin(server, first.secret);
+  const caller = await admin.createApiKey({ apiKey: { role: ApiKey_Role.CALLER } });
+  const revoked = await admin.createApiKey({ apiKey: { role: ApiKey_Role.CALLER } });
+  await admin.revokeApiKey({ id: revoked.apiKey?.id ?? "" });
+  const claims = { onceward_tenant: tenant.name, onceward_role: "CALLER" };
+  secrets.kid = plant("kid");
+  const unknown = await makeSigningKey("ES256", secrets.kid);
+  const made = {
+    operator: operatorKey,
+    admin: first.secret,
+    caller: caller.secret,
+    revoked: revoked.secret,
+    // Made with another pepper.
+    wrong: await createApiKey(database, { tenantId: tenant.id, role: "CALLER" }),
+    token: await issuer.token(claims),
+    expired: await issuer.token({ ...claims, exp: 1 }),
+    forged: await issuer.token(claims, unknown),
+    unknown: plant("credential"),
+  };
+  for (const [name, credential] of Object.entries(made)) {
+    // Of a key the secret, of a token what it says and its signature: the id is no secret.
+    const parts = parseApiKey(credential)?.secret ?? credential.split(".").slice(1).join(".");
+    secrets[name] = parts || credential;
+  }
+  secrets.signature = made.token.split(".")[2] ?? "";
+  return made;
+}
+
+/** Has Postgres fail in words that quote what it was given, as it does for a malformed value. */
+async function provokeADefect(): Promise<void> {
+  await database.query(
+    `create function provoked() returns trigger language plpgsql as $$
+     begin
+       raise exception 'invalid input syntax for type integer: "%"', new.key using errcode = '22P02';
+     end $$`,
+  );
+  await database.query(
+    "create trigger provoked before insert or update on records for each row execute function provoked()",
+  );
+  for (const transport of TRANSPORT_NAMES) {
+    const caller = connectClient(server, credentials.caller, transport);
+    const call = caller.claim({ namespace: NAMESPACE, key: `${OPERATION.key} ${transport} defect` });
+    await expect(call).rejects.toThrow("internal error");
+  }
+  await database.query("drop trigger provoked on records");
+}
+
+async function beWithoutDatabase(): Promise<void> {
+  proxy.setMode("refuse");
+  errors.push(...(await fillAllFields(server, Object.values(credentials), "native gRPC")));
+  proxy.setMode("forward");
+  const caller = connectClient(server, credentials.caller);
+  const isBack = () =>
+    caller.lookup({ namespace: NAMESPACE, key: `${OPERATION.key} native gRPC completed` }).then(
+      () => true,
+      () => false,
+    );
+  await vi.waitUntil(isBack, { timeout: 10_000 });
+}
+
+/** All rows of tables, as text. */
+async function rowsOf(...tables: readonly string[]): Promise<string> {
+  const rows = await Promise.all(
+    tables.map((table) => database.query<{ row: string }>(`select t::text as row from ${table} t`)),
+  );
+  return rows
+    .flat()
+    .map(({ row }) => row)
+    .join("\n");
+}
+
+async function metrics(): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${server.managementPort}/metrics`)).text();
+}
+
+/** What is in Redis, names and values. */
+async function redisContents(): Promise<string> {
+  if (redis === undefined) return "";
+  const names = (await redis.command("keys", "*")) as Buffer[];
+  const values = await Promise.all(names.map((name) => redis?.command("get", name)));
+  return [...names, ...values].map((each) => (each as Buffer).toString("latin1")).join("\n");
+}
+
+const ofAll = [...Object.values(OPERATION), ...Object.values(UNFINISHED), FILLING];
+
+/** Every place that something is told in but answers to those who may know, and what must not show there. */
+const OUTPUTS: Record<
+  string,
+  { text(): Promise<string>; unseen: readonly string[]; seen?: readonly string[] }
+> = {
+  "standard output and the log": {
+    text: async () => server.output.join("\n"),
+    unseen: [...ofAll, OWNER, REASON],
+    seen: ["a call failed by a defect", "the database did not answer", '"msg":"call"'],
+  },
+  metrics: { text: metrics, unseen: [...ofAll, OWNER, REASON], seen: ["onceward_claims_total"] },
+  "errors as they are sent": {
+    text: async () => errors.join("\n"),
+    unseen: [...ofAll, OWNER, REASON],
+    seen: ["INVALID_REQUEST", "CREDENTIAL_INVALID", "ROLE_DENIED", "DATABASE_UNAVAILABLE"],
+  },
+  "the audit": { text: () => rowsOf("audit_events"), unseen: ofAll, seen: [OWNER, REASON] },
+  "usage, jobs, totals, tenants and credentials": {
+    text: () =>
+      rowsOf("usage_hours", "record_jobs", "tenant_totals", "replicas", "tenants", "namespaces", "api_keys"),
+    unseen: [...ofAll, OWNER, REASON],
+    seen: [NAMESPACE],
+  },
+  "what Postgres says of its connections": {
+    text: () => rowsOf("pg_stat_activity"),
+    unseen: [...ofAll, OWNER, REASON],
+    seen: ["onceward"],
+  },
+  "what the server says of itself": {
+    text: async () => JSON.stringify(await connectOperator(server, credentials.operator).getServerInfo({})),
+    unseen: [...ofAll, OWNER, REASON],
+    seen: ["(secret)"],
+  },
+  // Copies of completed records, which are what it is for.
+  Redis: {
+    text: redisContents,
+    unseen: [...Object.values(UNFINISHED), REASON],
+    seen: hasRedis() ? [OPERATION.key, OPERATION.payload] : [],
+  },
+  "stored records": {
+    text: () => rowsOf("records"),
+    unseen: [],
+    seen: [...Object.values(UNFINISHED), ...Object.values(OPERATION), OWNER, REASON],
+  },
+};
+
+test.each(Object.entries(OUTPUTS))(
+  "%s: neither secrets nor what is none of its business",
+  async (_, output) => {
+    const text = await output.text();
+    const { seen = [], unseen } = output;
+    // There is something to be found, and it would be.
+    expect(showing(seen, text)).toEqual(seen);
+    const found = showing([...unseen, ...Object.values(secrets)], text);
+    expect(found.map((each) => whatIs(each))).toEqual([]);
+  },
+);
+
+/** A secret by its name, for a report that doesn't have to be read by who may not. */
+function whatIs(text: string): string {
+  return Object.entries(secrets).find(([, secret]) => secret === text)?.[0] ?? text;
+}

@@ -1,0 +1,154 @@
+import { create, type DescMethod, type DescService } from "@bufbuild/protobuf";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { type AdministeredTenant, describeAdministration } from "../helpers/admin.ts";
+import { type Names, nobodys, someAffairs } from "../helpers/affairs.ts";
+import { comparable } from "../helpers/comparable.ts";
+import {
+  ADMINISTRATORS_REQUESTS,
+  CALLERS_REQUESTS,
+  OPERATORS_REQUESTS,
+  OWN,
+} from "../helpers/foreign-requests.ts";
+import { runRecordJobs } from "../helpers/jobs.ts";
+import { statementsDuring } from "../helpers/statements.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+import { grant } from "../helpers/verbs.ts";
+import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/whole-answers.ts";
+
+type AnyRequests = Readonly<
+  Record<string, ((names: Names) => readonly Record<string, unknown>[]) | undefined>
+>;
+
+const SERVICES: readonly (readonly [DescService, AnyRequests])[] = [
+  [IdempotencyService, CALLERS_REQUESTS],
+  [TenantAdminService, ADMINISTRATORS_REQUESTS],
+  [OperatorService, OPERATORS_REQUESTS],
+];
+
+/** Every RPC that there is. */
+const RPCS = SERVICES.flatMap(([service, requests]) =>
+  Object.entries(service.method).map(([localName, method]) => ({
+    name: `${service.name}.${method.name}`,
+    method,
+    requestsAbout: requests[localName],
+  })),
+);
+
+/** What a credential costs now and then, and what is written after an answer. */
+const OF_NO_REQUEST = new Set(["read_api_keys", "read_tenants", "read_namespaces", "insert_audit_events"]);
+
+/** With copies in memory, which must not answer a stranger either. */
+const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms" };
+
+describeAdministration(
+  "Who asks about another tenant's affairs",
+  (world, transport) => {
+    let owner: AdministeredTenant;
+    let theirs: Names;
+    let none: Names;
+    let before: unknown;
+    let answers: WholeAnswers;
+
+    beforeAll(async () => {
+      owner = await world().administeredTenant();
+      theirs = await someAffairs(world(), owner);
+      // What goes on by itself is over before what is there is noted.
+      await runRecordJobs(world().database);
+      none = nobodys(theirs);
+      before = await affairsOf(owner);
+      answers = await wholeAnswers(world().server, transport);
+    });
+    afterAll(() => answers?.close());
+
+    /** Everything that is stored of a tenant. */
+    async function affairsOf({ tenant }: AdministeredTenant): Promise<unknown> {
+      const tables = ["records", "namespaces", "api_keys", "record_jobs", "audit_events"];
+      const rows = tables.map((table) =>
+        world().database.query(`select * from ${table} where tenant_id = $1 order by 1, 2, 3`, [tenant.id]),
+      );
+      return Promise.all([
+        ...rows,
+        world().database.query("select * from tenants where id = $1", [tenant.id]),
+      ]);
+    }
+
+    /** All that somebody from another tenant may come with. */
+    async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
+      const { tenant, caller, adminKey } = await world().administeredTenant();
+      await grant(caller, OWN);
+      const limited = { tenantId: tenant.id, namespaces: [OWN.namespace] };
+      return {
+        "a caller": tenant.apiKey,
+        "an administrator": adminKey,
+        "a caller of a namespace": await createApiKey(world().database, { ...limited, role: "CALLER" }),
+        "an administrator of a namespace": await createApiKey(world().database, {
+          ...limited,
+          role: "TENANT_ADMIN",
+        }),
+      };
+    }
+
+    async function askAll(method: DescMethod, requests: readonly Record<string, unknown>[], apiKey: string) {
+      const seen: string[] = [];
+      const statements = await statementsDuring(world().server, async () => {
+        for (const request of requests) {
+          seen.push(textOf(await answers.ask(method, create(method.input, request), apiKey)));
+        }
+      });
+      return { seen, statements: Object.entries(statements).filter(([name]) => !OF_NO_REQUEST.has(name)) };
+    }
+
+    /** What was answered to requests about theirs, as if they had been about nobody's. */
+    function withNobodys(text: string): string {
+      return (Object.keys(theirs) as (keyof Names)[]).reduce((replaced, name) => {
+        const [theirName, other] = [theirs[name], none[name]];
+        return typeof theirName === "string" ? replaced.replaceAll(theirName, String(other)) : replaced;
+      }, text);
+    }
+
+    test.each(RPCS)("is answered by $name as if there were none", async ({ method, requestsAbout }) => {
+      if (requestsAbout === undefined) throw new Error("foreign-requests.ts doesn't say what to ask of it");
+      for (const [who, apiKey] of Object.entries(await strangersKeys())) {
+        const met = await askAll(method, requestsAbout(theirs), apiKey);
+        const missed = await askAll(method, requestsAbout(none), apiKey);
+        expect(met.seen.map(withNobodys), who).toEqual(missed.seen);
+        // Nor does it take longer.
+        expect(met.statements, who).toEqual(missed.statements);
+      }
+    });
+
+    test.each(RPCS)(
+      "with its key's id and a made-up secret is answered by $name as if the key weren't there",
+      async ({ method, requestsAbout }) => {
+        const secret = parseApiKey(owner.adminKey)?.secret.toUpperCase();
+        const [request] = requestsAbout?.(theirs) ?? [];
+        const [met, missed] = await Promise.all(
+          [theirs, none].map(({ apiKeyId }) =>
+            answers.ask(method, create(method.input, request), `ow_${apiKeyId}_${secret}`),
+          ),
+        );
+        expect(met?.sent).toMatch("CREDENTIAL_INVALID");
+        expect(met).toEqual(missed);
+      },
+    );
+
+    test("has changed nothing of them", async () => {
+      expect(await affairsOf(owner)).toEqual(before);
+    });
+  },
+  ENV,
+);
+
+/** An error as it was sent; of a message what isn't of its moment. */
+function textOf({ sent, message }: WholeAnswer): string {
+  if (message === undefined) return sent;
+  return JSON.stringify(comparable([message], []), (name, value: unknown) => {
+    // An etag is made of the name of what it belongs to, too.
+    if (name === "etag") return "an etag";
+    return typeof value === "bigint" ? String(value) : value;
+  });
+}
