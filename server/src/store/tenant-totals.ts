@@ -13,22 +13,21 @@ export interface TotalsChange extends StoredTotals {
 }
 
 /**
- * Adds to the totals of those tenants that are counted. Rows are taken in the order of their tenant, so that no two
- * replicas wait for each other.
+ * Adds to the totals of those tenants that have a quota of them, also before they were counted for the first time. Rows are
+ * taken in the order of their tenant, so that no two replicas wait for each other.
  */
 const addToTotals = {
   name: "add_to_totals",
   text: `
-with locked as materialized (
-  select tenant_id from tenant_totals where tenant_id = any ($1::int[]) order by tenant_id for update
-)
-update tenant_totals t set
-  records = greatest(0, t.records + i.records),
-  stored_bytes = greatest(0, t.stored_bytes + i.stored_bytes)
+insert into tenant_totals as c (tenant_id, records, stored_bytes)
+select t.id, i.records, i.stored_bytes
   from unnest($1::int[], $2::bigint[], $3::bigint[]) as i (tenant_id, records, stored_bytes)
-  join locked using (tenant_id)
- where t.tenant_id = i.tenant_id
-returning t.tenant_id, t.records, t.stored_bytes`,
+  join tenants t on t.id = i.tenant_id and (t.quota_live_records is not null or t.quota_stored_bytes is not null)
+ order by t.id
+on conflict (tenant_id) do update set
+  records = greatest(0, c.records + excluded.records),
+  stored_bytes = greatest(0, c.stored_bytes + excluded.stored_bytes)
+returning c.tenant_id, c.records, c.stored_bytes`,
 };
 
 /** Stores changes of distinct tenants, and answers what those of them that are counted store now. */
