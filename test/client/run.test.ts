@@ -107,16 +107,21 @@ test("a waiter takes over when the holder gives up", async () => {
   expect(await waiter).toMatchObject({ value: "by the waiter", replayed: false, attempt: 2 });
 });
 
-test("who does not wait is told who is doing it", async () => {
-  await using client = await newOnceward();
-  const held = Promise.withResolvers<string>();
-  const holder = client.onceward.run({ ...operation, owner: "worker-1" }, () => held.promise);
-  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
-  const error = await rejectionOf(client.onceward.run({ ...operation, waitMs: 0 }, () => "again"));
-  expect(error).toMatchObject({ name: "InProgressError", owner: "worker-1", attempt: 1 });
-  held.resolve("done");
-  expect(await holder).toBe("done");
-});
+test.each([{ waitMs: 0 }, { onInProgress: "throw" }, { onInProgress: "throw", waitMs: 5000 }] as const)(
+  "who does not wait (%j) is told at once who is doing it",
+  async (patience) => {
+    await using client = await newOnceward();
+    const held = Promise.withResolvers<string>();
+    const holder = client.onceward.run({ ...operation, owner: "worker-1" }, () => held.promise);
+    await vi.waitFor(async () =>
+      expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
+    );
+    const error = await rejectionOf(client.onceward.run({ ...operation, ...patience }, () => "again"));
+    expect(error).toMatchObject({ name: "InProgressError", owner: "worker-1", attempt: 1 });
+    held.resolve("done");
+    expect(await holder).toBe("done");
+  },
+);
 
 test("a wait is bounded", async () => {
   await using client = await newOnceward();

@@ -22,9 +22,11 @@ export interface RunOptions {
    * Default: the namespace's policy.
    */
   readonly leaseMs?: number | undefined;
+  /** While somebody else is doing it: `wait`, for `waitMs`, or `throw` InProgressError at once. Default: `wait`. */
+  readonly onInProgress?: "wait" | "throw" | undefined;
   /**
-   * How long to wait for somebody else who is doing it, before InProgressError is thrown. 0: not at all. Default: 30,000,
-   * or the client's.
+   * How long to wait for somebody else who is doing it, before InProgressError is thrown. 0 is `onInProgress: "throw"` by
+   * another name. Default: 30,000, or the client's.
    */
   readonly waitMs?: number | undefined;
   /** How long the service may fail to answer, over all attempts, before the run does. Default: 15,000, or the client's. */
@@ -75,7 +77,10 @@ export function checkRunOptions(options: RunOptions): void {
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);
-  const { onUnavailable } = options;
+  const { onInProgress, onUnavailable } = options;
+  if (onInProgress !== undefined && onInProgress !== "wait" && onInProgress !== "throw") {
+    violations.push({ field: "onInProgress", description: 'must be "wait" or "throw"' });
+  }
   if (onUnavailable !== undefined && onUnavailable !== "throw" && onUnavailable !== "proceed") {
     violations.push({ field: "onUnavailable", description: 'must be "throw" or "proceed"' });
   }

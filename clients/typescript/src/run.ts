@@ -52,7 +52,8 @@ async function begin(
   options: RunOptions,
   observer: Observer,
 ): Promise<Acquired> {
-  const { waitMs = defaults.waitMs, timeoutMs = defaults.timeoutMs, onUnavailable = "throw" } = options;
+  const { timeoutMs = defaults.timeoutMs, onInProgress = "wait", onUnavailable = "throw" } = options;
+  const waitMs = onInProgress === "throw" ? 0 : (options.waitMs ?? defaults.waitMs);
   return await observer.span("claim", async (add) => {
     try {
       checkRunOptions(options);
