@@ -3,7 +3,8 @@ import { changeFor } from "../domain/retention-change.ts";
 import { forgetPage, raiseCacheGeneration, removePage, removeTenant } from "../store/forget-records.ts";
 import type { Pool, Runner } from "../store/pool.ts";
 import { advanceRecordJob, type JobProgress, takeRecordJob } from "../store/record-jobs.ts";
-import { nextNamespace, type PageOutcome, type RecordPage, restampPage } from "../store/restamp-records.ts";
+import type { PageOutcome, RecordPage } from "../store/record-page.ts";
+import { nextNamespace, restampPage } from "../store/restamp-records.ts";
 
 /** A batch that was done: of which job, and what it came to. */
 export interface BatchDone {

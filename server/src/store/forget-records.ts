@@ -1,5 +1,5 @@
 import type { Runner } from "./pool.ts";
-import type { PageOutcome, RecordPage } from "./restamp-records.ts";
+import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
 
 /**
  * What a forgotten row is left as: absent to every reader, its fencing token kept until the sweep, which comes later than
@@ -22,17 +22,6 @@ export const FORGOTTEN = `
   result_content_type = null,
   result_metadata = null,
   result_payload = null`;
-
-const PAGE = `
-page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
-)`;
 
 const OF_PAGE = `r.tenant_id = p.tenant_id and r.namespace = p.namespace and r.key = p.key`;
 

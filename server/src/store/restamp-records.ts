@@ -1,5 +1,6 @@
 import type { RetentionChange } from "../domain/retention-change.ts";
 import type { Runner } from "./pool.ts";
+import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
 
 /** The parameters of a change: the retention that was, and the one that is to be. */
 const WAS_KEY_S = "$5::int";
@@ -35,17 +36,6 @@ const NEW_RESULT_EXPIRES_AT = `
     case when r.result_expires_at <= now() then r.result_expires_at
          else r.settled_at + interval '1 second'
               * case r.result_kind when 1 then ${NEW_RESULT_S} else ${NEW_FAILURE_S} end end end`;
-
-const PAGE = `
-page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
-)`;
 
 /** A live record of the page whose retention changes. */
 const CHANGES = `
@@ -90,25 +80,6 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
        count(*)::int as changed, (count(*) filter (where forgotten))::int as forgotten
   from changed`,
 };
-
-/** A page of records of one namespace, by key. */
-export interface RecordPage {
-  readonly tenantId: number;
-  readonly namespace: string;
-  /** Empty: from the first one. */
-  readonly afterKey: string;
-  readonly limit: number;
-}
-
-/** What was done to a page, or would be. */
-export interface PageOutcome {
-  /** Fewer than asked for means that the namespace has no more. */
-  readonly examined: number;
-  readonly lastKey: string | undefined;
-  readonly changed: number;
-  /** Of those changed. */
-  readonly forgotten: number;
-}
 
 /** Stamps retention anew on a page of records. */
 export function restampPage(runner: Runner, page: RecordPage, change: RetentionChange): Promise<PageOutcome> {
