@@ -35,13 +35,17 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
   const { config, pool, admission, waiters } = parts;
   const { completions, wakeChannel } = parts.fastPath;
   const pepper = config.ONCEWARD_API_KEY_PEPPER;
+  const onSettled = (name: string) => {
+    waiters.wake(name);
+    wakeChannel?.announce(name);
+  };
   const records = createRecordStore(pool, admission.weightOf);
   const idempotency = createIdempotencyService({
     records,
     admission,
     completions,
     waiters,
-    wakeChannel,
+    onSettled,
     onClaim: parts.metrics.claimed,
     usage: parts.usage,
   });
@@ -52,13 +56,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     changes: parts.authenticator,
     pepper,
   };
-  const tenantAdmin = createTenantAdminService({
-    ...administration,
-    onResolved(name) {
-      waiters.wake(name);
-      wakeChannel?.announce(name);
-    },
-  });
+  const tenantAdmin = createTenantAdminService({ ...administration, onSettled });
   const operator = createOperatorService({
     ...administration,
     redactedConfig: redactedConfig(config),

@@ -73,7 +73,10 @@ const idempotency = createIdempotencyService({
   },
   completions: fastPath.completions,
   waiters,
-  wakeChannel: fastPath.wakeChannel,
+  onSettled(name) {
+    waiters.wake(name);
+    fastPath.wakeChannel?.announce(name);
+  },
   onClaim: () => {},
   usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
 });

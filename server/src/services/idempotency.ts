@@ -1,6 +1,5 @@
 import type { Admission } from "../admission/admission.ts";
 import type { Completions } from "../cache/completions.ts";
-import type { WakeChannel } from "../cache/wake-channel.ts";
 import { answerClaim, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { type Reason, Refusal } from "../domain/refusal.ts";
@@ -52,8 +51,8 @@ export interface IdempotencyOptions {
   readonly admission: Admission;
   readonly completions: Completions;
   readonly waiters: Waiters;
-  /** Tells the other replicas what was settled here; undefined: they find out by themselves. */
-  readonly wakeChannel: WakeChannel | undefined;
+  /** Wakes who waits for a record, on every replica, after it was settled here. */
+  readonly onSettled: (name: string) => void;
   /** Told of every Claim that was answered, for the metrics. */
   readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
   readonly usage: UsageMeter;
@@ -69,7 +68,7 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
 }
 
 function createSingleCalls(options: IdempotencyOptions): SingleCalls {
-  const { records, admission, completions, waiters, wakeChannel, onClaim, usage } = options;
+  const { records, admission, completions, waiters, onSettled, onClaim, usage } = options;
 
   /** Answers from a copy of the completed record if there is one; only Postgres grants, if `admit` lets it be asked. */
   async function claimOnce(
@@ -91,13 +90,6 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
 
   function keep(record: LiveRecord, terms: CopyTerms | undefined): void {
     if (terms !== undefined) completions.keep(record, terms);
-  }
-
-  /** Wakes who waits for a record, on every replica, after it was settled here. */
-  function wake(id: RecordId): void {
-    const name = recordName(id);
-    waiters.wake(name);
-    wakeChannel?.announce(name);
   }
 
   /** Counts what a superseded claim was refused. */
@@ -144,7 +136,7 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
       }
       // First kept, then woken: so the waiters' claims are answered from the copy.
       keep(completion.record, terms);
-      wake(command.id);
+      onSettled(recordName(command.id));
       return completeResponse(completion);
     },
 
@@ -152,7 +144,7 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
       admission.countOperation(call.principal);
       const command = parseRelease(request, call.principal);
       const release = await unlessFenced(command.id, records.release(command, call));
-      wake(command.id);
+      onSettled(recordName(command.id));
       return releaseResponse(release);
     },
 

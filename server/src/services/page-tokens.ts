@@ -24,15 +24,6 @@ export function pageSize(asked: number, violations: Violations): number {
   return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(asked, MAX_PAGE_SIZE);
 }
 
-/** One more row than a page holds was asked for: what of them is the page, and the last row of it if there are more. */
-export function splitPage<Row>(
-  found: readonly Row[],
-  size: number,
-): { readonly page: readonly Row[]; readonly last: Row | undefined } {
-  const page = found.slice(0, size);
-  return { page, last: found.length > size ? page.at(-1) : undefined };
-}
-
 /** @param secret shared by all replicas: whichever is asked for the next page takes the token. */
 export function createPageTokens(secret: string): PageTokens {
   const key = createHmac("sha256", secret).update("page tokens").digest();

@@ -1,14 +1,8 @@
 import type { Logger } from "pino";
+import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Pool } from "../store/pool.ts";
 import { readSweepLagS, type SweptNamespace, sweepBatch } from "../store/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-
-/** Reclaims the space of what retention has ended, in the background. */
-export interface Sweeper {
-  start(): void;
-  /** Resolves once no statement of it runs any more. */
-  stop(): Promise<void>;
-}
 
 export interface SweeperOptions {
   readonly pool: Pool;
@@ -22,12 +16,9 @@ export interface SweeperOptions {
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
 }
 
-/** Between two batches of one sweep: claims go first. */
-const PAUSE_MS = 20;
-
 /**
- * Every replica runs one, and none is the leader: a batch repeats its conditions on every row it takes, so that two at
- * once are merely wasteful.
+ * Reclaims the space of what retention has ended, in the background. Every replica does, and none is the leader: a batch
+ * repeats its conditions on every row it takes, so that two at once are merely wasteful.
  */
 export function createSweeper({
   pool,
@@ -36,40 +27,22 @@ export function createSweeper({
   intervalMs,
   batchRows,
   onSwept,
-}: SweeperOptions): Sweeper {
-  let stopping = false;
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-
-  function schedule(delayMs: number): void {
-    if (stopping) return;
-    timer = setTimeout(() => {
-      running = run();
-    }, delayMs);
-  }
-
-  async function run(): Promise<void> {
-    let more = false;
-    try {
+}: SweeperOptions): Repeating {
+  return createRepeating({
+    intervalMs,
+    firstDelayMs: intervalMs * Math.random(),
+    async work() {
       const swept = await sweepBatch(pool, batchRows);
       metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
       metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
       onSwept(swept.byNamespace);
-      more = swept.due === batchRows;
+      const more = swept.due === batchRows;
       metrics.sweepLag.set(more ? await readSweepLagS(pool) : 0);
-    } catch (error) {
+      return more;
+    },
+    onFailed(error) {
       metrics.sweepErrors.inc();
       log.warn({ err: error }, "a sweep failed; the next one goes on");
-    }
-    schedule(more ? PAUSE_MS : intervalMs * (0.8 + 0.4 * Math.random()));
-  }
-
-  return {
-    start: () => schedule(intervalMs * Math.random()),
-    async stop() {
-      stopping = true;
-      clearTimeout(timer);
-      await running;
     },
-  };
+  });
 }

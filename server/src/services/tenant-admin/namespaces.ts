@@ -11,6 +11,7 @@ import {
   type TenantAdminService,
   UpdateNamespaceResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import {
   deleteNamespace,
   findNamespaceResource,
@@ -23,7 +24,8 @@ import { findTenantResource } from "../../store/tenant-resources.ts";
 import { recordChange } from "../audited-change.ts";
 import type { Call, Handlers } from "../call.ts";
 import { checkEtag, namespaceEtag } from "../etags.ts";
-import { pageSize, splitPage } from "../page-tokens.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
 import { namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
 import { Violations } from "../violations.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
@@ -57,10 +59,14 @@ export function createNamespaceHandlers({
       violations.throwIfAny();
 
       const tenant = await findTenantResource(pool, own.id);
+      // It was deleted a moment ago, and its namespaces with it.
+      if (tenant === undefined) return create(ListNamespacesResponseSchema);
       const found = await listNamespaceResources(pool, own.id, afterName, limit + 1);
-      const { page, last } = splitPage(tenant === undefined ? [] : found, limit);
+      const { messages, last } = replyPage(found, limit, NamespaceSchema, (namespace) =>
+        namespaceMessage(namespace, tenant),
+      );
       return create(ListNamespacesResponseSchema, {
-        ...(tenant && { namespaces: page.map((namespace) => namespaceMessage(namespace, tenant)) }),
+        namespaces: messages,
         ...(last && { nextPageToken: pageTokens.write(scope, [last.name]) }),
       });
     },

@@ -5,9 +5,11 @@ import {
   ListRecordJobsResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { findRecordJob, listRecordJobs } from "../../store/record-jobs.ts";
 import type { Handlers } from "../call.ts";
-import { pageSize, splitPage } from "../page-tokens.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { Violations } from "../violations.ts";
 import { administeredTenant } from "./own-tenant.ts";
@@ -38,9 +40,9 @@ export function createRecordJobHandlers({
       violations.throwIfAny();
 
       const found = await listRecordJobs(pool, own.id, beforeId, limit + 1);
-      const { page, last } = splitPage(found, limit);
+      const { messages, last } = replyPage(found, limit, RecordJobSchema, recordJobMessage);
       return create(ListRecordJobsResponseSchema, {
-        jobs: page.map(recordJobMessage),
+        jobs: messages,
         ...(last && { nextPageToken: pageTokens.write(scope, [String(last.id)]) }),
       });
     },

@@ -31,7 +31,7 @@ export function createRecordHandlers({
   pageTokens,
   changes,
   pepper,
-  onResolved,
+  onSettled,
 }: TenantAdminOptions): Pick<
   Handlers<typeof TenantAdminService>,
   "listRecords" | "getRecord" | "resolveRecord"
@@ -90,7 +90,7 @@ export function createRecordHandlers({
       });
       // Copies are named by the tenant's generation, which forgetting raised.
       changes.tenantChanged(command.id.tenantId);
-      onResolved(recordName(command.id));
+      onSettled(recordName(command.id));
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
     },
   };

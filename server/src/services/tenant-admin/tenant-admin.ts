@@ -22,7 +22,7 @@ export interface TenantAdminOptions {
   /** Keys the digests of API keys, and the hashes that stand for records' keys in audit events. */
   readonly pepper: string;
   /** Tells who waits for a record that it was resolved, on every replica. */
-  readonly onResolved: (name: string) => void;
+  readonly onSettled: (name: string) => void;
 }
 
 /** TenantAdminService: what each RPC promises stands in `tenant_admin.proto`. */

@@ -5,7 +5,8 @@ import { GetUsageResponseSchema, type TenantAdminService } from "../../gen/oncew
 import { type UsageHour, UsageHourSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { readUsage, type UsageHourRow } from "../../store/usage.ts";
 import type { Handlers } from "../call.ts";
-import { pageSize, splitPage } from "../page-tokens.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
 import { Violations } from "../violations.ts";
 import { duration, timestamp } from "../wire-times.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
@@ -40,9 +41,9 @@ export function createUsageHandlers({
           lastNamespace === undefined ? undefined : { hourMs: Number(hourMs), namespace: lastNamespace },
         limit: limit + 1,
       });
-      const { page, last } = splitPage(found, limit);
+      const { messages, last } = replyPage(found, limit, UsageHourSchema, usageHour);
       return create(GetUsageResponseSchema, {
-        hours: page.map(usageHour),
+        hours: messages,
         ...(last && { nextPageToken: pageTokens.write(scope, [String(last.hourMs), last.namespace]) }),
       });
     },
