@@ -100,6 +100,25 @@ describe("a waiter", () => {
     await waiting;
   });
 
+  test("is woken although all who had waited before left, and it came, while a look was under way", async () => {
+    const { waiters, findHeld } = setUp();
+    const looks = Promise.withResolvers<void>();
+    findHeld.mockImplementationOnce(async (ids) => {
+      await looks.promise;
+      return new Set(ids.map(recordName));
+    });
+    const before = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+    await vi.waitUntil(() => findHeld.mock.calls.length === 1);
+    waiters.wake(recordName(ONE));
+    await before;
+    const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+    looks.resolve();
+    await vi.waitUntil(() => findHeld.mock.calls.length === 2);
+    waiters.wake(recordName(ONE));
+    await waiting;
+    expect(waiters.count()).toBe(0);
+  });
+
   test("of many is looked at in turn, a bounded number at once", async () => {
     const { waiters, findHeld, release } = setUp();
     const ids = Array.from({ length: 2500 }, (_, index) => ({ ...ONE, key: `order-${index}` }));

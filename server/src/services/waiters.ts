@@ -34,6 +34,12 @@ interface Waiter {
   readonly reject: (error: Refusal) => void;
 }
 
+/** Where those wait who wait for one record; gone with the last of them. */
+interface Place {
+  readonly id: RecordId;
+  readonly waiters: Set<Waiter>;
+}
+
 /** Ten statements a second and replica. */
 const TICK_MS = 100;
 /** Keys per statement; with more being waited for, they take turns. */
@@ -49,7 +55,7 @@ export function createWaiters({
   tickMs = TICK_MS,
 }: WaitersOptions): Waiters {
   /** In the order in which they are to be looked at: a name that was looked at goes to the end. */
-  const places = new Map<string, { readonly id: RecordId; readonly waiters: Set<Waiter> }>();
+  const places = new Map<string, Place>();
   let waiting = 0;
   let draining = false;
   let ticking = false;
@@ -118,8 +124,14 @@ export function createWaiters({
     const held = await findHeld(turn.map(([, place]) => place.id));
     for (const [name, place] of turn) {
       if (!held.has(name)) wakeAll(name);
-      else if (places.delete(name)) places.set(name, place);
+      else if (places.get(name) === place) moveToEnd(name, place);
     }
+  }
+
+  /** Only of a place that is still the name's: while the look went on, all may have left, and others come to a new one. */
+  function moveToEnd(name: string, place: Place): void {
+    places.delete(name);
+    places.set(name, place);
   }
 
   function wakeAll(name: string): void {
