@@ -1,8 +1,8 @@
 import type { Transport } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createUnaryTransport } from "./grpc-transport.ts";
 import { type Replica, Replicas } from "./replicas.ts";
 import { SessionManager } from "./session-manager.ts";
-import { authorize, type Connection, parseAddress } from "./transport-options.ts";
+import { type Connection, credential, parseAddress } from "./transport-options.ts";
 import { refusedField } from "./violations.ts";
 
 /** Where the service is and who calls; or a connect transport that knows. */
@@ -35,15 +35,8 @@ export function connect(options: ConnectionOptions): Connection {
 
 function replicaAt(baseUrl: string, apiKey: string | undefined): Replica {
   const sessionManager = new SessionManager(baseUrl);
-  const transport = createGrpcTransport({
-    baseUrl,
-    sessionManager,
-    interceptors: [authorize(apiKey)],
-    // Most of a message is random: keys, ids, hashes.
-    acceptCompression: [],
-  });
   return {
-    transport,
+    transport: createUnaryTransport(sessionManager, credential(apiKey)),
     isReachable: () => sessionManager.isReachable(),
     close: () => sessionManager.abort(),
   };

@@ -2,7 +2,7 @@ import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufb
 import { Code, ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
 import { createMethodUrl, runUnaryCall } from "@connectrpc/connect/protocol";
 import { codeFromHttpStatus, errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { authorize, parseAddress } from "./transport-options.ts";
+import { credential, parseAddress } from "./transport-options.ts";
 
 /** What this needs of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -22,11 +22,10 @@ export function createFetchTransport(
   fetch: Fetch = (url, init) => globalThis.fetch(url, init),
 ): Transport {
   const baseUrl = parseAddress(address);
-  const interceptors = [authorize(apiKey)];
+  const authorization = credential(apiKey);
   return {
     unary(method, signal, timeoutMs, header, message, contextValues = createContextValues()) {
       return runUnaryCall({
-        interceptors,
         ...(signal !== undefined && { signal }),
         ...(timeoutMs !== undefined && { timeoutMs }),
         req: {
@@ -40,6 +39,7 @@ export function createFetchTransport(
           message,
         },
         async next({ url, header, signal, message }) {
+          header.set("authorization", authorization);
           const body = toBinary(method.input, message);
           const reply = await post(fetch, url, { headers: header, body, signal });
           const read = messageOf(method.output, reply);

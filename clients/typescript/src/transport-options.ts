@@ -1,4 +1,4 @@
-import type { Interceptor, Transport } from "@connectrpc/connect";
+import type { Transport } from "@connectrpc/connect";
 import { refusedField } from "./violations.ts";
 
 /** A way to the service that can be closed. */
@@ -18,15 +18,11 @@ export function parseAddress(address: string): string {
   );
 }
 
-/** Says who calls. @throws InvalidRequestError for what can't be a header. */
-export function authorize(apiKey: string | undefined): Interceptor {
+/** The header that says who calls. @throws InvalidRequestError for what can't be a header. */
+export function credential(apiKey: string | undefined): string {
   // Never shown: it is a secret even if it is a wrong one.
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw refusedField("apiKey", "must be an API key (ow_…), visible ASCII without spaces");
   }
-  const credential = `Bearer ${apiKey}`;
-  return (next) => (request) => {
-    request.header.set("authorization", credential);
-    return next(request);
-  };
+  return `Bearer ${apiKey}`;
 }
