@@ -112,15 +112,20 @@ function within<Value>(what: string, make: () => Value): Value {
 
 /** @throws ConnectError if the call failed: the status is in the trailers, or, without a message, in the headers. */
 function check({ headers, trailers }: Answer): void {
-  if (headers[":status"] === 200 && isGrpc(headers) && trailers["grpc-status"] === OK) return;
+  if (trailers["grpc-status"] === OK && isPlainGrpc(headers)) return;
   const header = webHeaders(headers);
   const { headerError } = validateResponseWithCompression([], headers[":status"] ?? 0, header);
   if (headerError !== undefined) throw headerError;
   validateTrailer(webHeaders(trailers), header);
 }
 
-function isGrpc(headers: IncomingHttpHeaders): boolean {
-  return headers["content-type"]?.startsWith("application/grpc") === true && !("grpc-encoding" in headers);
+function isPlainGrpc({
+  ":status": status,
+  "content-type": type,
+  "grpc-encoding": encoding,
+}: Answer["headers"]) {
+  const isPlain = encoding === undefined || encoding === "identity";
+  return status === 200 && isPlain && type?.startsWith("application/grpc");
 }
 
 const OK = "0";

@@ -75,7 +75,7 @@ class Exchange {
   }
 
   #send(stream: ClientHttp2Stream): void {
-    stream.on("error", (cause) => this.#fail(brokenError(stream, cause)));
+    stream.on("error", (cause) => this.#break(stream, cause));
     if (this.#over) {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
@@ -95,7 +95,7 @@ class Exchange {
     });
     // What is cut off ends, too, and then closes.
     stream.on("end", () => this.#complete && this.#succeed());
-    stream.on("close", () => this.#fail(brokenError(stream, undefined)));
+    stream.on("close", () => this.#break(stream));
     stream.end(this.#question.body);
   }
 
@@ -104,6 +104,11 @@ class Exchange {
     const [first] = this.#chunks;
     const body = first !== undefined && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks);
     this.#resolve({ headers: this.#headers, trailers: this.#trailers, body });
+  }
+
+  /** Every stream closes; for most, their answer was there before. */
+  #break(stream: ClientHttp2Stream, cause?: unknown): void {
+    if (!this.#over) this.#fail(brokenError(stream, cause));
   }
 
   #fail(error: ConnectError): void {
