@@ -41,10 +41,12 @@ export interface AttemptRow extends RecordRow {
 }
 
 /** One kind of operation that changes records, batched. */
-export interface AttemptOptions<Op> {
+export interface AttemptOptions<Op, Row> {
   readonly statement: Statement;
   /** The statement's parameters: one array literal a column. */
   readonly columns: (ops: readonly Op[]) => readonly string[];
+  /** What each operation saw, from the statement's rows; undefined: there is no record. */
+  readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly (Seen | undefined)[];
   readonly bytesOf?: (op: Op) => number;
   /** Whether operations on one key that arrive together may be answered from what the first of them left. */
   readonly shareOutcome: boolean;
@@ -53,9 +55,9 @@ export interface AttemptOptions<Op> {
 }
 
 /** Gathers operations of one kind from all callers into statements. */
-export function createAttempts<Op extends { readonly id: RecordId }>(
+export function createAttempts<Op extends { readonly id: RecordId }, Row extends RecordRow>(
   pool: Pool,
-  { statement, columns, bytesOf, shareOutcome, maxInFlight, weightOf }: AttemptOptions<Op>,
+  { statement, columns, readRows, bytesOf, shareOutcome, maxInFlight, weightOf }: AttemptOptions<Op, Row>,
 ): Batcher<Op, Seen> {
   return createBatcher<Op, Seen>({
     nameOf: (op) => recordName(op.id),
@@ -65,20 +67,34 @@ export function createAttempts<Op extends { readonly id: RecordId }>(
     ...(bytesOf && { bytesOf }),
     ...(shareOutcome && { follow: (seen) => ({ ...seen, applied: false }) }),
     async execute(ops) {
-      const rows = await pool.run<AttemptRow>(statement, columns(ops), ops.length);
-      const byName = new Map<string, Seen>();
-      for (const row of rows) {
-        const name = nameOfRow(row);
-        // A changed record may come a second time, as it stood before: the statement reads from its own start.
-        if (byName.get(name)?.applied) continue;
-        byName.set(name, {
-          applied: row.applied,
-          record: parseRecord(row),
-        });
-      }
-      return ops.map((op) => byName.get(recordName(op.id)) ?? NOTHING);
+      const rows = await pool.run<Row>(statement, columns(ops), ops.length);
+      return readRows(rows, ops).map((seen) => seen ?? NOTHING);
     },
   });
+}
+
+/** Reads the rows of APPLIED_AND_MET. */
+export function readAppliedAndMet(
+  rows: readonly AttemptRow[],
+  ops: readonly { readonly id: RecordId }[],
+): readonly (Seen | undefined)[] {
+  return seenByName(rows, ops, (row) => row.applied);
+}
+
+/** What each operation saw, from rows that stand for one record each. */
+export function seenByName<Row extends RecordRow>(
+  rows: readonly Row[],
+  ops: readonly { readonly id: RecordId }[],
+  wasApplied: (row: Row) => boolean,
+): readonly (Seen | undefined)[] {
+  const byName = new Map<string, Seen>();
+  for (const row of rows) {
+    const name = nameOfRow(row);
+    // A changed record may come a second time, as it stood before: the statement reads from its own start.
+    if (byName.get(name)?.applied) continue;
+    byName.set(name, { applied: wasApplied(row), record: parseRecord(row) });
+  }
+  return ops.map((op) => byName.get(recordName(op.id)));
 }
 
 const NOTHING: Seen = { applied: false, record: undefined };

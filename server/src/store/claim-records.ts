@@ -1,16 +1,19 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
-import { APPLIED_AND_MET, attempt, createAttempts } from "./attempts.ts";
+import { attempt, createAttempts, type Seen, seenByName } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
+import { GRANTED, type GrantedRow, NO_GRANTED_COLUMNS, readGranted } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
+import { RECORD_COLUMNS } from "./record-row.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 
 /**
  * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
- * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too.
+ * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too, one each; what was
+ * granted is answered in one row.
  *
  * What may be taken over: a row that is forgotten or whose retention ended (a new life: attempt 1), or, unless the
  * fingerprints differ, one that was released or whose lease ran out (the same life: attempt + 1). The conditions compare
@@ -21,14 +24,17 @@ import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
 const claimRecords = {
   name: "claim_records",
   text: `
-with input as materialized (
+with drawn as materialized (
+  select nextval('fencing_tokens') as token
+), input as materialized (
   select *
     from unnest(
            $1::int[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
            $7::boolean[], $8::boolean[], $9::int[], $10::int[], $11::int[], $12::int[]
-         ) as i (tenant_id, namespace, key, fingerprint, claim_id, owner,
-                 accepts_ambiguous, holds_on_lease_expiry, lease_ms, key_retention_s, result_retention_s,
-                 failure_retention_s)
+         ) with ordinality as i (
+           tenant_id, namespace, key, fingerprint, claim_id, owner,
+           accepts_ambiguous, holds_on_lease_expiry, lease_ms, key_retention_s, result_retention_s, failure_retention_s,
+           place)
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
   insert into records as r (
@@ -36,8 +42,8 @@ with input as materialized (
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint
   )
-  select i.tenant_id, i.namespace, i.key, nextval('fencing_tokens'), 1, 1, i.holds_on_lease_expiry,
-         i.accepts_ambiguous, i.lease_ms, i.key_retention_s, i.result_retention_s, i.failure_retention_s,
+  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.place, 1, 1,
+         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms, i.key_retention_s, i.result_retention_s, i.failure_retention_s,
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
          now() + greatest(i.key_retention_s * interval '1 second', i.lease_ms * interval '1 millisecond'),
          now() + least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * interval '1 second'
@@ -80,9 +86,15 @@ with input as materialized (
               or (r.state = 1
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
-  returning r.*
+  returning r.tenant_id, r.namespace, r.key, r.fencing_token, r.attempt, r.fingerprint, r.first_claimed_at,
+            r.lease_expires_at, r.expires_at, r.checkpoint_name, r.checkpoint_state
 )
-${APPLIED_AND_MET}`,
+${GRANTED}
+union all
+select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS}
+  from input i
+  join records r using (tenant_id, namespace, key)
+ where (select count(*) from applied) < cardinality($1::int[])`,
 };
 
 /** Postgres commits statements of one group together; a third would only make batches smaller. */
@@ -93,7 +105,7 @@ export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
 export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ClaimRecord {
-  const attempts = createAttempts<ClaimCommand>(pool, {
+  const attempts = createAttempts<ClaimCommand, GrantedRow>(pool, {
     statement: claimRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -107,6 +119,7 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
       scalarArray(commands.map((command) => command.resultRetentionS)),
       scalarArray(commands.map((command) => command.failureRetentionS)),
     ],
+    readRows: readClaims,
     shareOutcome: true,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
@@ -119,6 +132,20 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
     const record = await fillPayload(outcome.record, deadline);
     return record === outcome.record ? outcome : { ...outcome, record, result: resultOf(record) };
   };
+}
+
+/** The first row says what was granted, the others what the claims met; a granted one may come again, as it stood before. */
+function readClaims(
+  [granted, ...met]: readonly GrantedRow[],
+  commands: readonly ClaimCommand[],
+): readonly (Seen | undefined)[] {
+  if (granted === undefined) throw new Error("claims were not answered");
+  const seen: (Seen | undefined)[] = readGranted(granted, commands).map(
+    (record) => record && { applied: true, record },
+  );
+  if (met.length === 0) return seen;
+  const others = seenByName(met, commands, () => false);
+  return seen.map((each, index) => each ?? others[index]);
 }
 
 function resultOf({ phase }: LiveRecord): Result | undefined {

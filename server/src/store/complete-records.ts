@@ -1,6 +1,13 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerComplete, type CompleteCommand, type Completion, completion } from "../domain/settlement.ts";
-import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import {
+  APPLIED_AND_MET,
+  type AttemptRow,
+  attempt,
+  createAttempts,
+  readAppliedAndMet,
+  UNFINISHED_BY_TOKEN,
+} from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload, withPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
@@ -54,7 +61,7 @@ export type CompleteRecord = (command: CompleteCommand, deadline: Deadline) => P
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
 export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRecord {
-  const attempts = createAttempts<CompleteCommand>(pool, {
+  const attempts = createAttempts<CompleteCommand, AttemptRow>(pool, {
     statement: completeRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -67,6 +74,7 @@ export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRe
       scalarArray(commands.map((command) => command.keyRetentionS)),
     ],
     bytesOf: (command) => command.result.payload.byteLength,
+    readRows: readAppliedAndMet,
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,

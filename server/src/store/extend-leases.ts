@@ -1,6 +1,13 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
-import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import {
+  APPLIED_AND_MET,
+  type AttemptRow,
+  attempt,
+  createAttempts,
+  readAppliedAndMet,
+  UNFINISHED_BY_TOKEN,
+} from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
@@ -39,7 +46,7 @@ export type ExtendLease = (command: ExtendLeaseCommand, deadline: Deadline) => P
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
 export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
-  const attempts = createAttempts<ExtendLeaseCommand>(pool, {
+  const attempts = createAttempts<ExtendLeaseCommand, AttemptRow>(pool, {
     statement: extendLeases,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -49,6 +56,7 @@ export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
       byteaArray(commands.map((command) => command.checkpoint?.state)),
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
+    readRows: readAppliedAndMet,
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,

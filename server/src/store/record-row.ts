@@ -40,6 +40,15 @@ const COLUMNS = `
 export const RECORD_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
   case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload`;
 
+/** In place of RECORD_COLUMNS, under the same names, in a row that tells of many records at once. */
+export const NO_RECORD_COLUMNS = `
+  null as tenant_id, null as namespace, null as key, null as fencing_token, null as state, null as attempt,
+  null as holds_on_lease_expiry, null as now_ms, null as first_claimed_at_ms, null as claimed_at_ms,
+  null as lease_expires_at_ms, null as lease_remaining_ms, null as settled_at_ms, null as expires_at_ms,
+  null as result_expires_at_ms, null as claim_id, null as owner, null as fingerprint, null as checkpoint_name,
+  null as release_reason, null as result_kind, null as result_digest, null as result_content_type,
+  null as result_bytes, null as checkpoint_state, null as result_metadata, null as result_payload`;
+
 /** Of a row that a statement changed: whoever changed it has the payload already. */
 export const APPLIED_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
   null::bytea as result_payload`;

@@ -1,6 +1,13 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
-import { APPLIED_AND_MET, attempt, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import {
+  APPLIED_AND_MET,
+  type AttemptRow,
+  attempt,
+  createAttempts,
+  readAppliedAndMet,
+  UNFINISHED_BY_TOKEN,
+} from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
@@ -34,13 +41,14 @@ export type ReleaseRecord = (command: ReleaseCommand, deadline: Deadline) => Pro
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
 export function createReleaseRecord(pool: Pool, weightOf: WeightOf): ReleaseRecord {
-  const attempts = createAttempts<ReleaseCommand>(pool, {
+  const attempts = createAttempts<ReleaseCommand, AttemptRow>(pool, {
     statement: releaseRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
       scalarArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
+    readRows: readAppliedAndMet,
     shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
