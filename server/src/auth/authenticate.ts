@@ -15,6 +15,8 @@ export interface Authenticator {
    *   revoked or has another secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
+  /** Who it is, if it is an API key and memory knows all about it; undefined otherwise: `authenticate` tells. */
+  recognize(authorization: string | undefined): Principal | undefined;
   /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
   tenantChanged(id: number): void;
   /** As `tenantChanged`. */
@@ -70,10 +72,14 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   /** The secret that each key was last proven with: most calls come with it, and need no digest. */
   const proven = new WeakMap<StoredApiKey, Buffer>();
 
+  function isProven(key: StoredApiKey, presented: Buffer): boolean {
+    const known = proven.get(key);
+    return known !== undefined && sameDigest(known, presented);
+  }
+
   function isSecretOf(key: StoredApiKey | undefined, secret: string): boolean {
     const presented = Buffer.from(secret);
-    const known = key && proven.get(key);
-    if (known !== undefined && sameDigest(known, presented)) return true;
+    if (key !== undefined && isProven(key, presented)) return true;
     const isRight = sameDigest(digestSecret(secret, options.pepper), key?.digest ?? NO_DIGEST);
     if (isRight && key !== undefined) proven.set(key, presented);
     return isRight;
@@ -113,18 +119,38 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const key = await keys.get(presented.id, deadline);
     if (!isSecretOf(key, presented.secret) || key === undefined) throw credentialInvalid();
     if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
-    const tenant = await liveTenant(key.tenantId, deadline);
-    return { role: key.role, actor: key.id, tenant, namespaces: key.namespaces && new Set(key.namespaces) };
+    return principalOf(key, key.role, await liveTenant(key.tenantId, deadline));
   }
 
   return {
     tenantChanged: tenants.drop,
     apiKeyChanged: keys.drop,
+    recognize(authorization) {
+      const presented = authorization === undefined ? undefined : parseApiKey(credentialOf(authorization));
+      if (presented === undefined) return undefined;
+      const key = keys.peek(presented.id);
+      if (key === undefined || key.role === "OPERATOR" || key.tenantId === undefined) return undefined;
+      if (!isProven(key, Buffer.from(presented.secret))) return undefined;
+      const tenant = tenants.peek(key.tenantId);
+      return tenant && principalOf(key, key.role, tenant);
+    },
     async authenticate(authorization, deadline) {
       if (authorization === undefined) return anonymous(deadline);
-      const credential = BEARER.exec(authorization)?.[1] ?? "";
+      const credential = credentialOf(authorization);
       const apiKey = parseApiKey(credential);
       return apiKey === undefined ? byToken(credential, deadline) : byApiKey(apiKey, deadline);
     },
   };
+}
+
+function credentialOf(authorization: string): string {
+  return BEARER.exec(authorization)?.[1] ?? "";
+}
+
+function principalOf(
+  { id, namespaces }: StoredApiKey,
+  role: "CALLER" | "TENANT_ADMIN",
+  tenant: Tenant,
+): Principal {
+  return { role, actor: id, tenant, namespaces: namespaces && new Set(namespaces) };
 }

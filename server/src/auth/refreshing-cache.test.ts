@@ -33,7 +33,8 @@ function setUp(maxEntries = 10) {
     refreshAfterMs: REFRESH_AFTER_MS,
     maxEntries,
   });
-  return { known, load, get: (key = "key") => cache.get(key, PATIENT) };
+  const { peek, drop } = cache;
+  return { known, load, peek, drop, get: (key = "key") => cache.get(key, PATIENT) };
 }
 
 /** Lets what was begun in the background end. */
@@ -49,6 +50,26 @@ describe("what a cache holds", () => {
     vi.advanceTimersByTime(REFRESH_AFTER_MS - 1);
     expect(await get()).toBe("old");
     expect(load).toHaveBeenCalledTimes(1);
+  });
+
+  test("is at hand while it is fresh and nobody dropped it", async () => {
+    const { peek, drop, get } = setUp();
+    expect(peek("key")).toBe(undefined);
+    await get();
+    vi.advanceTimersByTime(REFRESH_AFTER_MS - 1);
+    expect(peek("key")).toBe("old");
+    drop("key");
+    expect(peek("key")).toBe(undefined);
+  });
+
+  test("is not at hand once it has to be loaded anew: then `get` does", async () => {
+    const { load, peek, get } = setUp();
+    await get();
+    vi.advanceTimersByTime(REFRESH_AFTER_MS);
+    expect(peek("key")).toBe(undefined);
+    expect(await get()).toBe("old");
+    await untilLoaded(load, 2);
+    expect(peek("key")).toBe("old");
   });
 
   test("is never answered once it is as old as allowed", async () => {

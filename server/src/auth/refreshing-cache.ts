@@ -9,6 +9,8 @@ export interface RefreshingCache<Key, Value> {
    * @throws Refusal whatever loading failed with, once what is held is too old.
    */
   get(key: Key, deadline: Deadline): Promise<Value | undefined>;
+  /** The same, if it is at hand and needs no loading anew; undefined otherwise: `get` tells. */
+  peek(key: Key): Value | undefined;
   /** Lets go of what is held of a key, and of what is being loaded: it was just changed. */
   drop(key: Key): void;
 }
@@ -85,6 +87,12 @@ export function createRefreshingCache<Key extends string | number, Value>({
         });
       }
       return entry.value;
+    },
+    peek(key) {
+      const entry = entries.get(key);
+      return entry !== undefined && performance.now() - entry.asOfMs < refreshAfterMs
+        ? entry.value
+        : undefined;
     },
     drop(key) {
       entries.delete(key);

@@ -79,7 +79,12 @@ test("all who ask for a record at once share one look in Redis, and go on in the
   const [one, two] = [newReplica(), newReplica()];
   one.keep(RECORD, terms());
   const order: number[] = [];
-  await Promise.all([0, 1, 2].map((n) => two.find(id, terms()).then(() => order.push(n))));
+  await Promise.all(
+    [0, 1, 2].map(async (n) => {
+      await two.find(id, terms());
+      order.push(n);
+    }),
+  );
   expect(two.looks.filter((look) => look.startsWith("redis"))).toEqual(["redis hit"]);
   expect(order).toEqual([0, 1, 2]);
 });

@@ -16,8 +16,8 @@ import { createRepeatMeter } from "./repeat-meter.ts";
  * however late the filling comes.
  */
 export interface Completions {
-  /** Never rejects, and takes Redis' command timeout at most. */
-  find(id: RecordId, terms: CopyTerms): Promise<LiveRecord | undefined>;
+  /** At once if memory has it or nobody else is to be asked; never rejects, and takes Redis' command timeout at most. */
+  find(id: RecordId, terms: CopyTerms): LiveRecord | undefined | Promise<LiveRecord | undefined>;
   /** Keeps a record that a statement showed; call it after the commit, with the terms known before the statement. */
   keep(record: LiveRecord, terms: CopyTerms): void;
   /** A claim that Postgres answered: with a result, or with anything else. */
@@ -103,7 +103,7 @@ export function createCompletions({
   }
 
   return {
-    async find(id, terms) {
+    find(id, terms) {
       if (performance.now() - terms.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
       const record = findInMemory(nameOf(id, terms), terms);
       if (record !== undefined || redis === undefined) return record;

@@ -7,7 +7,7 @@ import type { Deadline } from "../domain/deadline.ts";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
-import type { Call } from "../services/call.ts";
+import type { Answer, Call } from "../services/call.ts";
 import type { Denials } from "../services/denials.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Refusals } from "./refusals.ts";
@@ -63,19 +63,30 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
     if (timeoutMs <= 0)
       throw new Refusal("DEADLINE_EXCEEDED", "The deadline had passed when the call arrived.");
-    return beforeTimeout(timeoutMs, async () => {
-      const principal = await authenticator.authenticate(incoming.header("authorization"), deadline);
-      refusals.principal = principal;
-      authorize(principal, route);
-      const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
-      const leave = admission.enter(principal);
-      if (leave === undefined) return route.handle(readMessage(incoming), call);
-      try {
-        return await route.handle(readMessage(incoming), call);
-      } finally {
-        leave();
-      }
-    });
+    const credential = incoming.header("authorization");
+    const known = authenticator.recognize(credential);
+    const answer =
+      known === undefined
+        ? authenticator
+            .authenticate(credential, deadline)
+            .then((principal) => answerTo(principal, route, incoming, deadline, refusals))
+        : answerTo(known, route, incoming, deadline, refusals);
+    return answer instanceof Promise ? beforeTimeout(timeoutMs, answer) : answer;
+  }
+
+  function answerTo(
+    principal: Principal,
+    route: Route,
+    incoming: IncomingCall,
+    deadline: Deadline,
+    refusals: Refusals,
+  ): Answer<Message> {
+    refusals.principal = principal;
+    authorize(principal, route);
+    const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
+    const leave = admission.enter(principal);
+    const work = () => route.handle(readMessage(incoming), call);
+    return leave === undefined ? work() : leaving(leave, work);
   }
 
   return async (route, incoming, encode) => {
@@ -172,8 +183,16 @@ function malformed(description: string, cause?: unknown): Refusal {
   return new Refusal("INVALID_REQUEST", `The message ${description}.`, { violations, cause });
 }
 
+async function leaving<Reply>(leave: () => void, work: () => Answer<Reply>): Promise<Reply> {
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
 /** Rejects when the time is up, whether or not the work goes on: a write that was sent may still have its effect. */
-function beforeTimeout<Reply>(timeoutMs: number, work: () => Promise<Reply>): Promise<Reply> {
+function beforeTimeout<Reply>(timeoutMs: number, work: Promise<Reply>): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       const metadata = { effect: "unknown" };
@@ -181,9 +200,7 @@ function beforeTimeout<Reply>(timeoutMs: number, work: () => Promise<Reply>): Pr
         new Refusal("DEADLINE_EXCEEDED", "The deadline passed while the call was under way.", { metadata }),
       );
     }, timeoutMs);
-    work()
-      .then(resolve, reject)
-      .finally(() => clearTimeout(timer));
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 

@@ -1,6 +1,6 @@
 import type { DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
 import type { Role } from "../domain/tenant.ts";
-import type { Call, Handlers } from "../services/call.ts";
+import type { Answer, Call, Handlers } from "../services/call.ts";
 
 /** One RPC: what it takes, who may call it, and what answers it. */
 export interface Route {
@@ -8,7 +8,7 @@ export interface Route {
   /** `/package.Service/Method`. */
   readonly path: string;
   readonly role: Role;
-  readonly handle: (request: Message, call: Call) => Promise<Message>;
+  readonly handle: (request: Message, call: Call) => Answer<Message>;
 }
 
 /** The routes of a service whose RPCs are all for one role. */

@@ -8,9 +8,10 @@ import {
   type BatchResponseItem,
   BatchResponseItemSchema,
   BatchResponseSchema,
+  type ClaimResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "./batch-errors.ts";
-import type { Call } from "./call.ts";
+import type { Answer, Call } from "./call.ts";
 import type { SingleCalls } from "./idempotency.ts";
 import { responseItemBytes } from "./response-bytes.ts";
 
@@ -29,25 +30,60 @@ export function createBatch(
       });
     }
     const replies = new Array<BatchResponseItem>(items.length);
-    const entries = items.map((item, index) => ({ item, index }));
     const fitting = createReplyBudget(items.length);
-    const answer = async ({ item, index }: Entry) => {
-      replies[index] = fitting(await runItem(single, item, call));
+    const answer = ({ item, index }: Entry): Ending => {
+      const reply = runItem(single, item, call);
+      if (!(reply instanceof Promise)) {
+        replies[index] = fitting(reply);
+        return undefined;
+      }
+      return reply.then((late) => {
+        replies[index] = fitting(late);
+      });
     };
-    const chains = Map.groupBy(entries, ({ item }) => chainOf(item));
-    await Promise.all(
-      [...chains.values()].map(async (chain) => {
-        for (const run of runsOf(chain)) await Promise.all(run.map(answer));
-      }),
-    );
+    await allOf(chainsOf(items), (chain) => inOrder(runsOf(chain), (run) => allOf(run, answer)));
     return create(BatchResponseSchema, { items: replies });
   };
+}
+
+/** What is under way; undefined if it has ended already, as where memory answers. */
+type Ending = Promise<unknown> | undefined;
+
+/** Begins all parts at once. */
+function allOf<Part>(parts: readonly Part[], begin: (part: Part) => Ending): Ending {
+  const underWay: Promise<unknown>[] = [];
+  for (const part of parts) {
+    const ending = begin(part);
+    if (ending !== undefined) underWay.push(ending);
+  }
+  return underWay.length === 0 ? undefined : Promise.all(underWay);
+}
+
+/** Begins each part when the one before it has ended. */
+function inOrder<Part>(parts: readonly Part[], begin: (part: Part) => Ending): Ending {
+  for (const [i, part] of parts.entries()) {
+    const ending = begin(part);
+    if (ending !== undefined) return ending.then(() => inOrder(parts.slice(i + 1), begin));
+  }
+  return undefined;
 }
 
 interface Entry {
   readonly item: BatchRequestItem;
   /** Where its answer goes. */
   readonly index: number;
+}
+
+/** The items by record, each with those on the same record in their order. */
+function chainsOf(items: readonly BatchRequestItem[]): Entry[][] {
+  const chains = new Map<string, Entry[]>();
+  for (const [index, item] of items.entries()) {
+    const name = chainOf(item);
+    const chain = chains.get(name);
+    if (chain === undefined) chains.set(name, [{ item, index }]);
+    else chain.push({ item, index });
+  }
+  return [...chains.values()];
 }
 
 /** Length-prefixed, so that no two records share a chain by the characters of their names. */
@@ -84,38 +120,46 @@ function joins(previous: ItemRequest, next: ItemRequest): boolean {
   return previous.case === "lookup" && next.case === "lookup";
 }
 
-/** Answers one item. Never rejects: an item that meets a bug fails alone, too. */
-async function runItem(
-  single: SingleCalls,
-  { request }: BatchRequestItem,
-  call: Call,
-): Promise<BatchResponseItem> {
+/** Answers one item. Never throws nor rejects: an item that meets a bug fails alone, too. */
+function runItem(single: SingleCalls, { request }: BatchRequestItem, call: Call): Answer<BatchResponseItem> {
+  const failed = (error: unknown) => errorItem(call.refusalOf(error));
   try {
-    return create(BatchResponseItemSchema, { response: await runRequest(single, request, call) });
+    const response = runRequest(single, request, call);
+    return response instanceof Promise ? response.then(itemOf, failed) : itemOf(response);
   } catch (error) {
-    return errorItem(call.refusalOf(error));
+    return failed(error);
   }
+}
+
+function itemOf(response: ItemResponse): BatchResponseItem {
+  return create(BatchResponseItemSchema, { response });
 }
 
 type ItemRequest = BatchRequestItem["request"];
 type ItemResponse = MessageShape<typeof BatchResponseItemSchema>["response"];
 
-async function runRequest(single: SingleCalls, request: ItemRequest, call: Call): Promise<ItemResponse> {
+function runRequest(single: SingleCalls, request: ItemRequest, call: Call): Answer<ItemResponse> {
   switch (request.case) {
-    case "claim":
+    case "claim": {
       if (request.value.wait !== undefined) throw invalid("claim.wait", "is not allowed in a batch");
-      return { case: "claim", value: await single.claim(request.value, call) };
+      const answer = single.claim(request.value, call);
+      return answer instanceof Promise ? answer.then(claimItem) : claimItem(answer);
+    }
     case "complete":
-      return { case: "complete", value: await single.complete(request.value, call) };
+      return single.complete(request.value, call).then((value) => ({ case: "complete", value }));
     case "release":
-      return { case: "release", value: await single.release(request.value, call) };
+      return single.release(request.value, call).then((value) => ({ case: "release", value }));
     case "extendLease":
-      return { case: "extendLease", value: await single.extendLease(request.value, call) };
+      return single.extendLease(request.value, call).then((value) => ({ case: "extendLease", value }));
     case "lookup":
-      return { case: "lookup", value: await single.lookup(request.value, call) };
+      return single.lookup(request.value, call).then((value) => ({ case: "lookup", value }));
     case undefined:
       throw invalid("request", "must be set");
   }
+}
+
+function claimItem(value: ClaimResponse): ItemResponse {
+  return { case: "claim", value };
 }
 
 const TOO_LARGE = errorItem(

@@ -18,12 +18,15 @@ export interface Call extends Deadline {
 }
 
 /**
- * The implementation of a service's RPCs: one function each, from its request to its response. Each throws Refusal, and
- * nothing else unless it is a bug.
+ * The implementation of a service's RPCs: one function each, from its request to its response, which it answers at once
+ * where nothing has to be waited for. Each throws Refusal, or rejects with it, and nothing else unless it is a bug.
  */
 export type Handlers<Service extends DescService> = {
   readonly [Method in keyof Service["method"]]: (
     request: MessageShape<Service["method"][Method]["input"]>,
     call: Call,
-  ) => Promise<MessageShape<Service["method"][Method]["output"]>>;
+  ) => Answer<MessageShape<Service["method"][Method]["output"]>>;
 };
+
+/** What is there already, or comes: a promise costs more than most of what memory answers. */
+export type Answer<Value> = Value | Promise<Value>;

@@ -35,14 +35,17 @@ export interface Parsing {
   readonly violations: Violations;
 }
 
+/** A claim, and how long it may wait for a record that is in progress. */
+export interface ParsedClaim {
+  readonly command: ClaimCommand;
+  readonly waitMs: number;
+}
+
 /**
  * @throws Refusal INVALID_REQUEST with every violation, NAMESPACE_DENIED. So do all parsers here; none of them reaches
  *   the database.
  */
-export function parseClaim(
-  request: ClaimRequest,
-  principal: Principal,
-): { readonly command: ClaimCommand; readonly waitMs: number } {
+export function parseClaim(request: ClaimRequest, principal: Principal): ParsedClaim {
   const { id, policy, violations } = parsing(request, principal);
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
   if (fingerprint.byteLength !== 0 && fingerprint.byteLength !== FINGERPRINT_BYTES) {

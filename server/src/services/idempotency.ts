@@ -20,7 +20,7 @@ import type {
 import type { RecordStore } from "../store/record-store.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import { createBatch } from "./batch.ts";
-import type { Call, Handlers } from "./call.ts";
+import type { Answer, Call, Handlers } from "./call.ts";
 import {
   claimResponse,
   completeResponse,
@@ -29,6 +29,7 @@ import {
   releaseResponse,
 } from "./idempotency-replies.ts";
 import {
+  type ParsedClaim,
   parseClaim,
   parseComplete,
   parseExtendLease,
@@ -39,7 +40,7 @@ import type { Waiters } from "./waiters.ts";
 
 /** The RPCs that a batch is made of. */
 export interface SingleCalls {
-  claim(request: ClaimRequest, call: Call): Promise<ClaimResponse>;
+  claim(request: ClaimRequest, call: Call): Answer<ClaimResponse>;
   complete(request: CompleteRequest, call: Call): Promise<CompleteResponse>;
   release(request: ReleaseRequest, call: Call): Promise<ReleaseResponse>;
   extendLease(request: ExtendLeaseRequest, call: Call): Promise<ExtendLeaseResponse>;
@@ -70,16 +71,21 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
 function createSingleCalls(options: IdempotencyOptions): SingleCalls {
   const { records, admission, completions, waiters, onSettled, onClaim, usage } = options;
 
+  function findCopy({ id }: ClaimCommand, call: Call): Answer<LiveRecord | undefined> {
+    const terms = copyTerms(call);
+    return terms && completions.find(id, terms);
+  }
+
   /** Answers from a copy of the completed record if there is one; only Postgres grants, if `admit` lets it be asked. */
   async function claimOnce(
     command: ClaimCommand,
     call: Call,
+    copy: Answer<LiveRecord | undefined>,
     admit?: Admission["admitRecord"],
   ): Promise<ClaimOutcome> {
     const terms = copyTerms(call);
-    const copy = terms && (await completions.find(command.id, terms));
-    const replay = copy && answerClaim(copy, command);
-    if (replay !== undefined && replay.kind !== "contended") return replay;
+    const replay = replayOf(await copy, command);
+    if (replay !== undefined) return replay;
     admit?.(call.principal);
     const outcome = await records.claim(command, call);
     if (isNewRecord(outcome)) admission.recordAdded(call.principal);
@@ -90,6 +96,40 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
 
   function keep(record: LiveRecord, terms: CopyTerms | undefined): void {
     if (terms !== undefined) completions.keep(record, terms);
+  }
+
+  /** Looks again, and waits for as long as it may, while the record is in progress. */
+  async function claimWaiting(
+    { command, waitMs }: ParsedClaim,
+    call: Call,
+    copy: Answer<LiveRecord | undefined>,
+  ): Promise<ClaimResponse> {
+    const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
+    try {
+      let outcome = await claimOnce(command, call, copy, admission.admitRecord);
+      while (outcome.kind === "inProgress") {
+        const leftMs = waitUntilMs - performance.now();
+        if (leftMs <= 0) break;
+        await waiters.wait(command.id, leftMs, call.signal);
+        // The record that was awaited is there: no quota of records keeps anybody from it.
+        outcome = await claimOnce(command, call, findCopy(command, call));
+      }
+      return answered(command, call, outcome);
+    } catch (error) {
+      throw refused(command, error);
+    }
+  }
+
+  function answered({ id }: ClaimCommand, call: Call, outcome: ClaimOutcome): ClaimResponse {
+    onClaim(tenantName(call), outcome.kind);
+    usage.claimed(id, outcome, databaseNowMs(call));
+    return claimResponse(outcome);
+  }
+
+  /** Counts a key that is bound to another request. */
+  function refused({ id }: ClaimCommand, error: unknown): unknown {
+    if (isRefusal(error, "FINGERPRINT_MISMATCH")) usage.mismatched(id);
+    return error;
   }
 
   /** Counts what a superseded claim was refused. */
@@ -103,26 +143,19 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
   }
 
   return {
-    async claim(request, call) {
+    claim(request, call) {
       admission.admitOperation(call.principal);
-      const { command, waitMs } = parseClaim(request, call.principal);
-      const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
+      const parsed = parseClaim(request, call.principal);
+      const { command } = parsed;
+      const copy = findCopy(command, call);
+      if (copy === undefined || copy instanceof Promise) return claimWaiting(parsed, call, copy);
+      let replay: ClaimOutcome | undefined;
       try {
-        let outcome = await claimOnce(command, call, admission.admitRecord);
-        while (outcome.kind === "inProgress") {
-          const leftMs = waitUntilMs - performance.now();
-          if (leftMs <= 0) break;
-          await waiters.wait(command.id, leftMs, call.signal);
-          // The record that was awaited is there: no quota of records keeps anybody from it.
-          outcome = await claimOnce(command, call);
-        }
-        onClaim(tenantName(call), outcome.kind);
-        usage.claimed(command.id, outcome, databaseNowMs(call));
-        return claimResponse(outcome);
+        replay = replayOf(copy, command);
       } catch (error) {
-        if (isRefusal(error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
-        throw error;
+        throw refused(command, error);
       }
+      return replay === undefined ? claimWaiting(parsed, call, copy) : answered(command, call, replay);
     },
 
     async complete(request, call) {
@@ -159,6 +192,12 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
       return lookupResponse(await records.read(parseLookup(request, call.principal), call));
     },
   };
+}
+
+/** What a copy of a record answers; undefined if there is none, or it is not for the copy to say. */
+function replayOf(copy: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | undefined {
+  const outcome = copy && answerClaim(copy, command);
+  return outcome?.kind === "contended" ? undefined : outcome;
 }
 
 /** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
