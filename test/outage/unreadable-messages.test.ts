@@ -84,6 +84,19 @@ describe("over native gRPC", () => {
     },
   );
 
+  test("no message, half of one and two of them are UNIMPLEMENTED, as gRPC wants it", async () => {
+    const headers = grpcHeaders("Batch", apiKey);
+    const message = batchOf(1000);
+    for (const body of [Buffer.alloc(0), message.subarray(0, 500), Buffer.concat([message, message])]) {
+      expect(await callRaw(session, headers, body)).toMatchObject({ code: "Unimplemented" });
+    }
+  });
+
+  test("a call that is none of gRPC's is refused as HTTP wants it", async () => {
+    const headers = grpcHeaders("Batch", apiKey, { "content-type": "application/json" });
+    expect(await callRaw(session, headers, batchOf(1000))).toMatchObject({ code: "HTTP 415" });
+  });
+
   test("a compression that the server does not know is UNIMPLEMENTED, as gRPC wants it", async () => {
     const headers = grpcHeaders("Claim", apiKey, { "grpc-encoding": "zstd" });
     expect(await callRaw(session, headers, frameOf(Buffer.alloc(1), 1))).toMatchObject({

@@ -13,7 +13,7 @@ import type {
 import { Refusal } from "../domain/refusal.ts";
 import { createBoundedCompressions } from "./bounded-compression.ts";
 import { toConnectError } from "./errors.ts";
-import { MAX_READ_BYTES } from "./grpc-server.ts";
+import { MAX_READ_BYTES } from "./grpc-messages.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { emptied, saysUnreadable } from "./unreadable.ts";

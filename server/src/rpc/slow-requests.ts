@@ -10,18 +10,16 @@ export interface SlowRequests {
 export interface SlowRequestsOptions {
   /** How long a request may take, from its headers to its last byte; it is ended up to a quarter later. */
   readonly timeoutMs: number;
-  /** Whether a stream is this server's: Node tells of the streams of all servers in the process. */
-  readonly isOurs: (stream: ServerHttp2Stream) => boolean;
 }
 
 /**
- * grpc-js hands a call over once its request is whole, and waits for that as long as the connection lives: streams that
- * send headers and then nothing would fill memory. One timer serves all streams; they are kept in the order in which they
+ * A call begins once its request is whole, and for that a stream waits as long as the connection lives: streams that send
+ * headers and then nothing would fill memory. One timer serves all streams; they are kept in the order in which they
  * came, so that a look stops at the first one that is young.
  *
  * It holds for streaming calls too: a reflection client that keeps its stream open has to open another.
  */
-export function createSlowRequests({ timeoutMs, isOurs }: SlowRequestsOptions): SlowRequests {
+export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequests {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {
@@ -34,7 +32,7 @@ export function createSlowRequests({ timeoutMs, isOurs }: SlowRequestsOptions): 
       if (atMs > oldestMs) return;
       openedAtMs.delete(stream);
       // A request that is whole may be worked on, or waited for, as long as its deadline says.
-      if (!stream.readableEnded && isOurs(stream)) stream.close(constants.NGHTTP2_CANCEL);
+      if (!stream.readableEnded) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
 
@@ -43,7 +41,7 @@ export function createSlowRequests({ timeoutMs, isOurs }: SlowRequestsOptions): 
   return {
     watch(stream) {
       openedAtMs.set(stream, performance.now());
-      stream.once("close", forget);
+      stream.on("close", forget);
     },
     stop: () => clearInterval(timer),
   };

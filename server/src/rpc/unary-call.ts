@@ -1,0 +1,160 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
+import { toStatus } from "./errors.ts";
+import { type Compression, compressionOf, decompress } from "./grpc-encoding.ts";
+import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
+import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { Route } from "./route.ts";
+import { TIMEOUT_HEADER } from "./timeouts.ts";
+
+/** What every answer begins with; without a date, which gRPC has no use for. */
+const HEADERS = {
+  ":status": 200,
+  "content-type": "application/grpc+proto",
+  "grpc-accept-encoding": "identity,deflate,gzip",
+};
+const OK = { "grpc-status": 0 };
+const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
+const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
+
+/** Whether a stream asks for a unary call as gRPC does: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
+export function isGrpcCall(headers: IncomingHttpHeaders): boolean {
+  return headers[":method"] === "POST" && (headers["content-type"]?.startsWith("application/grpc") ?? false);
+}
+
+/** Answers a gRPC call: one message in, one message out or a status. */
+export function answerUnaryCall(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  route: Route,
+  pipeline: Pipeline,
+): void {
+  const reader = createMessageReader(MAX_READ_BYTES);
+  let refused = false;
+
+  function refuse(error: unknown): void {
+    if (!(error instanceof MessageRefused)) throw error;
+    refused = true;
+    endWith(stream, error.code, error.message);
+  }
+
+  // Whatever breaks a stream also closes it, and then there is nobody to be answered.
+  stream.on("error", ignore);
+  stream.on("data", (chunk: Buffer) => {
+    // What comes after a refusal is read, and let go, so that its sender gets to the answer.
+    if (refused) return;
+    try {
+      reader.push(chunk);
+    } catch (error) {
+      refuse(error);
+    }
+  });
+  stream.on("end", () => {
+    if (refused) return;
+    try {
+      const { message, compressed } = reader.end();
+      const compression = compressed ? compressionOf(first(headers["grpc-encoding"])) : undefined;
+      const call = new IncomingGrpcCall(stream, headers, route, message, compression);
+      pipeline(route, call, (reply) => toBinary(route.method.output, reply)).then(
+        (reply) => answer(stream, reply),
+        (error: unknown) => fail(stream, error),
+      );
+    } catch (error) {
+      refuse(error);
+    }
+  });
+}
+
+function ignore(): void {}
+
+function first(values: string | string[] | undefined): string | undefined {
+  return Array.isArray(values) ? values[0] : values;
+}
+
+function answer(stream: ServerHttp2Stream, reply: Uint8Array): void {
+  if (stream.closed || stream.destroyed) return;
+  if (reply.byteLength > MAX_READ_BYTES) {
+    endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
+    return;
+  }
+  stream.respond(HEADERS, WITH_MESSAGE);
+  stream.on("wantTrailers", sendOk);
+  stream.end(frameMessage(reply));
+}
+
+function sendOk(this: ServerHttp2Stream): void {
+  this.sendTrailers(OK);
+}
+
+function fail(stream: ServerHttp2Stream, error: unknown): void {
+  if (!(error instanceof Refusal)) throw error;
+  const status = toStatus(error);
+  endWith(stream, status.code, status.message, status);
+}
+
+/** An answer that is nothing but a status. */
+function endWith(stream: ServerHttp2Stream, code: number, message: string, details?: Status): void {
+  if (stream.closed || stream.destroyed) return;
+  const status = { "grpc-status": code, "grpc-message": encodeURI(message) };
+  const more = details && {
+    "grpc-status-details-bin": Buffer.from(toBinary(StatusSchema, details)).toString("base64"),
+  };
+  stream.respond({ ...HEADERS, ...status, ...more }, WITHOUT_MESSAGE);
+}
+
+class IncomingGrpcCall implements IncomingCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #route: Route;
+  readonly #message: Buffer;
+  readonly #compression: Compression | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    route: Route,
+    message: Buffer,
+    compression: Compression | undefined,
+  ) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#route = route;
+    this.#message = message;
+    this.#compression = compression;
+  }
+
+  header(name: string): string | undefined {
+    return first(this.#headers[name === TIMEOUT_HEADER ? "grpc-timeout" : name]);
+  }
+
+  get messageBytes(): number {
+    return this.#message.byteLength;
+  }
+
+  /** After authentication, one at a time and up to a limit: many small messages may each swell to it. */
+  read(): Message {
+    const message = decompress(this.#message, this.#compression, MAX_MESSAGE_BYTES);
+    return fromBinary(this.#route.method.input, message);
+  }
+
+  get cancelled(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  /** Made when somebody asks: few calls wait for anything but the database. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      if (this.cancelled) controller.abort();
+      else this.#stream.once("close", () => controller.abort());
+      this.#controller = controller;
+    }
+    return this.#controller.signal;
+  }
+}
