@@ -132,7 +132,7 @@ function runItem(single: SingleCalls, { request }: BatchRequestItem, call: Call)
 }
 
 function itemOf(response: ItemResponse): BatchResponseItem {
-  return create(BatchResponseItemSchema, { response });
+  return { $typeName: "onceward.v1.BatchResponseItem", response };
 }
 
 type ItemRequest = BatchRequestItem["request"];

@@ -1,5 +1,8 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import type { ClaimOutcome } from "../domain/claim.ts";
+import { ClaimResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import { claimResponse, lookupResponse } from "./idempotency-replies.ts";
 
@@ -15,6 +18,25 @@ function retryAfterMs(leaseRemainingMs: number): number {
 describe("the reply to a claim", () => {
   test("in progress says to ask again after the rest of the lease, but at most 1 s", () => {
     expect([30_000, 1000, 400, 1, -5].map(retryAfterMs)).toEqual([1000, 1000, 400, 10, 10]);
+  });
+
+  const common = { expiresAtMs: 1, firstClaimedAtMs: 1, owner: "", attempt: 0 };
+  const granted = { kind: "claimed", repeated: false, fencingToken: 0n, checkpoint: undefined } as const;
+  const lease = { leaseExpiresAtMs: 1, leaseRemainingMs: 0 };
+  const completed = { kind: "completed", completedAtMs: 1, record: recordIn("completed") } as const;
+  const result = { kind: "failure", payload: new Uint8Array(0), contentType: "", metadata: {} } as const;
+  const checkpoint = { name: "", state: new Uint8Array(0) };
+
+  test.each<[string, ClaimOutcome]>([
+    ["granted", { ...common, ...lease, ...granted }],
+    ["granted with a checkpoint", { ...common, ...lease, ...granted, checkpoint }],
+    ["in progress", { ...common, ...lease, kind: "inProgress" }],
+    ["completed", { ...common, ...completed, result }],
+    ["completed, its result expired", { ...common, ...completed, result: undefined }],
+    ["ambiguous", { ...common, kind: "ambiguous", leaseExpiredAtMs: 1, checkpoint }],
+  ])("has every field of its schema, set or not: %s", (_name, outcome) => {
+    const reply = claimResponse(outcome);
+    expect(fromBinary(ClaimResponseSchema, toBinary(ClaimResponseSchema, reply))).toEqual(reply);
   });
 
   test("says moments to the microsecond", () => {

@@ -3,12 +3,15 @@ import type { ClaimOutcome } from "../domain/claim.ts";
 import type { LiveRecord } from "../domain/record.ts";
 import type { Completion, LeaseExtension, Release } from "../domain/settlement.ts";
 import {
+  type Ambiguous,
+  type Claimed,
   type ClaimResponse,
-  ClaimResponseSchema,
+  type Completed,
   type CompleteResponse,
   CompleteResponseSchema,
   type ExtendLeaseResponse,
   ExtendLeaseResponseSchema,
+  type InProgress,
   type LookupResponse,
   LookupResponseSchema,
   type ReleaseResponse,
@@ -23,17 +26,20 @@ const MIN_RETRY_AFTER_MS = 10;
 
 /** What a Claim is answered with. */
 export function claimResponse(outcome: ClaimOutcome): ClaimResponse {
-  return create(ClaimResponseSchema, {
+  return {
+    $typeName: "onceward.v1.ClaimResponse",
     outcome: claimOutcome(outcome),
     expiresAt: timestamp(outcome.expiresAtMs),
-  });
+  };
 }
 
-function claimOutcome(outcome: ClaimOutcome) {
+/** Written out, as `wire-times` says why. */
+function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
   switch (outcome.kind) {
     case "claimed": {
       const { fencingToken, attempt, checkpoint } = outcome;
-      const value = {
+      const value: Claimed = {
+        $typeName: "onceward.v1.Claimed",
         fencingToken,
         attempt,
         leaseExpiresAt: timestamp(outcome.leaseExpiresAtMs),
@@ -41,37 +47,40 @@ function claimOutcome(outcome: ClaimOutcome) {
         firstClaimedAt: timestamp(outcome.firstClaimedAtMs),
         ...(checkpoint && { checkpoint: checkpointMessage(checkpoint) }),
       };
-      return { case: "claimed" as const, value };
+      return { case: "claimed", value };
     }
     case "inProgress": {
       const { owner, attempt, leaseExpiresAtMs, leaseRemainingMs } = outcome;
       const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, Math.min(MAX_RETRY_AFTER_MS, leaseRemainingMs));
-      const value = {
+      const value: InProgress = {
+        $typeName: "onceward.v1.InProgress",
         owner,
         attempt,
         leaseExpiresAt: timestamp(leaseExpiresAtMs),
         retryAfter: duration(retryAfterMs),
       };
-      return { case: "inProgress" as const, value };
+      return { case: "inProgress", value };
     }
     case "completed": {
       const { result } = outcome;
-      const value = {
+      const value: Completed = {
+        $typeName: "onceward.v1.Completed",
         completedAt: timestamp(outcome.completedAtMs),
         resultExpired: result === undefined,
         ...(result && { result: resultMessage(result) }),
       };
-      return { case: "completed" as const, value };
+      return { case: "completed", value };
     }
     case "ambiguous": {
       const { owner, attempt, checkpoint } = outcome;
-      const value = {
+      const value: Ambiguous = {
+        $typeName: "onceward.v1.Ambiguous",
         owner,
         attempt,
         leaseExpiredAt: timestamp(outcome.leaseExpiredAtMs),
         ...(checkpoint && { checkpoint: checkpointMessage(checkpoint) }),
       };
-      return { case: "ambiguous" as const, value };
+      return { case: "ambiguous", value };
     }
   }
 }

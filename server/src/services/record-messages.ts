@@ -8,7 +8,6 @@ import {
   RecordSchema,
   Result_Kind,
   type Result as ResultMessage,
-  ResultSchema,
 } from "../gen/onceward/v1/record_pb.ts";
 import { timestamp } from "./wire-times.ts";
 
@@ -56,12 +55,13 @@ function phaseFields(phase: Phase) {
 }
 
 export function resultMessage({ kind, payload, contentType, metadata }: Result): ResultMessage {
-  return create(ResultSchema, {
+  return {
+    $typeName: "onceward.v1.Result",
     kind: kind === "failure" ? Result_Kind.FAILURE : Result_Kind.SUCCESS,
     payload,
     contentType,
-    metadata,
-  });
+    metadata: { ...metadata },
+  };
 }
 
 export function checkpointMessage({ name, state }: Checkpoint): CheckpointMessage {
