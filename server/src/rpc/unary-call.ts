@@ -18,6 +18,8 @@ const HEADERS = {
   "content-type": "application/grpc+proto",
   "grpc-accept-encoding": "identity,deflate,gzip",
 };
+/** As Node would make it of them for each answer. */
+const RAW_HEADERS = Object.entries(HEADERS).flat().map(String);
 const OK = { "grpc-status": 0 };
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
 const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
@@ -82,7 +84,7 @@ function answer(stream: ServerHttp2Stream, reply: Uint8Array): void {
     endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
     return;
   }
-  stream.respond(HEADERS, WITH_MESSAGE);
+  stream.respond(RAW_HEADERS, WITH_MESSAGE);
   stream.on("wantTrailers", sendOk);
   stream.end(frameMessage(reply));
 }
