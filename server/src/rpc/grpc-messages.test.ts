@@ -48,6 +48,12 @@ describe("what is refused", () => {
     );
   });
 
+  test("whatever comes behind a message, before more of it is kept", () => {
+    const reader = createMessageReader(MAX_BYTES);
+    reader.push(frameMessage(MESSAGE));
+    expect(() => reader.push(Buffer.alloc(1))).toThrow(expect.objectContaining({ code: Code.Unimplemented }));
+  });
+
   test.each<[string, Buffer[]]>([
     ["no message", []],
     ["a part of its head", [Buffer.from([0, 0, 0])]],
