@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { recordIn } from "../../../test/helpers/domain.ts";
-import type { LiveRecord } from "../domain/record.ts";
+import { copyOf, type LiveRecord } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import { createCompletions } from "./completions.ts";
 import { createMemoryCache } from "./memory.ts";
@@ -68,10 +68,20 @@ test("a copy is found in memory, and by another replica in Redis and then in its
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   one.keep(RECORD, terms());
-  expect(await one.find(id, terms())).toMatchObject({ fencingToken: RECORD.fencingToken });
+  // At once: nothing has to be awaited.
+  expect(one.find(id, terms())).toEqual(copyOf(RECORD));
   expect(one.looks).toEqual(["memory hit"]);
-  for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toMatchObject({ owner: RECORD.owner });
+  for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toEqual(copyOf(RECORD));
   expect(two.looks).toEqual(["memory miss", "redis hit", "memory hit"]);
+});
+
+test("an entry in Redis that was altered is looked at once, and is no copy", async () => {
+  const { newReplica, stored } = createReplicas();
+  const [one, two] = [newReplica(), newReplica()];
+  one.keep(RECORD, terms());
+  for (const entry of stored.values()) entry.writeUInt8(entry.readUInt8(20) ^ 1, 20);
+  expect(await two.find(id, terms())).toBeUndefined();
+  expect(two.looks).toEqual(["memory miss", "redis invalid"]);
 });
 
 test("all who ask for a record at once share one look in Redis, and go on in the order in which they came", async () => {

@@ -1,7 +1,8 @@
-import type { LiveRecord, RecordId } from "../domain/record.ts";
-import { recordName } from "../domain/record.ts";
+import { createSecretKey } from "node:crypto";
+import { type CompletedCopy, copyOf, type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
-import { decodeEntry, encodeEntry } from "./entry.ts";
+import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
+import { openEntry, sealEntry } from "./entry.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 import { createRepeatMeter } from "./repeat-meter.ts";
@@ -16,8 +17,8 @@ import { createRepeatMeter } from "./repeat-meter.ts";
  * however late the filling comes.
  */
 export interface Completions {
-  /** At once if memory has it or nobody else is to be asked; never rejects, and takes Redis' command timeout at most. */
-  find(id: RecordId, terms: CopyTerms): LiveRecord | undefined | Promise<LiveRecord | undefined>;
+  /** At once where Redis need not be asked. Never rejects, and takes Redis' command timeout at most. */
+  find(id: RecordId, terms: CopyTerms): CompletedCopy | undefined | Promise<CompletedCopy | undefined>;
   /** Keeps a record that a statement showed; call it after the commit, with the terms known before the statement. */
   keep(record: LiveRecord, terms: CopyTerms): void;
   /** A claim that Postgres answered: with a result, or with anything else. */
@@ -54,13 +55,14 @@ export function createCompletions({
   onLook,
 }: CompletionsOptions): Completions {
   const meter = createRepeatMeter();
-  const looks = new Map<string, Promise<LiveRecord | undefined>>();
-  const nameOf = (id: RecordId, { generation }: CopyTerms) =>
-    `${installationId}:${generation}:${recordName(id)}`;
+  const looks = new Map<string, Promise<CompletedCopy | undefined>>();
+  const key = createSecretKey(secret, "utf8");
+  const redisName = (name: string) => `${installationId}:${name}`;
 
-  function findInMemory(name: string, terms: CopyTerms): LiveRecord | undefined {
-    const record = memory.get(name);
-    const found = record !== undefined && leftMs(record, latestNowMs(terms)) > 0 ? record : undefined;
+  function findInMemory(name: string, terms: CopyTerms): CompletedCopy | undefined {
+    const bytes = memory.get(name);
+    const copy = bytes && decodeCopy(bytes);
+    const found = copy !== undefined && leftMs(copy, latestNowMs(terms)) > 0 ? copy : undefined;
     onLook("memory", found === undefined ? "miss" : "hit");
     return found;
   }
@@ -68,36 +70,41 @@ export function createCompletions({
   async function findInRedis(
     cache: RedisCache,
     id: RecordId,
+    name: string,
     terms: CopyTerms,
-  ): Promise<LiveRecord | undefined> {
-    const name = nameOf(id, terms);
-    const { bytes, answered } = await cache.get(name);
-    if (bytes === undefined) {
+  ): Promise<CompletedCopy | undefined> {
+    const { bytes: entry, answered } = await cache.get(redisName(name));
+    if (entry === undefined) {
       onLook("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
-    const record = decodeEntry(name, id, bytes, secret);
+    const bytes = openEntry(redisName(name), entry, key);
+    const copy = bytes && decodeCopy(bytes);
     // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
-    const lifetimeMs = record === undefined ? 0 : leftMs(record, latestNowMs(terms));
-    if (record === undefined || lifetimeMs <= 0) {
+    const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(terms));
+    if (bytes === undefined || lifetimeMs <= 0) {
       onLook("redis", "invalid");
       return undefined;
     }
     onLook("redis", "hit");
     meter.count(namespaceOf(id), true);
-    memory.set(name, record, Math.min(lifetimeMs, MAX_LIFETIME_MS));
-    return record;
+    memory.set(name, bytes, Math.min(lifetimeMs, MAX_LIFETIME_MS));
+    return copy;
   }
 
   /**
    * One look for all who ask for a record meanwhile: Redis hears once of a key that everybody wants, and they go on in
    * the order in which they came, as a batch's calls must.
    */
-  function lookTogether(cache: RedisCache, id: RecordId, terms: CopyTerms): Promise<LiveRecord | undefined> {
-    const name = nameOf(id, terms);
+  function lookTogether(
+    cache: RedisCache,
+    id: RecordId,
+    name: string,
+    terms: CopyTerms,
+  ): Promise<CompletedCopy | undefined> {
     const underWay = looks.get(name);
     if (underWay !== undefined) return underWay;
-    const look = findInRedis(cache, id, terms).finally(() => looks.delete(name));
+    const look = findInRedis(cache, id, name, terms).finally(() => looks.delete(name));
     looks.set(name, look);
     return look;
   }
@@ -105,21 +112,21 @@ export function createCompletions({
   return {
     find(id, terms) {
       if (performance.now() - terms.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
-      const record = findInMemory(nameOf(id, terms), terms);
-      if (record !== undefined || redis === undefined) return record;
-      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, terms) : undefined;
+      const name = nameOf(id, terms);
+      const copy = findInMemory(name, terms);
+      if (copy !== undefined || redis === undefined) return copy;
+      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, name, terms) : undefined;
     },
 
     keep(record, terms) {
-      const { phase } = record;
-      if (phase.kind !== "completed" || phase.result === undefined) return;
-      if (phase.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
-      const lifetimeMs = Math.min(leftMs(record, record.seenAtMs), MAX_LIFETIME_MS);
+      const copy = copyOf(record);
+      if (copy === undefined || copy.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
+      const lifetimeMs = Math.min(leftMs(copy, record.seenAtMs), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
       const name = nameOf(record.id, terms);
-      memory.set(name, record, lifetimeMs);
-      const bytes = redis && encodeEntry(name, record, secret);
-      if (bytes !== undefined) redis?.set(name, bytes, lifetimeMs);
+      const bytes = encodeCopy(copy);
+      memory.set(name, bytes, lifetimeMs);
+      redis?.set(redisName(name), sealEntry(redisName(name), bytes, key), lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
@@ -132,9 +139,13 @@ function latestNowMs({ askedAtMs, databaseTimeMs }: CopyTerms): number {
 }
 
 /** How long a record, and its result, are still retained; both on the database's clock. */
-function leftMs({ phase, expiresAtMs }: LiveRecord, nowMs: number): number {
-  const resultExpiresAtMs = phase.kind === "completed" ? phase.resultExpiresAtMs : expiresAtMs;
+function leftMs({ resultExpiresAtMs, expiresAtMs }: CompletedCopy, nowMs: number): number {
   return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
+}
+
+/** Within an installation. */
+function nameOf(id: RecordId, { generation }: CopyTerms): string {
+  return `${generation}:${recordName(id)}`;
 }
 
 function namespaceOf({ tenantId, namespace }: RecordId): string {

@@ -1,6 +1,6 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, expect, test, vi } from "vitest";
-import { recordIn } from "../../../test/helpers/domain.ts";
-import type { LiveRecord, Result } from "../domain/record.ts";
 import { createMemoryCache } from "./memory.ts";
 
 const KIB = 1024;
@@ -10,95 +10,101 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function withResult(result: Partial<Result>, fields: Partial<LiveRecord> = {}): LiveRecord {
-  const record = recordIn("completed", fields);
-  if (record.phase.kind !== "completed" || record.phase.result === undefined) throw new Error("no result");
-  return { ...record, phase: { ...record.phase, result: { ...record.phase.result, ...result } } };
-}
+const some = (bytes: number) => Buffer.alloc(bytes, 1);
 
-const withPayload = (bytes: number) => withResult({ payload: Buffer.alloc(bytes, 1) });
-
-test("a record that is kept is found, equal to what it was", () => {
+test("bytes that are kept are found as they were", () => {
   const cache = createMemoryCache(100 * KIB);
-  const record = withResult({ metadata: { trace: "1" } }, { fingerprint: Buffer.alloc(32, 7) });
-  cache.set("a", record, DAY_MS);
-  const found = cache.get("a");
-  expect(found).toMatchObject({ ...record, phase: expect.anything(), fingerprint: expect.anything() });
-  expect(Buffer.from(found?.fingerprint ?? [])).toEqual(record.fingerprint);
-  expect(cache.get("b")).toBeUndefined();
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  cache.set("a", bytes, DAY_MS);
+  expect([cache.get("a"), cache.get("b")]).toEqual([bytes, undefined]);
 });
 
-test("however many records come, the bytes stay within the bound", () => {
+test("neither the bytes that were given nor those that were found are what is kept", () => {
+  const cache = createMemoryCache(100 * KIB);
+  const given = some(10);
+  cache.set("a", given, DAY_MS);
+  given.fill(2);
+  cache.get("a")?.fill(3);
+  expect(cache.get("a")).toEqual(some(10));
+});
+
+test("however many entries come, the bytes stay within the bound", () => {
   const cache = createMemoryCache(100 * KIB);
   for (let i = 0; i < 1000; i++) {
-    cache.set(`key-${i}`, withPayload((i * 37) % 5000), DAY_MS);
+    cache.set(`key-${i}`, some((i * 37) % 5000), DAY_MS);
     expect(cache.bytes()).toBeLessThanOrEqual(100 * KIB);
   }
   expect(cache.bytes()).toBeGreaterThan(80 * KIB);
 });
 
-test("names, texts and metadata count against the bound", () => {
-  const bytesOf = (name: string, record: LiveRecord) => {
+test("names and bytes count against the bound", () => {
+  const bytesOf = (name: string, bytes: number) => {
     const cache = createMemoryCache(100 * KIB);
-    cache.set(name, record, DAY_MS);
+    cache.set(name, some(bytes), DAY_MS);
     return cache.bytes();
   };
-  const plain = bytesOf("a", withResult({}));
-  expect(bytesOf("a".repeat(101), withResult({}))).toBe(plain + 200);
-  expect(bytesOf("a", withResult({ payload: Buffer.alloc(104) }))).toBe(plain + 100);
-  expect(bytesOf("a", withResult({ contentType: "x".repeat(100) }))).toBe(plain + 200);
-  expect(bytesOf("a", withResult({ metadata: { ab: "c".repeat(98) } }))).toBe(plain + 200);
-  expect(bytesOf("a", withResult({}, { owner: "w".repeat(108) }))).toBe(plain + 200);
+  const plain = bytesOf("a", 4);
+  expect(bytesOf("a".repeat(101), 4)).toBe(plain + 100);
+  expect(bytesOf(`${"a".repeat(100)}☃`, 4)).toBe(plain + 201);
+  expect(bytesOf("a", 104)).toBe(plain + 100);
+});
+
+test("64 MiB hold 150,000 copies of small results, and take little more than that", () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc");
+  const used = () => {
+    collectGarbage();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const cache = createMemoryCache(64 * KIB * KIB);
+  const before = used();
+  // As long as a name with a key of 24 characters, and a copy with a fingerprint and a payload of 200 bytes.
+  for (let i = 0; i < 150_000; i++)
+    cache.set(`0:1:7:charges${String(i).padStart(24, "0")}`, Buffer.allocUnsafe(272), DAY_MS);
+  expect(used() - before).toBeLessThan(1.15 * cache.bytes());
+  expect(cache.get(`0:1:7:charges${"0".repeat(24)}`)).toBeDefined();
 });
 
 test("what was used longest ago goes first", () => {
-  const cache = createMemoryCache(8 * KIB);
-  for (const name of ["a", "b", "c"]) cache.set(name, withPayload(500), DAY_MS);
+  const cache = createMemoryCache(2 * KIB);
+  for (const name of ["a", "b", "c"]) cache.set(name, some(500), DAY_MS);
   expect(cache.get("a")).toBeDefined();
-  cache.set("d", withPayload(500), DAY_MS);
+  cache.set("d", some(500), DAY_MS);
   expect(["a", "b", "c", "d"].filter((name) => cache.get(name) !== undefined)).toEqual(["a", "c", "d"]);
 });
 
-test("a record that replaces another counts alone, and one that goes counts no more", () => {
+test("an entry that replaces another counts alone, and one that goes counts no more", () => {
   vi.useFakeTimers();
   const cache = createMemoryCache(100 * KIB);
-  cache.set("a", withPayload(5000), DAY_MS);
+  cache.set("a", some(5000), DAY_MS);
   const before = cache.bytes();
-  cache.set("a", withPayload(5000), 1000);
+  cache.set("a", some(5000), 1000);
   expect(cache.bytes()).toBe(before);
   vi.advanceTimersByTime(1000);
   expect(cache.get("a")).toBeUndefined();
   expect(cache.bytes()).toBe(0);
 });
 
-test("a record is there until its lifetime is over, used or not", () => {
+test("an entry is there until its lifetime is over, used or not", () => {
   vi.useFakeTimers();
   const cache = createMemoryCache(100 * KIB);
-  cache.set("a", withPayload(1), 1000);
+  cache.set("a", some(1), 1000);
   vi.advanceTimersByTime(999);
   expect(cache.get("a")).toBeDefined();
   vi.advanceTimersByTime(1);
   expect(cache.get("a")).toBeUndefined();
 });
 
-test("a record that alone is larger than the cache is not kept, and pushes nothing out", () => {
+test("an entry that alone is larger than the cache is not kept, and pushes nothing out", () => {
   const cache = createMemoryCache(8 * KIB);
-  cache.set("a", withPayload(500), DAY_MS);
-  cache.set("b", withPayload(9 * KIB), DAY_MS);
+  cache.set("a", some(500), DAY_MS);
+  cache.set("b", some(9 * KIB), DAY_MS);
   expect([cache.get("a") !== undefined, cache.get("b")]).toEqual([true, undefined]);
 });
 
 test("a cache of no bytes keeps nothing", () => {
   const cache = createMemoryCache(0);
-  cache.set("a", withPayload(0), DAY_MS);
+  cache.set("a", some(0), DAY_MS);
   expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
-});
-
-test("a payload that is part of a larger buffer doesn't keep that alive", () => {
-  const cache = createMemoryCache(100 * KIB);
-  const read = Buffer.alloc(64 * KIB);
-  cache.set("a", withResult({ payload: read.subarray(10, 20) }), DAY_MS);
-  const { phase } = cache.get("a") ?? {};
-  const payload = phase?.kind === "completed" ? phase.result?.payload : undefined;
-  expect(payload?.buffer.byteLength).toBe(10);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/domain.ts";
-import { answerClaim } from "./claim.ts";
-import type { Phase } from "./record.ts";
+import { answerClaim, answerFromCopy } from "./claim.ts";
+import { copyOf, type Phase } from "./record.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];
 const ONE = Buffer.alloc(32, 1);
@@ -83,5 +83,41 @@ describe("a claim that was not granted", () => {
     expect(answerClaim(recordIn("ambiguous"), claimCommand({ acceptAmbiguous: true })).kind).toBe(
       "contended",
     );
+  });
+});
+
+describe("a claim of which there is a copy", () => {
+  const answerTo = (answer: () => unknown) => {
+    try {
+      return answer();
+    } catch (error) {
+      return error;
+    }
+  };
+
+  test.each([
+    [undefined, undefined],
+    [undefined, ONE],
+    [ONE, undefined],
+    [ONE, ONE],
+    [ONE, OTHER],
+  ])("is answered what the record itself would answer", (fingerprint, brought) => {
+    const record = recordIn("completed", { fingerprint });
+    const copy = copyOf(record);
+    if (copy === undefined) throw new Error("there is no copy");
+    const command = claimCommand({ fingerprint: brought });
+    const fromRecord = answerTo(() => answerClaim(record, command));
+    const withoutRecord =
+      fromRecord instanceof Error ? fromRecord : { ...Object(fromRecord), record: undefined };
+    expect(answerTo(() => answerFromCopy(copy, command))).toEqual(withoutRecord);
+  });
+
+  test.each(KINDS.filter((kind) => kind !== "completed"))("there is none of a record that is %s", (kind) => {
+    expect(copyOf(recordIn(kind))).toBeUndefined();
+  });
+
+  test("there is none of a record whose result is gone", () => {
+    const phase = { ...PHASES.completed, result: undefined };
+    expect(copyOf(recordIn("completed", { phase }))).toBeUndefined();
   });
 });

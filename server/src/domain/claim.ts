@@ -1,5 +1,5 @@
 import type { OnLeaseExpiry } from "./policy.ts";
-import type { Checkpoint, LiveRecord, RecordId, Result } from "./record.ts";
+import type { Checkpoint, CompletedCopy, LiveRecord, RecordId, Result } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
 /** A Claim with everything that the policy and the request say, decided; what is stamped on the row. */
@@ -40,8 +40,8 @@ export type ClaimOutcome = { readonly expiresAtMs: number; readonly firstClaimed
       readonly kind: "completed";
       readonly completedAtMs: number;
       readonly result: Result | undefined;
-      /** What it was answered from, for whoever keeps copies. */
-      readonly record: LiveRecord;
+      /** What it was answered from, for whoever keeps copies; undefined: a copy. */
+      readonly record: LiveRecord | undefined;
     }
   | {
       readonly kind: "ambiguous";
@@ -88,12 +88,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
  */
 export function answerClaim(record: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | Contended {
   if (record === undefined) return { kind: "contended" };
-  if (mismatch(record.fingerprint, command.fingerprint)) {
-    throw new Refusal(
-      "FINGERPRINT_MISMATCH",
-      "The key is bound to another request: its fingerprint differs.",
-    );
-  }
+  refuseMismatch(record.fingerprint, command.fingerprint);
   const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint } = record;
   const { firstClaimedAtMs, expiresAtMs } = record;
   switch (phase.kind) {
@@ -135,7 +130,19 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
   }
 }
 
+/**
+ * The answer to a claim from a copy of the completed record: what `answerClaim` answers from the record itself.
+ *
+ * @throws Refusal FINGERPRINT_MISMATCH.
+ */
+export function answerFromCopy(copy: CompletedCopy, command: ClaimCommand): ClaimOutcome {
+  refuseMismatch(copy.fingerprint, command.fingerprint);
+  const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
+  return { kind: "completed", completedAtMs, result, record: undefined, firstClaimedAtMs, expiresAtMs };
+}
+
 /** A mismatch needs two fingerprints: a claim without one neither binds nor breaks a key. */
-function mismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): boolean {
-  return bound !== undefined && brought !== undefined && Buffer.compare(bound, brought) !== 0;
+function refuseMismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): void {
+  if (bound === undefined || brought === undefined || Buffer.compare(bound, brought) === 0) return;
+  throw new Refusal("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.");
 }

@@ -66,6 +66,24 @@ export interface LiveRecord {
   readonly checkpoint: Checkpoint | undefined;
 }
 
+/** What of a completed record answers a claim that comes again: as much of it as copies hold. */
+export interface CompletedCopy {
+  readonly fingerprint: Uint8Array | undefined;
+  readonly firstClaimedAtMs: number;
+  readonly completedAtMs: number;
+  readonly resultExpiresAtMs: number;
+  readonly expiresAtMs: number;
+  readonly result: Result;
+}
+
+/** Undefined unless the record is completed and has its result. */
+export function copyOf(record: LiveRecord): CompletedCopy | undefined {
+  const { phase, fingerprint, firstClaimedAtMs, expiresAtMs } = record;
+  if (phase.kind !== "completed" || phase.result === undefined) return undefined;
+  const { completedAtMs, resultExpiresAtMs, result } = phase;
+  return { fingerprint, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
+}
+
 /** The phase of an unfinished record. */
 export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry): Phase {
   if (leaseRuns) return { kind: "inProgress" };

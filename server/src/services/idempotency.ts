@@ -1,7 +1,7 @@
 import type { Admission } from "../admission/admission.ts";
 import type { Completions } from "../cache/completions.ts";
-import { answerClaim, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
-import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
+import { type CompletedCopy, type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { type Reason, Refusal } from "../domain/refusal.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import type {
@@ -71,7 +71,7 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
 function createSingleCalls(options: IdempotencyOptions): SingleCalls {
   const { records, admission, completions, waiters, onSettled, onClaim, usage } = options;
 
-  function findCopy({ id }: ClaimCommand, call: Call): Answer<LiveRecord | undefined> {
+  function findCopy({ id }: ClaimCommand, call: Call): Answer<CompletedCopy | undefined> {
     const terms = copyTerms(call);
     return terms && completions.find(id, terms);
   }
@@ -80,7 +80,7 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
   async function claimOnce(
     command: ClaimCommand,
     call: Call,
-    copy: Answer<LiveRecord | undefined>,
+    copy: Answer<CompletedCopy | undefined>,
     admit?: Admission["admitRecord"],
   ): Promise<ClaimOutcome> {
     const terms = copyTerms(call);
@@ -94,15 +94,15 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
     return outcome;
   }
 
-  function keep(record: LiveRecord, terms: CopyTerms | undefined): void {
-    if (terms !== undefined) completions.keep(record, terms);
+  function keep(record: LiveRecord | undefined, terms: CopyTerms | undefined): void {
+    if (record !== undefined && terms !== undefined) completions.keep(record, terms);
   }
 
   /** Looks again, and waits for as long as it may, while the record is in progress. */
   async function claimWaiting(
     { command, waitMs }: ParsedClaim,
     call: Call,
-    copy: Answer<LiveRecord | undefined>,
+    copy: Answer<CompletedCopy | undefined>,
   ): Promise<ClaimResponse> {
     const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
     try {
@@ -194,10 +194,9 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
   };
 }
 
-/** What a copy of a record answers; undefined if there is none, or it is not for the copy to say. */
-function replayOf(copy: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | undefined {
-  const outcome = copy && answerClaim(copy, command);
-  return outcome?.kind === "contended" ? undefined : outcome;
+/** What a copy of a record answers; undefined if there is none. */
+function replayOf(copy: CompletedCopy | undefined, command: ClaimCommand): ClaimOutcome | undefined {
+  return copy && answerFromCopy(copy, command);
 }
 
 /** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */

@@ -128,7 +128,7 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
     const outcome = await attempt(attempts, command, deadline, ({ applied, record }) =>
       applied && record !== undefined ? claimed(record, false) : answerClaim(record, command),
     );
-    if (outcome.kind !== "completed") return outcome;
+    if (outcome.kind !== "completed" || outcome.record === undefined) return outcome;
     const record = await fillPayload(outcome.record, deadline);
     return record === outcome.record ? outcome : { ...outcome, record, result: resultOf(record) };
   };

@@ -1,0 +1,39 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { CompletedCopy } from "../domain/record.ts";
+import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
+
+const bytes = (constraints: fc.IntArrayConstraints) => fc.uint8Array(constraints).map(Buffer.from);
+const instant = fc.double({ min: 0, max: 4e12, noNaN: true, noDefaultInfinity: true });
+
+const copies: fc.Arbitrary<CompletedCopy> = fc.record({
+  fingerprint: fc.option(bytes({ minLength: 32, maxLength: 32 }), { nil: undefined }),
+  firstClaimedAtMs: instant,
+  completedAtMs: instant,
+  resultExpiresAtMs: instant,
+  expiresAtMs: instant,
+  result: fc.record({
+    kind: fc.constantFrom("success" as const, "failure" as const),
+    contentType: fc.string({ unit: "binary" }),
+    metadata: fc.dictionary(fc.string({ minLength: 1 }), fc.string({ unit: "binary" }), {
+      noNullPrototype: true,
+    }),
+    payload: bytes({ maxLength: 300 }),
+  }),
+});
+
+test("a copy is read as it was written", () => {
+  fc.assert(
+    fc.property(copies, (copy) => {
+      expect(decodeCopy(encodeCopy(copy))).toEqual(copy);
+    }),
+  );
+});
+
+test("metadata as large as the contract allows is read as it was written", () => {
+  const metadata = Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`name-${n}`, "☃".repeat(1365)]));
+  const [copy] = fc.sample(copies, 1);
+  if (copy === undefined) throw new Error("no copy");
+  const large = { ...copy, result: { ...copy.result, contentType: "x".repeat(255), metadata } };
+  expect(decodeCopy(encodeCopy(large))).toEqual(large);
+});
