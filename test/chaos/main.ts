@@ -2,6 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FAULTS } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
+import { interruption, runToEnd } from "./interruption.ts";
 import { describeFailure } from "./judge.ts";
 import { type ChaosOptions, readOptions } from "./options.ts";
 import { formatReport, reportOf } from "./report.ts";
@@ -16,26 +17,16 @@ import { type Round, runRound } from "./round.ts";
 const FAILURES_DIR = "chaos-failures";
 const SHOWN_FAILURES = 5;
 
-// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
-const interruption = new AbortController();
-for (const name of ["SIGINT", "SIGTERM"] as const) {
-  process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
-}
-// What nobody caught must not leave processes behind either.
-process.on("uncaughtException", (error) => {
-  console.error(error);
-  interruption.abort(error);
-});
 const startedAtMs = performance.now();
 
-try {
-  const known = FAULTS.map(({ name }) => name);
-  await run(readOptions(process.argv.slice(2), known));
-} catch (error) {
-  const reason = interruption.signal.aborted ? interruption.signal.reason : error;
-  console.error(`\n${reason instanceof Error ? reason.message : reason}`);
-  process.exitCode = interruption.signal.aborted ? 130 : 1;
-}
+await runToEnd(() =>
+  run(
+    readOptions(
+      process.argv.slice(2),
+      FAULTS.map(({ name }) => name),
+    ),
+  ),
+);
 
 async function run(options: ChaosOptions): Promise<void> {
   const { seed, durationMs, replicas, out } = options;

@@ -38,10 +38,19 @@ test("what was acknowledged outlives a kill", async () => {
   expect(moves).toEqual([postgres.url]);
 });
 
+test("an asynchronous standby is not waited for, and takes over as well", async () => {
+  await postgres.addStandby({ standing: "asynchronous" });
+  const standing = await postgres.query("select sync_state from pg_stat_replication");
+  expect(standing).toEqual([{ sync_state: "async" }]);
+  await postgres.failOver();
+  expect(await timeline()).toBe("00000002");
+  expect(moves.at(-1)).toBe(postgres.url);
+});
+
 test("a standby takes over with all that was acknowledged, again and again", async () => {
   for (const [number, expected] of [
-    [2, "00000002"],
-    [3, "00000003"],
+    [2, "00000003"],
+    [3, "00000004"],
   ] as const) {
     await postgres.addStandby();
     await keep(number);

@@ -6,7 +6,7 @@ import { isAlive } from "../../server/src/embedded/pid-file.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
 import { waitUntil } from "../../server/src/embedded/wait.ts";
 import type { OpenDatabase } from "../helpers/database.ts";
-import { startStandby } from "./standby.ts";
+import { type StandbyOptions, startStandby } from "./standby.ts";
 
 /** A Postgres of a run's own that may be killed, frozen and failed over. */
 export interface ChaosPostgres extends AsyncDisposable {
@@ -23,9 +23,9 @@ export interface ChaosPostgres extends AsyncDisposable {
   kill(): Promise<void>;
   /** Starts it on the same data, unless it runs; resolves once it takes connections. */
   restart(): Promise<void>;
-  /** Gives it a synchronous standby: from then on what it acknowledges is there as well. */
-  addStandby(): Promise<void>;
-  /** Kills it, and goes on with its standby. */
+  /** Gives it a standby, unless it has one; from then on a synchronous one, the usual, has what is acknowledged as well. */
+  addStandby(options?: Partial<Pick<StandbyOptions, "standing" | "throughPort">>): Promise<void>;
+  /** Kills it, and goes on with its standby; the killed one's data is removed. */
   failOver(): Promise<void>;
 }
 
@@ -96,10 +96,19 @@ export async function startChaosPostgres(
     async restart() {
       moveTo(await startEmbeddedPostgres({ dataDir, settings: SETTINGS }));
     },
-    async addStandby() {
+    async addStandby({ standing = "synchronous", throughPort } = {}) {
       if (standby !== undefined) return;
-      const copy = newDataDir();
-      standby = { dataDir: copy, running: await startStandby(control, dataDir, copy, running, SETTINGS) };
+      const copyDir = newDataDir();
+      const options = {
+        control,
+        primary: running,
+        dataDir,
+        copyDir,
+        settings: SETTINGS,
+        standing,
+        throughPort,
+      };
+      standby = { dataDir: copyDir, running: await startStandby(options) };
     },
     async failOver() {
       if (standby === undefined) throw new Error("there is no standby");
@@ -108,9 +117,11 @@ export async function startChaosPostgres(
       const promoting = open(next.running);
       await promoting.query("select pg_promote(true, 30)");
       await promoting.end();
+      const lost = dataDir;
       ({ dataDir } = next);
       standby = undefined;
       moveTo(next.running);
+      await removeData(lost);
     },
     async [Symbol.asyncDispose]() {
       for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGCONT");
@@ -118,13 +129,16 @@ export async function startChaosPostgres(
       // A primary waits for its standby when it shuts down.
       if (standby !== undefined) await standby.running.stop();
       await running.stop();
-      for (let cluster = 1; cluster <= clusters; cluster++) {
-        const place = await realpath(join(dir, `data-${cluster}`)).catch(() => undefined);
-        if (place !== undefined) await rm(place, { recursive: true, force: true });
-      }
+      for (let cluster = 1; cluster <= clusters; cluster++) await removeData(join(dir, `data-${cluster}`));
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Where there is some left: it may lie elsewhere than it is said to. */
+async function removeData(dataDir: string): Promise<void> {
+  const place = await realpath(dataDir).catch(() => undefined);
+  if (place !== undefined) await rm(place, { recursive: true, force: true });
 }
 
 function open(postgres: EmbeddedPostgres): pg.Pool {

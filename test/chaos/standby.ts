@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { realpath, rm, writeFile } from "node:fs/promises";
+import { mkdir, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type pg from "pg";
@@ -10,19 +10,31 @@ const run = promisify(execFile);
 const IN_STEP_TIMEOUT_MS = 30_000;
 const NAME = "chaos_standby";
 
+/** How a primary acknowledges: once its standby has what it wrote as well, or without waiting for that. */
+export type Standing = "synchronous" | "asynchronous";
+
+export interface StandbyOptions {
+  /** Connected to the primary. */
+  readonly control: pg.Pool;
+  readonly primary: EmbeddedPostgres;
+  readonly dataDir: string;
+  /** Where the standby's data goes. */
+  readonly copyDir: string;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly standing: Standing;
+  /** A loopback port that leads to the primary; undefined: its socket. */
+  readonly throughPort: number | undefined;
+}
+
 /**
  * Copies a running server's data, as a base backup does
- * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP), starts a standby on it,
- * and has the primary acknowledge nothing from then on that the standby has not.
+ * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP), and starts a standby on
+ * it. Resolves once the standby receives what the primary writes; from then on a synchronous one has all that is
+ * acknowledged.
  */
-export async function startStandby(
-  primary: pg.Pool,
-  dataDir: string,
-  copyDir: string,
-  { url }: EmbeddedPostgres,
-  settings: Readonly<Record<string, string>>,
-): Promise<EmbeddedPostgres> {
-  const client = await primary.connect();
+export async function startStandby(options: StandbyOptions): Promise<EmbeddedPostgres> {
+  const { control, primary, dataDir, copyDir, settings, standing, throughPort } = options;
+  const client = await control.connect();
   try {
     await client.query("select pg_backup_start('chaos', true)");
     const from = await realpath(dataDir);
@@ -31,6 +43,9 @@ export async function startStandby(
     const { rows } = await client.query<{ labelfile: string }>("select labelfile from pg_backup_stop(false)");
     await rm(join(copyDir, "postmaster.pid"), { force: true });
     await rm(join(copyDir, "postgresql.auto.conf"), { force: true });
+    // It asks the primary for the log; copied, the logs of all primaries before it would come along.
+    await rm(join(copyDir, "pg_wal"), { recursive: true, force: true });
+    await mkdir(join(copyDir, "pg_wal"), { mode: 0o700 });
     await writeFile(join(copyDir, "backup_label"), rows[0]?.labelfile ?? "");
     await writeFile(join(copyDir, "standby.signal"), "");
     // Made by us, but read by whom the server runs as.
@@ -38,16 +53,24 @@ export async function startStandby(
   } finally {
     client.release();
   }
-  const { username, searchParams } = new URL(url("postgres"));
-  const conninfo = `host=${searchParams.get("host")} user=${username} application_name=${NAME}`;
+  const { username, searchParams } = new URL(primary.url("postgres"));
+  const where =
+    throughPort === undefined ? `host=${searchParams.get("host")}` : `host=127.0.0.1 port=${throughPort}`;
+  const conninfo = `${where} user=${username} application_name=${NAME}`;
   const standby = await startEmbeddedPostgres({
     dataDir: copyDir,
     settings: { ...settings, primary_conninfo: conninfo },
   });
-  await primary.query(`alter system set synchronous_standby_names = '${NAME}'`);
-  await primary.query("select pg_reload_conf()");
+  if (standing === "synchronous") {
+    await control.query(`alter system set synchronous_standby_names = '${NAME}'`);
+    await control.query("select pg_reload_conf()");
+  }
+  const expected = standing === "synchronous" ? "sync" : "async";
   const isInStep = async () => {
-    const { rows } = await primary.query("select 1 from pg_stat_replication where sync_state = 'sync'");
+    const { rows } = await control.query(
+      "select 1 from pg_stat_replication where state = 'streaming' and sync_state = $1",
+      [expected],
+    );
     return rows.length > 0;
   };
   if (!(await waitUntil(isInStep, IN_STEP_TIMEOUT_MS))) throw new Error("the standby did not catch up");

@@ -38,7 +38,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-const DELAY_MS = 150;
+/** Of `delay`. */
+export const DELAY_MS = 150;
 const PACES: Readonly<Partial<Record<ProxyMode, Pace>>> = {
   slice: "byte by byte",
   delay: { delayMs: DELAY_MS },

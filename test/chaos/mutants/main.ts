@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { FAULTS } from "../faults/all.ts";
+import { interruption, runToEnd } from "../interruption.ts";
 import { startRig } from "../rig.ts";
 import { runRound } from "../round.ts";
 import { applyMutant } from "./apply.ts";
@@ -14,26 +15,11 @@ const MAX_MS = 180_000;
 const FIRST_ROUND_MS = 10_000;
 const LONGER = 2;
 
-const interruption = new AbortController();
-for (const name of ["SIGINT", "SIGTERM"] as const) {
-  process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
-}
-// What nobody caught must not leave processes behind either.
-process.on("uncaughtException", (error) => {
-  console.error(error);
-  interruption.abort(error);
-});
-
 const { values } = parseArgs({
   options: { seeds: { type: "string", default: "5" }, only: { type: "string" } },
 });
 
-try {
-  await run(Number(values.seeds), values.only?.split(","));
-} catch (error) {
-  console.error(`\n${error instanceof Error ? error.message : error}`);
-  process.exitCode = interruption.signal.aborted ? 130 : 1;
-}
+await runToEnd(() => run(Number(values.seeds), values.only?.split(",")));
 
 async function run(seeds: number, only: readonly string[] | undefined): Promise<void> {
   const chosen = MUTANTS.filter(({ name }) => only?.includes(name) ?? true);
