@@ -34,7 +34,7 @@ test("faults of one target take turns, and those of another overlap with them", 
     },
   };
   const flush: Fault = { name: "flush", target: "redis", inject: async () => flushed.resolve() };
-  const scene = { rig, clientPids: [], signal: new AbortController().signal };
+  const scene = { rig, clients: [], signal: new AbortController().signal };
   const names = ["kill", "freeze", "flush"];
   const all = [kill, fault("freeze", "postgres"), flush];
   const { injections, failures } = await injectFaults(schedule(...names), all, scene, () => {});
@@ -50,7 +50,7 @@ test("a fault that fails is told, and the others go on", async () => {
     target: "redis",
     inject: () => Promise.reject(new Error("survived")),
   };
-  const scene = { rig, clientPids: [], signal: new AbortController().signal };
+  const scene = { rig, clients: [], signal: new AbortController().signal };
   const all = [broken, fault("flush", "redis")];
   const { failures } = await injectFaults(schedule("kill", "flush"), all, scene, () => {});
   expect(failures).toEqual(["kill: survived"]);
@@ -59,7 +59,18 @@ test("a fault that fails is told, and the others go on", async () => {
 
 test("nothing begins once a run is interrupted", async () => {
   const { events, fault } = recorder();
-  const scene = { rig, clientPids: [], signal: AbortSignal.abort() };
+  const scene = { rig, clients: [], signal: AbortSignal.abort() };
   await injectFaults([{ atMs: 60_000, fault: "kill", seed: 1 }], [fault("kill", "redis")], scene, () => {});
   expect(events).toEqual([]);
+});
+
+test("a fault is told with whom it hit", async () => {
+  const freeze: Fault = {
+    name: "freeze",
+    target: "replica",
+    inject: async ({ onVictim }) => onVictim({ replica: "replica-2" }),
+  };
+  const scene = { rig, clients: [], signal: new AbortController().signal };
+  const { injections } = await injectFaults(schedule("freeze"), [freeze], scene, () => {});
+  expect(injections).toMatchObject([{ fault: "freeze", target: "replica", replica: "replica-2" }]);
 });

@@ -1,11 +1,12 @@
 import { createRandom } from "../demo/random.ts";
 import { nowMs } from "../history/operation.ts";
-import type { Fault, Scene } from "./faults/fault.ts";
+import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";
 
-/** A fault as it happened, on the clock of histories. */
-export interface Injection {
+/** A fault as it happened, to whom, on the clock of histories. */
+export interface Injection extends Victim {
   readonly fault: string;
+  readonly target: Fault["target"];
   readonly startedAtMs: number;
   readonly healedAtMs: number;
 }
@@ -21,7 +22,7 @@ export interface Injections {
 export async function injectFaults(
   schedule: readonly ScheduledFault[],
   faults: readonly Fault[],
-  scene: Omit<Scene, "random">,
+  scene: Omit<Scene, "random" | "onVictim">,
   onFault: (what: string) => void,
 ): Promise<Injections> {
   const injections: Injection[] = [];
@@ -33,12 +34,17 @@ export async function injectFaults(
     if (scene.signal.aborted) return;
     const startedAtMs = nowMs();
     onFault(fault.name);
+    let victim: Victim = {};
+    const onVictim = (hit: Victim) => {
+      victim = hit;
+    };
     try {
-      await fault.inject({ ...scene, random: createRandom(seed) });
+      await fault.inject({ ...scene, random: createRandom(seed), onVictim });
     } catch (error) {
       failures.push(`${fault.name}: ${error instanceof Error ? error.message : error}`);
     }
-    injections.push({ fault: fault.name, startedAtMs, healedAtMs: nowMs() });
+    const { name, target } = fault;
+    injections.push({ fault: name, target, ...victim, startedAtMs, healedAtMs: nowMs() });
   }
 
   for (const { atMs, fault: name, seed } of schedule) {

@@ -5,6 +5,7 @@ import type { Fault } from "./faults/fault.ts";
 import { interruption, runToEnd } from "./interruption.ts";
 import { describeFailure } from "./judge.ts";
 import { type ChaosOptions, readOptions } from "./options.ts";
+import { describeRecovery, isLate } from "./recovery.ts";
 import { formatReport, reportOf } from "./report.ts";
 import { type Rig, startRig } from "./rig.ts";
 import { type Round, runRound } from "./round.ts";
@@ -57,8 +58,9 @@ async function choose({ faults }: ChaosOptions, rig: Rig): Promise<readonly Faul
 }
 
 /** Shows what failed, and keeps it. */
-async function tell({ evidence, judgement, accidents }: Round, seed: number): Promise<void> {
+async function tell({ evidence, judgement, recoveries, accidents }: Round, seed: number): Promise<void> {
   for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
+  for (const late of recoveries.filter(isLate)) console.error(`\nTOO LATE: ${describeRecovery(late)}`);
   for (const key of judgement.timeouts) console.error(`\nNOT DECIDED: ${key}`);
   await mkdir(FAILURES_DIR, { recursive: true });
   for (const [index, violation] of judgement.violations.slice(0, SHOWN_FAILURES).entries()) {

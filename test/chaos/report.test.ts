@@ -12,14 +12,18 @@ const round: Round = {
   evidence: { history, reads: [], effects: { unfenced: [], fenced: [] }, healedAtMs: 60 },
   judgement: { histories: 1, timeouts: ["key"], violations: [], probedKeys: 0 },
   injections: [
-    { fault: "redis-kill", startedAtMs: 5, healedAtMs: 30 },
-    { fault: "redis-kill", startedAtMs: 45, healedAtMs: 46 },
+    { fault: "redis-kill", target: "redis", startedAtMs: 5, healedAtMs: 30 },
+    { fault: "redis-kill", target: "redis", startedAtMs: 45, healedAtMs: 46 },
+  ],
+  recoveries: [
+    { fault: "redis-kill", client: "client-1", replica: "replica-1", afterMs: 12.4 },
+    { fault: "redis-kill", client: "client-1", replica: "replica-2", afterMs: 2000.6 },
   ],
   loadEndedAtMs: 60,
   accidents: ["replica-1 ended by itself"],
 };
 
-test("a report counts answers, faults, and what happened by itself as a violation", () => {
+test("a report counts answers and faults, and what happened by itself and who was late as violations", () => {
   expect(reportOf(round, 7, 60_000)).toEqual({
     seed: 7,
     minutes: 1,
@@ -27,13 +31,14 @@ test("a report counts answers, faults, and what happened by itself as a violatio
     faults: { "redis-kill": 2 },
     histories: 1,
     timeouts: 1,
-    violations: 1,
+    violations: 2,
     longest_unavailable_ms: { "redis-kill": 40 },
+    longest_recovery_ms: { "redis-kill": 2001 },
   });
 });
 
 test("people are shown the same", () => {
   const text = formatReport(reportOf(round, 7, 60_000));
   expect(text).toContain("1 ok, 1 refused, 1 unknown");
-  expect(text).toMatch(/redis-kill +2 +40 ms/);
+  expect(text).toMatch(/redis-kill +2 +40 ms +2001 ms/);
 });

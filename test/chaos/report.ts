@@ -1,4 +1,5 @@
 import type { Operation } from "../history/operation.ts";
+import { isLate, type Recovery } from "./recovery.ts";
 import type { Round } from "./round.ts";
 import { longestUnavailableMs } from "./unavailability.ts";
 
@@ -12,11 +13,13 @@ export interface Report {
   readonly timeouts: number;
   readonly violations: number;
   readonly longest_unavailable_ms: Readonly<Record<string, number>>;
+  /** Of each fault after which it could be told: when the last client was served again by the last replica. */
+  readonly longest_recovery_ms: Readonly<Record<string, number>>;
 }
 
 /** Puts a round into figures. */
 export function reportOf(
-  { evidence, judgement, injections, accidents, loadEndedAtMs }: Round,
+  { evidence, judgement, injections, recoveries, accidents, loadEndedAtMs }: Round,
   seed: number,
   durationMs: number,
 ): Report {
@@ -30,10 +33,18 @@ export function reportOf(
     faults,
     histories: judgement.histories,
     timeouts: judgement.timeouts.length,
-    // What happens by itself breaks a promise, too: the process stays up, and drains cleanly.
-    violations: judgement.violations.length + accidents.length,
+    // What happens by itself breaks a promise, too: the process stays up, and drains cleanly; and so does who is late.
+    violations: judgement.violations.length + accidents.length + recoveries.filter(isLate).length,
     longest_unavailable_ms: longestUnavailableMs(operations, injections, loadEndedAtMs),
+    longest_recovery_ms: longestRecoveryMs(recoveries),
   };
+}
+
+function longestRecoveryMs(recoveries: readonly Recovery[]): Record<string, number> {
+  const longest: Record<string, number> = {};
+  for (const { fault, afterMs } of recoveries)
+    longest[fault] = Math.round(Math.max(longest[fault] ?? 0, afterMs));
+  return longest;
 }
 
 function countAnswers(operations: readonly Operation[]): Report["ops"] {
@@ -44,19 +55,19 @@ function countAnswers(operations: readonly Operation[]): Report["ops"] {
 
 /** The report for a terminal. */
 export function formatReport(report: Report): string {
-  const { ops, faults, longest_unavailable_ms: longest } = report;
+  const { ops, faults, longest_unavailable_ms: longest, longest_recovery_ms: recovery } = report;
   const rows = Object.entries(faults)
     .sort()
-    .map(
-      ([name, count]) =>
-        `  ${name.padEnd(28)}${String(count).padStart(5)}${String(longest[name]).padStart(12)} ms`,
-    );
+    .map(([name, count]) => {
+      const figures = [longest[name], recovery[name] ?? "-"].map((ms) => `${ms} ms`.padStart(12));
+      return `  ${name.padEnd(28)}${String(count).padStart(5)}${figures.join("")}`;
+    });
   return [
     `operations   ${ops.ok} ok, ${ops.refused} refused, ${ops.unknown} unknown`,
     `histories    ${report.histories}`,
     `timeouts     ${report.timeouts}`,
     `violations   ${report.violations}`,
-    "faults, how often, and the longest time without any answer:",
+    "faults, how often, the longest time without any answer, and how late the last was served again:",
     ...(rows.length > 0 ? rows : ["  none"]),
   ].join("\n");
 }

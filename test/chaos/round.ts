@@ -8,6 +8,7 @@ import { type Evidence, type Judgement, judge } from "./judge.ts";
 import { startFleet } from "./load/fleet.ts";
 import { createProvider } from "./load/provider.ts";
 import { initialPolicies } from "./load/spaces.ts";
+import { LATEST_MS, type Recovery, recoveriesOf } from "./recovery.ts";
 import type { Rig } from "./rig.ts";
 import { planFaults } from "./schedule.ts";
 
@@ -17,6 +18,8 @@ export interface Round {
   readonly judgement: Judgement;
   readonly injections: readonly Injection[];
   readonly loadEndedAtMs: number;
+  /** How soon clients were served again after faults. */
+  readonly recoveries: readonly Recovery[];
   /** What went wrong besides: faults that failed, and what happened by itself. */
   readonly accidents: readonly string[];
 }
@@ -35,6 +38,8 @@ const CLIENTS = 3;
 const WORKERS = 5;
 /** Longer than any lease that the load takes, and what liveness may take beyond. */
 const SETTLE_MS = 4500;
+
+const MARGIN_MS = 500;
 
 /** Runs one. */
 export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> {
@@ -63,12 +68,13 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     durationMs,
     faults.map((fault) => fault.name),
   );
-  const scene = { rig, clientPids: fleet.pids, signal };
+  const scene = { rig, clients: fleet.clients, signal };
   const beganMs = nowMs();
   const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
-  await untilMs(beganMs + durationMs, signal);
+  // So that how soon all is well again is seen after the last fault, too.
+  await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();
-  const { journalPaths, retentionChanges } = await fleet.stop();
+  const { journalPaths, retentionChanges, looks } = await fleet.stop();
   signal.throwIfAborted();
   const healedAtMs = nowMs();
   await untilMs(healedAtMs + SETTLE_MS, signal);
@@ -84,6 +90,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     evidence,
     judgement: judge(evidence),
     injections,
+    recoveries: recoveriesOf(looks, injections, loadEndedAtMs),
     loadEndedAtMs,
     accidents: [...failures, ...rig.accidents],
   };

@@ -6,13 +6,17 @@ const answeredAt = (...instants: number[]) => instants.map((atMs) => claim(atMs 
 
 test("the longest time without an answer while a fault lasts, or soon after, is its unavailability", () => {
   const operations = answeredAt(90, 110, 400, 450, 5200);
-  const injections = [{ fault: "replica-kill", startedAtMs: 100, healedAtMs: 300 }];
+  const injections = [
+    { fault: "replica-kill", target: "replica" as const, startedAtMs: 100, healedAtMs: 300 },
+  ];
   expect(longestUnavailableMs(operations, injections, 20_000)).toEqual({ "replica-kill": 4750 });
 });
 
 test("what comes long after a fault is not its fault, nor what comes after the load", () => {
   const operations = answeredAt(110, 300, 5000, 20_000);
-  const injections = [{ fault: "replica-kill", startedAtMs: 100, healedAtMs: 300 }];
+  const injections = [
+    { fault: "replica-kill", target: "replica" as const, startedAtMs: 100, healedAtMs: 300 },
+  ];
   expect(longestUnavailableMs(operations, injections, 30_000)).toEqual({ "replica-kill": 4700 });
   expect(longestUnavailableMs(operations, injections, 600)).toEqual({ "replica-kill": 300 });
 });
@@ -20,8 +24,8 @@ test("what comes long after a fault is not its fault, nor what comes after the l
 test("an outcome that nobody knows is no answer, and of two faults of a kind the worse counts", () => {
   const operations = [...answeredAt(110, 900, 1000, 1100), claim(200, LOST)];
   const injections = [
-    { fault: "redis-kill", startedAtMs: 100, healedAtMs: 300 },
-    { fault: "redis-kill", startedAtMs: 950, healedAtMs: 1050 },
+    { fault: "redis-kill", target: "redis" as const, startedAtMs: 100, healedAtMs: 300 },
+    { fault: "redis-kill", target: "redis" as const, startedAtMs: 950, healedAtMs: 1050 },
   ];
   expect(longestUnavailableMs(operations, injections, 1200)).toEqual({ "redis-kill": 790 });
 });

@@ -7,11 +7,12 @@ export const CLIENT_FAULTS: readonly Fault[] = [
     name: "holder-freeze",
     target: "client",
     async inject(scene) {
-      const pid = scene.clientPids[scene.random.below(scene.clientPids.length)];
-      if (pid === undefined) return;
-      process.kill(pid, "SIGSTOP");
+      const client = scene.clients[scene.random.below(scene.clients.length)];
+      if (client === undefined) return;
+      scene.onVictim({ client: client.name });
+      process.kill(client.pid, "SIGSTOP");
       await last(scene, 2000, 4000);
-      process.kill(pid, "SIGCONT");
+      process.kill(client.pid, "SIGCONT");
     },
   },
 ];

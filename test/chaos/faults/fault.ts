@@ -2,12 +2,26 @@ import type { Random } from "../../demo/random.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
+/** Whom a fault hits, where that is not everybody. */
+export interface Victim {
+  readonly replica?: string;
+  readonly client?: string;
+}
+
+/** A process of the load. */
+export interface ClientProcess {
+  readonly name: string;
+  readonly pid: number;
+}
+
 /** What a fault has at hand. */
 export interface Scene {
   readonly rig: Rig;
   /** The fault's own: what it draws does not depend on what else happens. */
   readonly random: Random;
-  readonly clientPids: readonly number[];
+  readonly clients: readonly ClientProcess[];
+  /** To be told whom it hits. */
+  readonly onVictim: (victim: Victim) => void;
   /** Aborted when the run is interrupted: a fault then heals at once. */
   readonly signal: AbortSignal;
 }
@@ -15,7 +29,8 @@ export interface Scene {
 /**
  * Something that goes wrong, and is put right again.
  *
- * `inject` resolves once it has healed, also when it fails. Faults of one `target` take turns: what is killed can't be
+ * `inject` resolves once it has healed, also when it fails: when what was killed says that it serves, and from when on the
+ * service has nothing to wait for. Faults of one `target` take turns: what is killed can't be
  * frozen. Those of different targets may overlap.
  */
 export interface Fault {
@@ -26,10 +41,11 @@ export interface Fault {
   whyNot?(rig: Rig): Promise<string | undefined>;
 }
 
-/** Any one of the replicas. */
-export function anyReplica({ rig, random }: Scene): Replica {
+/** Any one of the replicas, which is the fault's victim. */
+export function anyReplica({ rig, random, onVictim }: Scene): Replica {
   const replica = rig.replicas[random.below(rig.replicas.length)];
   if (replica === undefined) throw new Error("there are no replicas");
+  onVictim({ replica: replica.name });
   return replica;
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { waitUntil } from "../../../server/src/embedded/wait.ts";
+import { WATCHED } from "../load/watch.ts";
 import type { ChaosPostgres } from "../postgres.ts";
 import { type Fault, last, type Scene } from "./fault.ts";
 
@@ -92,7 +93,8 @@ async function lockNewest({ rig: { postgres } }: Scene) {
       await client.query("begin");
       await client.query(
         `select 1 from records where (tenant_id, namespace, key) in
-           (select tenant_id, namespace, key from records order by claimed_at desc limit ${ROWS}) for update`,
+           (select tenant_id, namespace, key from records where namespace <> '${WATCHED}'
+             order by claimed_at desc limit ${ROWS}) for update`,
       );
       return client;
     } catch (error) {

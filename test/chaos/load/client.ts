@@ -8,6 +8,7 @@ import { createCalls } from "./calls.ts";
 import type { ClientPlan, FromClient, ProviderQuestion, ToClient } from "./messages.ts";
 import { createSessions, type Outside } from "./sessions.ts";
 import { pickTarget, type Target } from "./spaces.ts";
+import { startWatch } from "./watch.ts";
 
 /**
  * A client process: workers that claim, hold, settle and look up at keys that other processes work at, too, until the
@@ -54,6 +55,7 @@ async function run(plan: ClientPlan): Promise<void> {
   const journal = openJournal(plan.journalPath);
   const calls = createCalls(plan, journal, random);
   const sessions = createSessions(calls, outside, random, plan.client);
+  const watch = startWatch(plan);
   const pick = () => pickTarget(random, nowMs() - plan.originMs, plan.round);
 
   async function worker(): Promise<void> {
@@ -75,6 +77,7 @@ async function run(plan: ClientPlan): Promise<void> {
       ? undefined
       : createAdministrator(plan, plan.adminKey, journal, calls, random);
   await Promise.all([...Array.from({ length: plan.workers }, worker), administrator?.run(() => stopping)]);
+  tell({ kind: "looks", looks: await watch.stop() });
   tell({ kind: "retention", changes: administrator?.changes() ?? [] });
   tell({ kind: "done" });
 }

@@ -3,8 +3,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RetentionChange } from "../../history/operation.ts";
+import type { ClientProcess } from "../faults/fault.ts";
 import type { ClientPlan, FromClient, ToClient } from "./messages.ts";
 import type { Provider } from "./provider.ts";
+import type { Look } from "./watch.ts";
 
 const CLIENT = fileURLToPath(new URL("client.ts", import.meta.url));
 /** Longer than any call of a client and what it does before it looks whether to stop. */
@@ -12,8 +14,8 @@ const STOP_TIMEOUT_MS = 60_000;
 
 /** Client processes under load. */
 export interface Fleet extends AsyncDisposable {
-  /** Alive, in the order of their names. */
-  readonly pids: readonly number[];
+  /** Alive. */
+  readonly clients: readonly ClientProcess[];
   /** Lets every worker end what it is at; rejects if a client ended by itself. */
   stop(): Promise<FleetOutcome>;
 }
@@ -22,6 +24,8 @@ export interface Fleet extends AsyncDisposable {
 export interface FleetOutcome {
   readonly journalPaths: readonly string[];
   readonly retentionChanges: readonly RetentionChange[];
+  /** Whether replicas served clients, all the time. */
+  readonly looks: readonly Look[];
 }
 
 export interface FleetOptions {
@@ -36,6 +40,8 @@ export interface FleetOptions {
 export async function startFleet({ size, dir, provider, planFor }: FleetOptions): Promise<Fleet> {
   const journalPaths: string[] = [];
   const retentionChanges: RetentionChange[] = [];
+  const looks: Look[] = [];
+  const processes: ClientProcess[] = [];
   const clients = Array.from({ length: size }, () =>
     fork(CLIENT, { serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] }),
   );
@@ -53,22 +59,25 @@ export async function startFleet({ size, dir, provider, planFor }: FleetOptions)
   clients.forEach((client, number) => {
     client.on("message", (message: FromClient) => {
       if (message.kind === "retention") retentionChanges.push(...message.changes);
+      if (message.kind === "looks") looks.push(...message.looks);
       if (message.kind !== "question") return;
       const { id } = message.question;
       send(client, { kind: "answer", id, answer: provider.answer(message.question) });
     });
     const path = join(dir, `client-${number + 1}-${process.hrtime.bigint()}.jsonl`);
     journalPaths.push(path);
-    send(client, { kind: "start", plan: planFor(number + 1, path) });
+    const plan = planFor(number + 1, path);
+    if (client.pid !== undefined) processes.push({ name: plan.client, pid: client.pid });
+    send(client, { kind: "start", plan });
   });
   return {
-    pids: clients.flatMap(({ pid }) => (pid === undefined ? [] : [pid])),
+    clients: processes,
     async stop() {
       const done = clients.map((client) => untilHeard(client, "done", STOP_TIMEOUT_MS));
       for (const client of clients) send(client, { kind: "stop" });
       await Promise.all(done);
       await kill();
-      return { journalPaths, retentionChanges };
+      return { journalPaths, retentionChanges, looks };
     },
     [Symbol.asyncDispose]: kill,
   };

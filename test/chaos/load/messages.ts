@@ -1,4 +1,5 @@
 import type { RecordName, RetentionChange } from "../../history/operation.ts";
+import type { Look } from "./watch.ts";
 
 /** Where a replica is reached by one client process. */
 export interface ReplicaAddress {
@@ -44,4 +45,5 @@ export type FromClient =
   | { readonly kind: "ready" }
   | { readonly kind: "question"; readonly question: ProviderQuestion }
   | { readonly kind: "retention"; readonly changes: readonly RetentionChange[] }
+  | { readonly kind: "looks"; readonly looks: readonly Look[] }
   | { readonly kind: "done" };

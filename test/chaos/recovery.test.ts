@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import type { Injection } from "./injector.ts";
+import type { Look } from "./load/watch.ts";
+import { describeRecovery, isLate, recoveriesOf } from "./recovery.ts";
+
+const look = (replica: string, askedAtMs: number, grantedAtMs?: number): Look => ({
+  client: "client-1",
+  replica,
+  askedAtMs,
+  grantedAtMs,
+});
+const kill: Injection = { fault: "postgres-kill", target: "postgres", startedAtMs: 1000, healedAtMs: 2000 };
+const replicaKill: Injection = { ...kill, fault: "replica-kill", target: "replica", replica: "replica-1" };
+const LATER_MS = 60_000;
+
+function found(looks: readonly Look[], injections: readonly Injection[], watchedUntilMs = LATER_MS) {
+  return recoveriesOf(looks, injections, watchedUntilMs).map(({ fault, replica, afterMs }) => [
+    fault,
+    replica,
+    afterMs,
+  ]);
+}
+
+test("a recovery is the first grant after a fault's end, of each pair", () => {
+  const looks = [look("replica-1", 1900), look("replica-1", 2100, 2300), look("replica-2", 1950, 2040)];
+  expect(found(looks, [kill])).toEqual([
+    ["postgres-kill", "replica-1", 300],
+    ["postgres-kill", "replica-2", 40],
+  ]);
+});
+
+test("what was granted while the fault lasted is no recovery", () => {
+  const looks = [look("replica-1", 1500, 1990), look("replica-1", 3000, 4100)];
+  const [late] = recoveriesOf(looks, [kill], LATER_MS);
+  expect(late && isLate(late)).toBe(true);
+  expect(late && describeRecovery(late)).toBe(
+    "replica-1 served client-1 only 2100 ms after postgres-kill had healed",
+  );
+});
+
+test("two seconds are not too late, and never is", () => {
+  const [inTime] = recoveriesOf([look("replica-1", 2100, 4000)], [kill], LATER_MS);
+  const [never] = recoveriesOf([look("replica-1", 2100)], [kill], LATER_MS);
+  expect([inTime, never].map((recovery) => recovery && isLate(recovery))).toEqual([false, true]);
+  expect(never && describeRecovery(never)).toBe(
+    "replica-1 served client-1 never again after postgres-kill had healed",
+  );
+});
+
+test("a fault of one replica, or of one client, says nothing about the others", () => {
+  const looks = [look("replica-1", 2100, 2200), look("replica-2", 2100, 2200)];
+  expect(found(looks, [replicaKill])).toEqual([["replica-kill", "replica-1", 200]]);
+  const freeze: Injection = { ...kill, fault: "holder-freeze", target: "client", client: "client-2" };
+  expect(found(looks, [freeze])).toEqual([]);
+});
+
+test("where another fault breaks the same meanwhile, its own end counts", () => {
+  const looks = [look("replica-1", 4100, 4200), look("replica-2", 2100, 2200), look("replica-2", 4100, 4150)];
+  const again = { ...replicaKill, startedAtMs: 3900, healedAtMs: 4000 };
+  expect(found(looks, [kill, again])).toEqual([
+    ["replica-kill", "replica-1", 200],
+    ["postgres-kill", "replica-2", 200],
+  ]);
+  const later = { ...again, startedAtMs: 4001, healedAtMs: 5000 };
+  expect(found(looks, [kill, later])).toContainEqual(["postgres-kill", "replica-1", 2200]);
+});
+
+test("what happens to Redis is no excuse", () => {
+  const freeze: Injection = {
+    ...kill,
+    fault: "redis-freeze",
+    target: "redis",
+    startedAtMs: 1500,
+    healedAtMs: 9000,
+  };
+  expect(found([look("replica-1", 4100, 4200)], [kill, freeze])).toContainEqual([
+    "postgres-kill",
+    "replica-1",
+    2200,
+  ]);
+});
+
+test("a fault that healed when the watch was about to end is not judged", () => {
+  expect(found([look("replica-1", 2100, 2200)], [kill], 3999)).toEqual([]);
+  expect(found([look("replica-1", 2100, 2200)], [kill], 4000)).toHaveLength(1);
+});
