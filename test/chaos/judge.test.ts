@@ -45,14 +45,14 @@ test("a key that stays stuck once all has healed is one", () => {
 });
 
 test("INTERNAL is one, whatever was going on", () => {
-  const lost = claim(0, LOST);
-  const broken = { ...lost, answer: { kind: "unknown", reason: "INTERNAL" } as const };
+  const failure = { code: "Internal", by: "service", message: "An internal error." } as const;
+  const broken = { ...claim(0, LOST), answer: { kind: "unknown", reason: "INTERNAL", failure } as const };
   const over = {
     history: scenario([broken]),
     reads: [{ ...read, seen: undefined }],
     effects: { unfenced: [], fenced: [] },
   };
-  expect(messages(over)).toEqual(["#1: the service failed with INTERNAL"]);
+  expect(messages(over)).toEqual(["#1: the service failed with Internal: An internal error."]);
 });
 
 test("people are shown a failure without what does not matter to it", () => {

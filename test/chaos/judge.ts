@@ -5,6 +5,7 @@ import { checkLiveness } from "../history/liveness.ts";
 import { type History, nameOf } from "../history/operation.ts";
 import { shrink } from "../history/shrink.ts";
 import { describeViolation } from "../history/timeline.ts";
+import { checkErrors } from "./errors.ts";
 
 /** What is known of a run when it is over. */
 export interface Evidence {
@@ -37,23 +38,10 @@ export function judge({ history, reads, effects, healedAtMs }: Evidence): Judgem
       ...verdict.violations,
       ...liveness.violations,
       ...checkEffects(history, effects),
-      ...internalErrors(history),
+      ...checkErrors(history),
     ],
     probedKeys: liveness.probedKeys,
   };
-}
-
-/** An outage is UNAVAILABLE or DEADLINE_EXCEEDED; what the service calls a bug is one. */
-function internalErrors({ operations }: History): Violation[] {
-  const broken = operations.filter(({ answer }) => answer.kind === "unknown" && answer.reason === "INTERNAL");
-  return broken.map(({ tenant, namespace, key, id, ...operation }) => ({
-    tenant,
-    namespace,
-    key,
-    invariant: 8,
-    message: `${id}: the service failed with INTERNAL`,
-    operations: [{ tenant, namespace, key, id, ...operation }],
-  }));
 }
 
 /** A violation as a timeline for people, without what does not matter to it where that can be told. */

@@ -28,6 +28,7 @@ test("a report counts answers and faults, and what happened by itself and who wa
     seed: 7,
     minutes: 1,
     ops: { ok: 1, refused: 1, unknown: 1 },
+    errors: {},
     faults: { "redis-kill": 2 },
     histories: 1,
     timeouts: 1,

@@ -1,4 +1,5 @@
 import type { Operation } from "../history/operation.ts";
+import { countErrors } from "./errors.ts";
 import { isLate, type Recovery } from "./recovery.ts";
 import type { Round } from "./round.ts";
 import { longestUnavailableMs } from "./unavailability.ts";
@@ -8,6 +9,8 @@ export interface Report {
   readonly seed: number;
   readonly minutes: number;
   readonly ops: { readonly ok: number; readonly refused: number; readonly unknown: number };
+  /** What callers saw where they can't know the outcome: by who made the error, and its code and reason or what it says. */
+  readonly errors: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly histories: number;
   readonly timeouts: number;
@@ -30,6 +33,7 @@ export function reportOf(
     seed,
     minutes: durationMs / 60_000,
     ops: countAnswers(operations),
+    errors: countErrors(operations),
     faults,
     histories: judgement.histories,
     timeouts: judgement.timeouts.length,
@@ -55,11 +59,13 @@ function countAnswers(operations: readonly Operation[]): Report["ops"] {
 
 /** The report for a terminal. */
 export function formatReport(report: Report): string {
-  const { ops, faults, longest_unavailable_ms: longest, longest_recovery_ms: recovery } = report;
+  const { ops, errors, faults, longest_unavailable_ms: longest, longest_recovery_ms: recovery } = report;
   const rows = Object.entries(faults)
     .sort()
     .map(([name, count]) => {
-      const figures = [longest[name], recovery[name] ?? "-"].map((ms) => `${ms} ms`.padStart(12));
+      const figures = [longest[name], recovery[name]].map((ms) =>
+        (ms === undefined ? "" : `${ms} ms`).padStart(12),
+      );
       return `  ${name.padEnd(28)}${String(count).padStart(5)}${figures.join("")}`;
     });
   return [
@@ -67,6 +73,10 @@ export function formatReport(report: Report): string {
     `histories    ${report.histories}`,
     `timeouts     ${report.timeouts}`,
     `violations   ${report.violations}`,
+    "errors, how often and by whom:",
+    ...Object.entries(errors)
+      .sort()
+      .map(([name, count]) => `${String(count).padStart(7)}  ${name}`),
     "faults, how often, the longest time without any answer, and how late the last was served again:",
     ...(rows.length > 0 ? rows : ["  none"]),
   ].join("\n");

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromCall, errorFromItem } from "../../clients/typescript/src/error-mapping.ts";
+import type { OncewardError } from "../../clients/typescript/src/errors.ts";
 import type {
   BatchRequestItem,
   BatchResponseItem,
@@ -13,7 +14,7 @@ import {
   type Result,
   Result_Kind,
 } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { Answer, Request, ResultName, SeenRecord } from "./operation.ts";
+import type { Answer, Failure, Request, ResultName, SeenRecord } from "./operation.ts";
 
 /** One of the five calls, under its name, whether made alone or in a batch. */
 export type CallRequest = BatchRequestItem["request"];
@@ -126,10 +127,30 @@ const UNKNOWN: ReadonlySet<Code | undefined> = new Set([
 
 /** What a failed call tells: nothing, unless it is a refusal of the service itself, whose code says that it is definite. */
 export function describeError(cause: unknown): Answer {
-  const { code, reason } = errorFromCall(cause);
+  const error = errorFromCall(cause);
+  const { code, reason } = error;
   // A reply that did not fit any more: the call itself may have been granted.
   const isUnknown = UNKNOWN.has(code) || reason === "NO_ANSWER" || reason === "RESPONSE_TOO_LARGE";
-  return isUnknown ? { kind: "unknown", reason } : { kind: "refused", reason };
+  return isUnknown ? { kind: "unknown", reason, failure: failureOf(error) } : { kind: "refused", reason };
+}
+
+function failureOf({ code = Code.Unknown, reason, message, cause }: OncewardError): Failure {
+  const isAnswer =
+    reason !== "NO_ANSWER" || (cause instanceof ConnectError && cause.metadata.has("grpc-status"));
+  const by = isAnswer ? "service" : hasBroken(code, cause) ? "connection" : "caller";
+  return { code: Code[code], by, message };
+}
+
+/**
+ * Connect has no one code for it: a connection that is reset is Aborted, one that just ends Canceled, and whatever else
+ * Node has a code of its own for, such as EPIPE, Internal.
+ */
+function hasBroken(code: Code, cause: unknown): boolean {
+  if (code === Code.Aborted || code === Code.Canceled) return true;
+  const beneath = cause instanceof ConnectError ? cause.cause : cause;
+  if (!(beneath instanceof Error && "code" in beneath && typeof beneath.code === "string")) return false;
+  // A stream may be reset on a connection that lives on; only these two say that the connection was about to end.
+  return beneath.code !== "ERR_HTTP2_STREAM_ERROR" || /REFUSED_STREAM|CANCEL/.test(beneath.message);
 }
 
 /** Names a result by all that a replay would show. */

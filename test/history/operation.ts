@@ -66,8 +66,8 @@ export interface Retentions {
 
 /** What the caller was told. */
 export type Answer =
-  /** Nobody can know whether it happened; the reason is for people. */
-  | { readonly kind: "unknown"; readonly reason: string }
+  /** Nobody can know whether it happened; the reason is for people. Without a failure, nobody was told anything. */
+  | { readonly kind: "unknown"; readonly reason: string; readonly failure?: Failure }
   /** A definite refusal: it had no effect. The reason is of the service's catalogue. */
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "claimed"; readonly token: number; readonly attempt?: number }
@@ -84,6 +84,18 @@ export type Answer =
   | ({ readonly kind: "record" } & SeenRecord)
   /** No answer to what was asked: another call's, or none where a batch owed one. */
   | { readonly kind: "malformed"; readonly problem: string };
+
+/** The error that a caller saw of a call of unknown outcome. */
+export interface Failure {
+  /** As connect has it, such as "Unavailable". */
+  readonly code: string;
+  /**
+   * Who made it: the service, which answered with it; a connection that broke; or the caller's own side, whose time was up,
+   * or which could make nothing of what it got.
+   */
+  readonly by: "service" | "connection" | "caller";
+  readonly message: string;
+}
 
 /** A record as somebody read it. */
 export interface SeenRecord {

@@ -13,7 +13,7 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { type Journal, openJournal, readJournals } from "./journal.ts";
-import { marked } from "./messages.ts";
+import { describeError, marked } from "./messages.ts";
 import { nowMs } from "./operation.ts";
 import { recordCall, recordingInterceptor } from "./recorder.ts";
 
@@ -58,6 +58,17 @@ function refusal(code: Code, reason: string): ConnectError {
   return new ConnectError("no", code, undefined, [info]);
 }
 
+/** As connect wraps what Node says; most codes of Node's it takes for INTERNAL. */
+function brokenBy(code: string, message: string): ConnectError {
+  return new ConnectError(
+    "no",
+    Code.Internal,
+    undefined,
+    undefined,
+    Object.assign(new Error(message), { code }),
+  );
+}
+
 test("a call is recorded with its interval, its request and its answer", async () => {
   const beforeMs = nowMs();
   const { api } = client({ claim: () => ({ case: "claimed", value: { fencingToken: 1024n, attempt: 1 } }) });
@@ -90,6 +101,26 @@ test.each([
   const [operation] = readJournals([path]);
   expect(operation?.answer.kind).toBe(kind);
   expect(operation?.returnedAtMs === Number.POSITIVE_INFINITY).toBe(kind === "unknown");
+});
+
+test.each([
+  ["an error of the service is its own", refusal(Code.Internal, "INTERNAL"), "service"],
+  [
+    "and so is one without a reason that came as an answer",
+    new ConnectError("no", Code.Unknown, { "grpc-status": "2" }),
+    "service",
+  ],
+  ["a connection that broke has made one", brokenBy("ECONNRESET", "read ECONNRESET"), "connection"],
+  ["and so has one that just ended", new ConnectError("stream closed: CANCEL", Code.Canceled), "connection"],
+  [
+    "but not one that only reset the call",
+    brokenBy("ERR_HTTP2_STREAM_ERROR", "NGHTTP2_INTERNAL_ERROR"),
+    "caller",
+  ],
+  ["unless it was to end", brokenBy("ERR_HTTP2_STREAM_ERROR", "NGHTTP2_REFUSED_STREAM"), "connection"],
+  ["all others are the caller's", new ConnectError("protocol error", Code.Internal), "caller"],
+])("%s", (_, error, by) => {
+  expect(describeError(error)).toMatchObject({ kind: "unknown", failure: { by, code: Code[error.code] } });
 });
 
 test("a batch is recorded item by item", async () => {

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import type { Failure, Operation } from "../history/operation.ts";
+import { admin, claim, granted, LOST, refused, scenario } from "../history/scenario.ts";
+import { checkErrors, countErrors } from "./errors.ts";
+
+const message = "as it says";
+
+function failed(by: Failure["by"], code: string, reason = "NO_ANSWER"): Operation {
+  return { ...claim(0, LOST), answer: { kind: "unknown", reason, failure: { by, code, message } } };
+}
+
+const problems = (...operations: readonly Operation[]) =>
+  checkErrors(scenario(operations)).map((violation) => violation.message);
+
+test("an outage is UNAVAILABLE or DEADLINE_EXCEEDED, whoever says so", () => {
+  const unavailable = failed("service", "Unavailable", "DATABASE_UNAVAILABLE");
+  const late = failed("caller", "DeadlineExceeded");
+  expect(problems(claim(0, 10, granted(1)), claim(0, LOST), unavailable, late)).toEqual([]);
+});
+
+test("a connection may break, whatever code the transport has for it", () => {
+  expect(problems(failed("connection", "Aborted"), failed("connection", "Internal"))).toEqual([]);
+});
+
+test("another error of the service is a violation, with a reason and without", () => {
+  expect(
+    problems(
+      failed("service", "Internal", "INTERNAL"),
+      failed("service", "Unknown"),
+      failed("service", "ResourceExhausted"),
+      failed("service", "Canceled", "CANCELLED"),
+    ),
+  ).toEqual([
+    "#1: the service failed with Internal: as it says",
+    "#2: the service failed with Unknown: as it says",
+    "#3: the service failed with ResourceExhausted: as it says",
+    "#4: the service failed with Canceled: as it says",
+  ]);
+});
+
+test("an old replica may not know an administrator's call, but knows every caller's", () => {
+  const unknown = failed("service", "Unimplemented");
+  const resolve: Operation = { ...admin(0, LOST, { kind: "forget" }), answer: unknown.answer };
+  expect(problems(resolve)).toEqual([]);
+  expect(problems(unknown)).toHaveLength(1);
+});
+
+test("an answer that the caller can't read is a violation", () => {
+  expect(problems(failed("caller", "Internal"))).toEqual([
+    "#1: the caller could make nothing of an answer: Internal: as it says",
+  ]);
+});
+
+test("a refusal has to be deserved", () => {
+  const asked = (reason: string) => claim(0, 10, refused(reason));
+  expect(problems(asked("FINGERPRINT_MISMATCH"), asked("CREDENTIAL_INVALID"))).toEqual([
+    "#2: refused with CREDENTIAL_INVALID, undeservedly",
+  ]);
+});
+
+test("errors are counted by who made them, and what they say", () => {
+  const unavailable = failed("service", "Unavailable", "DATABASE_UNAVAILABLE");
+  expect(countErrors([unavailable, unavailable, failed("connection", "Aborted"), claim(0, LOST)])).toEqual({
+    "service: Unavailable DATABASE_UNAVAILABLE": 2,
+    "connection: as it says": 1,
+  });
+});
