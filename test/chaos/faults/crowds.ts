@@ -6,8 +6,10 @@ import {
   BatchRequestSchema,
   IdempotencyService,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectHttp2, framed, grpcHeaders } from "../../helpers/raw-grpc.ts";
-import { seconds } from "../../helpers/verbs.ts";
+import type { IdempotencyClient } from "../../helpers/clients.ts";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../../helpers/http2-frames.ts";
+import { framed, pathOf } from "../../helpers/raw-grpc.ts";
+import { seconds, success } from "../../helpers/verbs.ts";
 import { bearing } from "../load/calls.ts";
 import { TENANTS } from "../load/spaces.ts";
 import { anyReplica, type Fault, last } from "./fault.ts";
@@ -17,8 +19,14 @@ const [TENANT] = TENANTS;
 /** Of the crowd's own: more calls on one key than a history can be judged with. */
 const NAMESPACE = "crowd";
 const TIMEOUT_MS = 10_000;
-const UNREAD_CALLS = 50;
-const UNREAD_ITEMS = 200;
+const LARGE_BYTES = 60_000;
+/** Together below what a reply may hold. */
+const UNREAD_ITEMS = 60;
+const UNREAD_CALLS = 20;
+/** SETTINGS_INITIAL_WINDOW_SIZE, and how large a window is at most and by itself: RFC 9113, sections 6.5.2 and 6.9. */
+const INITIAL_WINDOW_SIZE = 4;
+const MAX_WINDOW = 2 ** 31 - 1;
+const DEFAULT_WINDOW = 65_535;
 
 /** Callers that are too many, or behave badly. */
 export const CROWD_FAULTS: readonly Fault[] = [
@@ -51,29 +59,70 @@ export const CROWD_FAULTS: readonly Fault[] = [
     },
   },
   {
-    // Asks for much, and lets it lie.
+    // Asks for much, and takes nothing of it from the kernel, whose buffers and whose peer's fill up.
     name: "client-never-reads",
     target: "client",
     async inject(scene) {
-      const { rig } = scene;
-      const session = await connectHttp2(anyReplica(scene).inbound.port);
-      const value = { namespace: NAMESPACE, key: "unread" };
-      const items = Array.from({ length: UNREAD_ITEMS }, () => ({
-        request: { case: "lookup" as const, value },
-      }));
-      const body = framed(BatchRequestSchema, { items });
-      const headers = grpcHeaders("Batch", rig.apiKeys[TENANT]);
-      for (let call = 0; call < UNREAD_CALLS; call++) {
-        if (session.destroyed) break;
-        session
-          .request(headers)
-          .on("error", () => {})
-          .end(body);
-      }
+      const { inbound, process } = anyReplica(scene);
+      const apiKey = scene.rig.apiKeys[TENANT] ?? "";
+      const id = { namespace: NAMESPACE, key: randomUUID() };
+      const client = createClient(
+        IdempotencyService,
+        createGrpcTransport({
+          baseUrl: `http://127.0.0.1:${inbound.port}`,
+          interceptors: [bearing(apiKey)],
+        }),
+      );
+      // Under another fault there may be nothing to read; then there is just somebody who does not.
+      await storeLarge(client, id).catch(() => {});
+      // Past the proxy, which would read in its place.
+      const { socket, send } = await openHttp2(process.grpcPort);
+      socket.pause();
+      void send(unreadCalls(id, apiKey));
       await last(scene, 3000);
-      session.destroy();
+      socket.destroy();
       // Others are served as before; nothing but the load tells.
       await pause(100);
     },
   },
 ];
+
+type RecordId = { readonly namespace: string; readonly key: string };
+
+async function storeLarge(client: IdempotencyClient, id: RecordId): Promise<void> {
+  const { outcome } = await client.claim(id, { timeoutMs: TIMEOUT_MS });
+  if (outcome.case !== "claimed") return;
+  const { fencingToken } = outcome.value;
+  const result = success("x".repeat(LARGE_BYTES));
+  await client.complete({ ...id, fencingToken, result }, { timeoutMs: TIMEOUT_MS });
+}
+
+/** Windows that never close, and calls whose replies are some 70 MB: more than any buffer on the way holds. */
+function unreadCalls(id: RecordId, apiKey: string): Buffer {
+  const windows = Buffer.alloc(10);
+  windows.writeUInt16BE(INITIAL_WINDOW_SIZE);
+  windows.writeUInt32BE(MAX_WINDOW, 2);
+  windows.writeUInt32BE(MAX_WINDOW - DEFAULT_WINDOW, 6);
+  const items = Array.from({ length: UNREAD_ITEMS }, () => ({
+    request: { case: "lookup" as const, value: id },
+  }));
+  const body = framed(BatchRequestSchema, { items });
+  const headers = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": pathOf("Batch"),
+    ":authority": "localhost",
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: `Bearer ${apiKey}`,
+  };
+  const calls = Array.from({ length: UNREAD_CALLS }, (_, call) => [
+    frame(FRAME.headers, END_HEADERS, 2 * call + 1, headerBlock(headers)),
+    frame(FRAME.data, END_STREAM, 2 * call + 1, body),
+  ]);
+  return Buffer.concat([
+    frame(FRAME.settings, 0, 0, windows.subarray(0, 6)),
+    frame(FRAME.windowUpdate, 0, 0, windows.subarray(6)),
+    ...calls.flat(),
+  ]);
+}
