@@ -15,7 +15,7 @@ import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record
 import { type Journal, openJournal, readJournals } from "./journal.ts";
 import { describeError, marked } from "./messages.ts";
 import { nowMs } from "./operation.ts";
-import { recordCall, recordingInterceptor } from "./recorder.ts";
+import { recordCall, recordingInterceptor, recordingTransport } from "./recorder.ts";
 
 const ID = { namespace: "charges", key: "order-1" };
 const RECORD = { tenant: "acme", ...ID };
@@ -121,6 +121,19 @@ test.each([
   ["all others are the caller's", new ConnectError("protocol error", Code.Internal), "caller"],
 ])("%s", (_, error, by) => {
   expect(describeError(error)).toMatchObject({ kind: "unknown", failure: { by, code: Code[error.code] } });
+});
+
+test("a transport without interceptors is recorded as well", async () => {
+  const plain = createRouterTransport(({ service }) =>
+    service(IdempotencyService, {
+      claim: () => create(ClaimResponseSchema, { outcome: { case: "inProgress", value: {} } }),
+    }),
+  );
+  const recording = { journal, client: "client-1", replica: "replica-1", tenant: "acme" };
+  await createClient(IdempotencyService, recordingTransport(plain, recording)).claim(ID);
+  expect(readJournals([path])).toMatchObject([
+    { ...RECORD, request: { kind: "claim" }, answer: { kind: "inProgress" } },
+  ]);
 });
 
 test("a batch is recorded item by item", async () => {

@@ -1,4 +1,5 @@
-import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import type { Interceptor, Transport, UnaryRequest } from "@connectrpc/connect";
 import {
   type BatchRequest,
   type BatchResponse,
@@ -33,31 +34,52 @@ let lastOperation = 0;
 export function recordingInterceptor(recording: Recording): Interceptor {
   return (next) => async (request) => {
     if (request.stream || request.service.typeName !== IdempotencyService.typeName) return next(request);
-    const asked = requestsOf(request);
-    const invocations = invocationsOf(recording, request, asked);
-    const { journal } = recording;
-    journal.invoked(invocations.map(({ invocation }) => invocation));
-    try {
-      const response = await next(request);
-      const returnedAtMs = nowMs();
-      const answered = responsesOf(request, response.message as unknown);
-      journal.returned(
-        invocations.map(({ invocation: { id }, index }) => {
-          const reply = answered[index];
-          const answer = answerTo(asked[index]?.case, reply, asked.length === answered.length);
-          return { id, answer, returnedAtMs, marks: reply === undefined ? [] : marksOf(reply) };
-        }),
-      );
-      return response;
-    } catch (error) {
-      const returnedAtMs = nowMs();
-      const answer = describeError(error);
-      journal.returned(
-        invocations.map(({ invocation: { id } }) => ({ id, answer, returnedAtMs, marks: [] })),
-      );
-      throw error;
-    }
+    return recordAttempt(recording, request, () => next(request));
   };
+}
+
+/** The same for a transport that takes no interceptors, of which every call is one of IdempotencyService. */
+export function recordingTransport(transport: Transport, recording: Recording): Transport {
+  return {
+    unary(method, signal, timeoutMs, header, input, contextValues) {
+      const message = create(method.input, input);
+      const send = () => transport.unary(method, signal, timeoutMs, header, input, contextValues);
+      return recordAttempt(recording, { method, message }, send);
+    },
+    stream: (...call) => transport.stream(...call),
+  };
+}
+
+/** What is recorded of a call: which it is, and what it asks. */
+type Attempt = Pick<UnaryRequest, "method" | "message">;
+
+async function recordAttempt<Reply extends { readonly message: unknown }>(
+  recording: Recording,
+  attempt: Attempt,
+  send: () => Promise<Reply>,
+): Promise<Reply> {
+  const asked = requestsOf(attempt);
+  const invocations = invocationsOf(recording, attempt, asked);
+  const { journal } = recording;
+  journal.invoked(invocations.map(({ invocation }) => invocation));
+  try {
+    const response = await send();
+    const returnedAtMs = nowMs();
+    const answered = responsesOf(attempt, response.message);
+    journal.returned(
+      invocations.map(({ invocation: { id }, index }) => {
+        const reply = answered[index];
+        const answer = answerTo(asked[index]?.case, reply, asked.length === answered.length);
+        return { id, answer, returnedAtMs, marks: reply === undefined ? [] : marksOf(reply) };
+      }),
+    );
+    return response;
+  } catch (error) {
+    const returnedAtMs = nowMs();
+    const answer = describeError(error);
+    journal.returned(invocations.map(({ invocation: { id } }) => ({ id, answer, returnedAtMs, marks: [] })));
+    throw error;
+  }
 }
 
 /**
@@ -85,20 +107,20 @@ export async function recordCall<Reply>(
   }
 }
 
-function requestsOf({ method, message }: UnaryRequest): readonly CallRequest[] {
+function requestsOf({ method, message }: Attempt): readonly CallRequest[] {
   if (method.localName === "batch")
     return (message as unknown as BatchRequest).items.map(({ request }) => request);
   return [{ case: method.localName, value: message } as unknown as CallRequest];
 }
 
-function responsesOf({ method }: UnaryRequest, message: unknown): readonly CallResponse[] {
+function responsesOf({ method }: Attempt, message: unknown): readonly CallResponse[] {
   if (method.localName === "batch") return (message as BatchResponse).items.map(({ response }) => response);
   return [{ case: method.localName, value: message } as CallResponse];
 }
 
 function invocationsOf(
   { client, replica, tenant }: Recording,
-  { method }: UnaryRequest,
+  { method }: Attempt,
   asked: readonly CallRequest[],
 ): { readonly invocation: Invocation; readonly index: number }[] {
   const call = `${client}-${++lastOperation}`;

@@ -6,6 +6,7 @@ import { createAdministrator } from "./administrator.ts";
 import { runBatch } from "./batches.ts";
 import { createCalls } from "./calls.ts";
 import type { ClientPlan, FromClient, ProviderQuestion, ToClient } from "./messages.ts";
+import { createRuns } from "./runs.ts";
 import { createSessions, type Outside } from "./sessions.ts";
 import { pickTarget, type Target } from "./spaces.ts";
 import { startWatch } from "./watch.ts";
@@ -55,6 +56,7 @@ async function run(plan: ClientPlan): Promise<void> {
   const journal = openJournal(plan.journalPath);
   const calls = createCalls(plan, journal, random);
   const sessions = createSessions(calls, outside, random, plan.client);
+  const runs = createRuns(plan, journal, outside, random);
   const watch = startWatch(plan);
   const pick = () => pickTarget(random, nowMs() - plan.originMs, plan.round);
 
@@ -65,7 +67,8 @@ async function run(plan: ClientPlan): Promise<void> {
       if (draw < 0.1) await sessions.actLate();
       else if (!calls.isWornOut(target)) {
         if (draw < 0.2) await sessions.lookUp(target);
-        else if (draw < 0.35) await runBatch(calls, sessions, random, pick);
+        else if (draw < 0.3) await runs.runOnce(target);
+        else if (draw < 0.45) await runBatch(calls, sessions, random, pick);
         else await sessions.claimOnce(target);
       }
       await pause(PAUSE_MS * random.next());
@@ -77,6 +80,7 @@ async function run(plan: ClientPlan): Promise<void> {
       ? undefined
       : createAdministrator(plan, plan.adminKey, journal, calls, random);
   await Promise.all([...Array.from({ length: plan.workers }, worker), administrator?.run(() => stopping)]);
+  await runs.close();
   tell({ kind: "looks", looks: await watch.stop() });
   tell({ kind: "retention", changes: administrator?.changes() ?? [] });
   tell({ kind: "done" });

@@ -1,0 +1,91 @@
+import type { Codec } from "../../../clients/typescript/src/codec.ts";
+import { OncewardError, TerminalError } from "../../../clients/typescript/src/errors.ts";
+import { createUnaryTransport } from "../../../clients/typescript/src/grpc-transport.ts";
+import { createOnceward } from "../../../clients/typescript/src/onceward.ts";
+import { Replicas } from "../../../clients/typescript/src/replicas.ts";
+import { SessionManager } from "../../../clients/typescript/src/session-manager.ts";
+import { credential } from "../../../clients/typescript/src/transport-options.ts";
+import type { Random } from "../../demo/random.ts";
+import { fingerprintOf } from "../../helpers/verbs.ts";
+import type { Journal } from "../../history/journal.ts";
+import { marked } from "../../history/messages.ts";
+import { recordingTransport } from "../../history/recorder.ts";
+import type { ClientPlan } from "./messages.ts";
+import type { Outside } from "./sessions.ts";
+import type { Target } from "./spaces.ts";
+
+/** Does what a program does that knows the service by its client only. */
+export interface Runs {
+  /** Has the target's effect through `run`, unless it was had before. */
+  runOnce(target: Target): Promise<void>;
+  close(): Promise<void>;
+}
+
+const WAIT_MS = 1500;
+/** Short: each attempt of unknown outcome makes the key's history harder to judge. */
+const TIMEOUT_MS = 500;
+
+/** Payloads that show whose they are. */
+const textCodec: Codec<string> = {
+  encode: (text) => ({ payload: Buffer.from(text), contentType: "text/plain" }),
+  decode: ({ payload }) => Buffer.from(payload).toString(),
+};
+
+/** @see Runs */
+export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside, random: Random): Runs {
+  const clients = new Map(
+    Object.entries(plan.apiKeys).map(([tenant, apiKey]) => {
+      const transport = connectAll(plan, tenant, apiKey, journal);
+      const owner = marked(tenant, `${plan.client} by its client`);
+      return [tenant, createOnceward({ transport, owner, waitMs: WAIT_MS, timeoutMs: TIMEOUT_MS })];
+    }),
+  );
+
+  /** @throws before anything has happened; and where another holder has, or will have, the effect in its place. */
+  async function haveEffect(target: Target, token: number): Promise<string> {
+    const draw = random.next();
+    if (draw < 0.1) throw new Error("not now");
+    if (draw < 0.2) throw new TerminalError(marked(target.tenant, "declined"));
+    const opened = target.fenced ? await outside.open(target, token) : "open";
+    const became = opened === "open" ? await outside.charge(target, token) : opened;
+    if (became === "superseded") throw new Error("somebody else has taken over");
+    return marked(target.tenant, `${target.namespace}/${target.key} by ${plan.client} #${token}`);
+  }
+
+  return {
+    async runOnce(target) {
+      const { tenant, namespace, key } = target;
+      const client = clients.get(tenant);
+      if (client === undefined) throw new Error(`nobody runs for ${tenant}`);
+      const options = { namespace, key, fingerprint: fingerprintOf(key), codec: textCodec };
+      await client
+        .run(options, ({ fencingToken }) => haveEffect(target, Number(fencingToken)))
+        .catch(unlessExpected);
+    },
+    async close() {
+      await Promise.all([...clients.values()].map((client) => client.close()));
+    },
+  };
+}
+
+/** As the client itself connects to several addresses, with each attempt recorded on its way to the wire. */
+function connectAll(plan: ClientPlan, tenant: string, apiKey: string, journal: Journal): Replicas {
+  const { client, replicas } = plan;
+  return new Replicas(
+    replicas.map(({ name, grpcPort }) => {
+      const sessions = new SessionManager(`http://127.0.0.1:${grpcPort}`);
+      const transport = createUnaryTransport(sessions, credential(apiKey));
+      return {
+        transport: recordingTransport(transport, { journal, client, replica: name, tenant }),
+        isReachable: () => sessions.isReachable(),
+        close: () => sessions.abort(),
+      };
+    }),
+  );
+}
+
+/** What a run may end with; what was really done is counted outside. */
+function unlessExpected(error: unknown): void {
+  const isOwn = error instanceof Error && ["not now", "somebody else has taken over"].includes(error.message);
+  if (!isOwn && !(error instanceof OncewardError) && !(error instanceof TerminalError)) throw error;
+}
