@@ -91,7 +91,7 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       {
         file: "services/idempotency.ts",
-        from: "    const replay = copy && answerClaim(copy, command);\n",
+        from: "    const replay = replayOf(await copy, command);\n",
         to: `    const hint = hints.get(recordName(command.id));
     if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
     const replay = copy && answerClaim(copy, command);\n`,
