@@ -36,6 +36,8 @@ export interface StationOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The same transport without what is around the core, for P12. */
   readonly bare?: boolean;
+  /** Another program than the server from its source: arguments for Node, before those of the server. */
+  readonly program?: readonly string[];
 }
 
 const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
@@ -66,13 +68,17 @@ export async function startRig(): Promise<Rig> {
         await database.query(DIY_TABLE);
         return database;
       },
-      async startStation({ on, env, bare = false } = {}) {
+      async startStation({ on, env, bare = false, program } = {}) {
         const { database, tenant } = on ?? (await createStationDatabase());
-        const station = await openStation({ database, tenant }, bare, {
-          ONCEWARD_SWEEP_INTERVAL: "5s",
-          ...(redis && { REDIS_URL: redis.url }),
-          ...env,
-        });
+        const station = await openStation(
+          { database, tenant },
+          bare ? [BARE_SERVER] : program && [...program, "serve"],
+          {
+            ONCEWARD_SWEEP_INTERVAL: "5s",
+            ...(redis && { REDIS_URL: redis.url }),
+            ...env,
+          },
+        );
         return cleanUp.use(station);
       },
       [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
@@ -99,12 +105,11 @@ async function startPostgres(cleanUp: AsyncDisposableStack) {
 
 async function openStation(
   { database, tenant }: Pick<Station, "database" | "tenant">,
-  bare: boolean,
+  program: readonly string[] | undefined,
   env: Readonly<Record<string, string>>,
 ): Promise<Station> {
-  const server = bare
-    ? await startServerProcess(database.url, { ...env, BENCH_TENANT_ID: String(tenant.id) }, [BARE_SERVER])
-    : await startServerProcess(database.url, env);
+  const ofTenant = { ...env, BENCH_TENANT_ID: String(tenant.id) };
+  const server = await startServerProcess(database.url, ofTenant, program);
   const client = createOnceward({
     address: `http://127.0.0.1:${server.grpcPort}`,
     apiKey: tenant.apiKey,
