@@ -222,8 +222,12 @@ describe("a stream that the server resets", () => {
 });
 
 describe("a connection", () => {
-  test("that breaks fails its calls, which may be repeated", async () => {
-    answer = () => sockets.at(-1)?.resetAndDestroy();
+  test.each([
+    ["is reset", () => sockets.at(-1)?.resetAndDestroy()],
+    ["just ends", () => sockets.at(-1)?.destroySoon()],
+    ["ends with an error", (stream: ServerHttp2Stream) => stream.session?.destroy(new Error("no"))],
+  ])("that %s fails its calls, which may be repeated", async (_, end) => {
+    answer = end;
     const error = await failure();
     expect(error.code).toBe(Code.Unavailable);
     expect(isRetryable(errorFromCall(error))).toBe(true);

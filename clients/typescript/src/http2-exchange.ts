@@ -75,7 +75,10 @@ class Exchange {
   }
 
   #send(stream: ClientHttp2Stream): void {
-    stream.on("error", (cause) => this.#break(stream, cause));
+    // Streams that are over have none any more.
+    const { session } = stream;
+    const isAlone = () => session?.destroyed === false;
+    stream.on("error", (cause) => this.#break(isAlone() ? stream.rstCode : undefined, cause));
     if (this.#over) {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
@@ -95,7 +98,7 @@ class Exchange {
     });
     // What is cut off ends, too, and then closes.
     stream.on("end", () => this.#complete && this.#succeed());
-    stream.on("close", () => this.#break(stream));
+    stream.on("close", () => this.#break(isAlone() ? stream.rstCode : undefined));
     stream.end(this.#question.body);
   }
 
@@ -107,8 +110,8 @@ class Exchange {
   }
 
   /** Every stream closes; for most, their answer was there before. */
-  #break(stream: ClientHttp2Stream, cause?: unknown): void {
-    if (!this.#over) this.#fail(brokenError(stream, cause));
+  #break(resetWith: number | undefined, cause?: unknown): void {
+    if (!this.#over) this.#fail(brokenError(resetWith, cause));
   }
 
   #fail(error: ConnectError): void {
@@ -158,11 +161,10 @@ const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
   [constants.NGHTTP2_INADEQUATE_SECURITY, Code.PermissionDenied],
 ]);
 
-/** Why a stream has no answer: it was reset, or its connection broke, which Node resets it for, too. */
-function brokenError({ rstCode }: ClientHttp2Stream, cause: unknown): ConnectError {
-  const isReset = !(cause instanceof Error) || ("code" in cause && cause.code === "ERR_HTTP2_STREAM_ERROR");
-  const code = isReset ? CODE_OF_RESET.get(rstCode) : undefined;
+/** Why a stream has no answer: the server reset it, or, without a code, the connection ended. */
+function brokenError(resetWith: number | undefined, cause: unknown): ConnectError {
+  const code = CODE_OF_RESET.get(resetWith);
   if (code === undefined) return unanswered(cause);
-  const message = `the stream was reset with HTTP/2 error code ${rstCode}`;
+  const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
   return new ConnectError(message, code, undefined, undefined, cause);
 }
