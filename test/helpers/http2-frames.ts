@@ -60,3 +60,18 @@ export async function openHttp2(port: number, tls?: ConnectionOptions): Promise<
 
 /** What every connection of HTTP/2 begins with: RFC 9113, section 3.4. */
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+/** SETTINGS_INITIAL_WINDOW_SIZE, and how large a window is at most and by itself: RFC 9113, sections 6.5.2 and 6.9. */
+const INITIAL_WINDOW_SIZE = 4;
+const MAX_WINDOW = 2 ** 31 - 1;
+const DEFAULT_WINDOW = 65_535;
+
+/** Lets the peer send whatever it has, on the connection and on each stream, though nobody may read it. */
+export function openWindows(): Buffer {
+  const size = Buffer.alloc(6);
+  size.writeUInt16BE(INITIAL_WINDOW_SIZE);
+  size.writeUInt32BE(MAX_WINDOW, 2);
+  const increment = Buffer.alloc(4);
+  increment.writeUInt32BE(MAX_WINDOW - DEFAULT_WINDOW);
+  return Buffer.concat([frame(FRAME.settings, 0, 0, size), frame(FRAME.windowUpdate, 0, 0, increment)]);
+}

@@ -1,15 +1,33 @@
 import { gzipSync } from "node:zlib";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import {
+  BatchRequestSchema,
+  ClaimRequestSchema,
+} from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { connectClient } from "../helpers/clients.ts";
 import { startTarget, type Target } from "../helpers/hostility.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/http2-frames.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openHttp2,
+  openWindows,
+} from "../helpers/http2-frames.ts";
+import { readMetrics } from "../helpers/metrics.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
 import { openSocket } from "../helpers/raw-socket.ts";
-import { ORDER } from "../helpers/verbs.ts";
+import { grant, ORDER, success } from "../helpers/verbs.ts";
 
 const MIB = 1024 * 1024;
 /** Streams of one connection that the server takes at once. */
 const MAX_STREAMS = 2000;
+
+/** Of which each has an answer of 3.6 MB. */
+const UNREAD_CALLS = 300;
+const UNREAD_CALLS_AT_ONCE = 10;
 
 let target: Target;
 
@@ -223,6 +241,38 @@ describe("memory", () => {
       void send(frame(FRAME.data, END_STREAM, streamId, framed(ClaimRequestSchema, ORDER)));
     }
     await target.expectUnharmed();
+    socket.destroy();
+  });
+
+  test("large answers that nobody reads cost bounded memory, and those who read get them", async () => {
+    const client = connectClient(target.server, target.tenant.apiKey, "native gRPC");
+    const { fencingToken } = await grant(client);
+    await client.complete({ ...ORDER, fencingToken, result: success("x".repeat(60_000)) });
+    const items = Array.from({ length: 60 }, () => ({
+      request: { case: "lookup" as const, value: ORDER },
+    }));
+    // Small enough for all of them to fit into the server's window, which nobody widens who isn't listened to.
+    const batch = create(BatchRequestSchema, { items });
+    const body = frameOf(gzipSync(toBinary(BatchRequestSchema, batch)), 1);
+    const head = callHead({
+      ":path": pathOf("Batch"),
+      "grpc-encoding": "gzip",
+      authorization: `Bearer ${target.tenant.apiKey}`,
+    });
+    const { send, socket } = await openHttp2(target.server.grpcPort);
+    socket.pause();
+    void send(openWindows());
+    const name = 'onceward_rpc_duration_seconds_count{method="Batch",code="OK"}';
+    const answered = async () => (await readMetrics(target.server)).get(name);
+    for (let calls = 0; calls < UNREAD_CALLS; ) {
+      for (let i = 0; i < UNREAD_CALLS_AT_ONCE; i++, calls++) {
+        void send(frame(FRAME.headers, END_HEADERS, calls * 2 + 1, head));
+        void send(frame(FRAME.data, END_STREAM, calls * 2 + 1, body));
+      }
+      await expect.poll(answered, { timeout: 5000, interval: 10 }).toBe(calls);
+    }
+    await target.expectUnharmed();
+    expect((await client.batch({ items })).items).toHaveLength(items.length);
     socket.destroy();
   });
 

@@ -13,6 +13,7 @@ import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 import type { Tls } from "./tls.ts";
 import { answerUnaryCall, isGrpcCall } from "./unary-call.ts";
+import { createUnreadReplies } from "./unread-replies.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
 export interface GrpcServer {
@@ -45,6 +46,8 @@ const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 /** Enough for a client that doesn't batch; more than this from one connection queues in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
+/** Per connection: enough for the largest answers to a client that reads, however fast it asks. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
@@ -91,12 +94,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     if (session.socket.localPort !== listener.port()) return;
     const toGrpcJs = session.listeners("stream");
     const busyWith = closeWhenIdle(session, CONNECTION_IDLE_MS);
+    const unread = createUnreadReplies(MAX_UNREAD_BYTES);
     session.removeAllListeners("stream");
     session.on("stream", (stream, headers, ...rest) => {
       slowRequests.watch(stream);
       busyWith(stream);
       const route = isGrpcCall(headers) ? routesByPath.get(headers[":path"] ?? "") : undefined;
-      if (route !== undefined) return answerUnaryCall(stream, headers, route, pipeline);
+      if (route !== undefined) return answerUnaryCall(stream, headers, route, pipeline, unread);
       takeTimeoutHeader(headers);
       refuseCompression(headers);
       for (const listen of toGrpcJs) listen.call(session, stream, headers, ...rest);

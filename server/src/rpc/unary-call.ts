@@ -11,6 +11,7 @@ import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } fro
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { TIMEOUT_HEADER } from "./timeouts.ts";
+import type { UnreadReplies } from "./unread-replies.ts";
 
 /** What every answer begins with; without a date, which gRPC has no use for. */
 const HEADERS = {
@@ -35,6 +36,7 @@ export function answerUnaryCall(
   headers: IncomingHttpHeaders,
   route: Route,
   pipeline: Pipeline,
+  unread: UnreadReplies,
 ): void {
   const reader = createMessageReader(MAX_READ_BYTES);
   let refused = false;
@@ -63,7 +65,7 @@ export function answerUnaryCall(
       const compression = compressed ? compressionOf(first(headers["grpc-encoding"])) : undefined;
       const call = new IncomingGrpcCall(stream, headers, route, message, compression);
       pipeline(route, call, (reply) => toBinary(route.method.output, reply)).then(
-        (reply) => answer(stream, reply),
+        (reply) => answer(stream, reply, unread),
         (error: unknown) => fail(stream, error),
       );
     } catch (error) {
@@ -78,10 +80,14 @@ function first(values: string | string[] | undefined): string | undefined {
   return Array.isArray(values) ? values[0] : values;
 }
 
-function answer(stream: ServerHttp2Stream, reply: Uint8Array): void {
+function answer(stream: ServerHttp2Stream, reply: Uint8Array, unread: UnreadReplies): void {
   if (stream.closed || stream.destroyed) return;
   if (reply.byteLength > MAX_READ_BYTES) {
     endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
+    return;
+  }
+  if (!unread.admit(stream, reply.byteLength)) {
+    endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
     return;
   }
   stream.respond(RAW_HEADERS, WITH_MESSAGE);

@@ -7,7 +7,15 @@ import {
   IdempotencyService,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { IdempotencyClient } from "../../helpers/clients.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../../helpers/http2-frames.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openHttp2,
+  openWindows,
+} from "../../helpers/http2-frames.ts";
 import { framed, pathOf } from "../../helpers/raw-grpc.ts";
 import { seconds, success } from "../../helpers/verbs.ts";
 import { bearing } from "../load/calls.ts";
@@ -23,11 +31,6 @@ const LARGE_BYTES = 60_000;
 /** Together below what a reply may hold. */
 const UNREAD_ITEMS = 60;
 const UNREAD_CALLS = 20;
-/** SETTINGS_INITIAL_WINDOW_SIZE, and how large a window is at most and by itself: RFC 9113, sections 6.5.2 and 6.9. */
-const INITIAL_WINDOW_SIZE = 4;
-const MAX_WINDOW = 2 ** 31 - 1;
-const DEFAULT_WINDOW = 65_535;
-
 /** Callers that are too many, or behave badly. */
 export const CROWD_FAULTS: readonly Fault[] = [
   {
@@ -99,10 +102,6 @@ async function storeLarge(client: IdempotencyClient, id: RecordId): Promise<void
 
 /** Windows that never close, and calls whose replies are some 70 MB: more than any buffer on the way holds. */
 function unreadCalls(id: RecordId, apiKey: string): Buffer {
-  const windows = Buffer.alloc(10);
-  windows.writeUInt16BE(INITIAL_WINDOW_SIZE);
-  windows.writeUInt32BE(MAX_WINDOW, 2);
-  windows.writeUInt32BE(MAX_WINDOW - DEFAULT_WINDOW, 6);
   const items = Array.from({ length: UNREAD_ITEMS }, () => ({
     request: { case: "lookup" as const, value: id },
   }));
@@ -120,9 +119,5 @@ function unreadCalls(id: RecordId, apiKey: string): Buffer {
     frame(FRAME.headers, END_HEADERS, 2 * call + 1, headerBlock(headers)),
     frame(FRAME.data, END_STREAM, 2 * call + 1, body),
   ]);
-  return Buffer.concat([
-    frame(FRAME.settings, 0, 0, windows.subarray(0, 6)),
-    frame(FRAME.windowUpdate, 0, 0, windows.subarray(6)),
-    ...calls.flat(),
-  ]);
+  return Buffer.concat([openWindows(), ...calls.flat()]);
 }
