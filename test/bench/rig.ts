@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
 import { startEmbeddedRedis } from "../../server/src/embedded/redis.ts";
 import { ensureDatabase } from "../../server/src/store/databases.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
+import { compileImageProgram } from "../helpers/image-program.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
 import { createTenant, type TestTenant } from "../helpers/tenants.ts";
 import { type BenchDatabase, openBenchDatabase } from "./database.ts";
@@ -20,7 +21,7 @@ export interface Station extends AsyncDisposable {
   readonly client: Onceward;
 }
 
-/** What is measured on: one Postgres with its default, durable settings, one Redis, and servers as processes. */
+/** What is measured on: one Postgres with its default, durable settings, one Redis, and servers as the image runs them. */
 export interface Rig extends AsyncDisposable {
   readonly postgresVersion: string;
   /** Undefined: none is installed, and the servers run without. */
@@ -36,8 +37,6 @@ export interface StationOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The same transport without what is around the core, for P12. */
   readonly bare?: boolean;
-  /** Another program than the server from its source: arguments for Node, before those of the server. */
-  readonly program?: readonly string[];
 }
 
 const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
@@ -46,6 +45,7 @@ const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
 export async function startRig(): Promise<Rig> {
   const cleanUp = new AsyncDisposableStack();
   try {
+    const program = await compileImageProgram();
     const postgres = await startPostgres(cleanUp);
     const redis = await startEmbeddedRedis(process.env.PATH ?? "");
     if (redis !== undefined) cleanUp.defer(() => redis.stop());
@@ -68,11 +68,11 @@ export async function startRig(): Promise<Rig> {
         await database.query(DIY_TABLE);
         return database;
       },
-      async startStation({ on, env, bare = false, program } = {}) {
+      async startStation({ on, env, bare = false } = {}) {
         const { database, tenant } = on ?? (await createStationDatabase());
         const station = await openStation(
           { database, tenant },
-          bare ? [BARE_SERVER] : program && [...program, "serve"],
+          bare ? [...program.slice(0, -1), BARE_SERVER] : [...program, "serve"],
           {
             ONCEWARD_SWEEP_INTERVAL: "5s",
             ...(redis && { REDIS_URL: redis.url }),
@@ -105,7 +105,7 @@ async function startPostgres(cleanUp: AsyncDisposableStack) {
 
 async function openStation(
   { database, tenant }: Pick<Station, "database" | "tenant">,
-  program: readonly string[] | undefined,
+  program: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Station> {
   const ofTenant = { ...env, BENCH_TENANT_ID: String(tenant.id) };

@@ -4,9 +4,10 @@ import { lockRows, openConnection, untilBlocked } from "../helpers/connections.t
 import { connectCrowd } from "../helpers/crowd.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { describeError } from "../helpers/errors.ts";
-import { granted } from "../helpers/records.ts";
+import { ageRecords, endLeases, granted } from "../helpers/records.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { bytes, success } from "../helpers/verbs.ts";
 
 let database: TestDatabase;
 let servers: TestServer[];
@@ -86,5 +87,65 @@ test("a key that was swept and claimed again gets a higher token than it ever ha
       await client.release({ ...id, fencingToken });
     }
     await database.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, id.key]);
+  }
+});
+
+test("claims of every kind that share a statement are each answered of their own record", async () => {
+  const client = connectClient(servers[2] as TestServer, tenant.apiKey);
+  const kinds = ["new", "released", "lapsed", "ended", "completed", "held"] as const;
+  const ids = Array.from({ length: 60 }, (_, i) => {
+    const kind = kinds[i % kinds.length] as (typeof kinds)[number];
+    return { kind, namespace: "mixed", key: `${kind}-${i}`, fingerprint: Buffer.alloc(32, i + 1) };
+  });
+  const tokens = new Map<string, bigint>();
+  for (const { kind, ...id } of ids) {
+    if (kind === "new") continue;
+    const claim = { ...id, owner: "before" };
+    const { fencingToken } = granted(await client.claim(claim));
+    tokens.set(id.key, fencingToken);
+    await client.extendLease({ ...claim, fencingToken, checkpoint: { name: id.key } });
+    if (kind === "released") await client.release({ ...id, fencingToken });
+    if (kind === "completed") await client.complete({ ...id, fencingToken, result: success(id.key) });
+  }
+  for (const { kind, key } of ids) {
+    if (kind === "lapsed") await endLeases(database, tenant, key);
+    // Longer than any retention: a new life.
+    if (kind === "ended") await ageRecords(database, tenant, 400 * 86_400, key);
+  }
+
+  const requests = ids.map(({ kind: _, ...id }) => ({
+    case: "claim" as const,
+    value: { ...id, owner: id.key },
+  }));
+  const { items } = await client.batch({ items: requests.map((request) => ({ request })) });
+  for (const [i, { kind, key, namespace }] of ids.entries()) {
+    const response = items[i]?.response;
+    if (response?.case !== "claim") throw new Error(`an item was answered ${JSON.stringify(response)}`);
+    const { record } = await client.lookup({ namespace, key });
+    const before = tokens.get(key) ?? 0n;
+    switch (kind) {
+      case "new":
+      case "ended":
+      case "released":
+      case "lapsed": {
+        const goesOn = kind === "released" || kind === "lapsed";
+        const claim = granted(response.value);
+        expect(claim).toMatchObject({ attempt: goesOn ? 2 : 1, fencingToken: record?.fencingToken });
+        expect(claim.checkpoint?.name).toBe(goesOn ? key : undefined);
+        expect(claim.fencingToken).toBeGreaterThan(before);
+        expect(record?.owner).toBe(key);
+        break;
+      }
+      case "completed":
+        expect(response.value.outcome).toMatchObject({
+          case: "completed",
+          value: { result: { payload: bytes(key) } },
+        });
+        break;
+      case "held":
+        expect(response.value.outcome).toMatchObject({ case: "inProgress", value: { owner: "before" } });
+        expect(record?.fencingToken).toBe(before);
+        break;
+    }
   }
 });

@@ -1,4 +1,3 @@
-import { compileImageProgram } from "../../helpers/image-program.ts";
 import type { Figure } from "../figure.ts";
 import { runSlice } from "../load.ts";
 import { FreshClaims } from "../target.ts";
@@ -9,10 +8,10 @@ const SAMPLE_EVERY_MS = 100;
 /** After a start, before the server counts as idle. */
 const SETTLE_MS = 2000;
 
-/** P9, the resident memory of the server as the image runs it: a fresh server that nobody calls, and the most while 1,024 callers claim and complete. */
+/** P9, the server's resident memory: a fresh server that nobody calls, and the most while 1,024 callers claim and complete. */
 export const measureMemory: Figure = async ({ rig, options, violations, signal, progress }) => {
   progress("memory");
-  await using station = await rig.startStation({ program: await compileImageProgram() });
+  await using station = await rig.startStation();
   const { server } = station;
   await new Promise((resolve) => setTimeout(resolve, options.quick ? SETTLE_MS / 4 : SETTLE_MS));
   const idleMiB = await server.rssMb();
