@@ -11,7 +11,8 @@ const DEPLOY_README = new URL("../../deploy/README.md", import.meta.url);
 
 /** The statements of deploy/README.md, for a role of the test's own: roles are shared by all databases. */
 async function readGrants(role: string): Promise<string> {
-  const [, sql] = /```sql\n(.*?)```/s.exec(await readFile(DEPLOY_README, "utf8")) ?? [];
+  const blocks = (await readFile(DEPLOY_README, "utf8")).matchAll(/```sql\n(.*?)```/gs);
+  const sql = [...blocks].map(([, block]) => block).find((block) => block?.includes("create role"));
   if (sql === undefined) throw new Error("deploy/README.md grants nothing");
   return sql.replaceAll("onceward_service", role);
 }

@@ -46,8 +46,8 @@ const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 /** Enough for a client that doesn't batch; more than this from one connection queues in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
-/** Per connection: enough for the largest answers to a client that reads, however fast it asks. */
-const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** Per connection: more than a client that reads leaves to lie, be it a slow one that asks for hundreds of large results. */
+const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 

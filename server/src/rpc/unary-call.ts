@@ -64,8 +64,9 @@ export function answerUnaryCall(
       const { message, compressed } = reader.end();
       const compression = compressed ? compressionOf(first(headers["grpc-encoding"])) : undefined;
       const call = new IncomingGrpcCall(stream, headers, route, message, compression);
-      pipeline(route, call, (reply) => toBinary(route.method.output, reply)).then(
-        (reply) => answer(stream, reply, unread),
+      const encode = (reply: Message) => encodeUnlessUnread(stream, route, reply, unread);
+      pipeline(route, call, encode).then(
+        (reply) => answer(stream, reply),
         (error: unknown) => fail(stream, error),
       );
     } catch (error) {
@@ -80,14 +81,27 @@ function first(values: string | string[] | undefined): string | undefined {
   return Array.isArray(values) ? values[0] : values;
 }
 
-function answer(stream: ServerHttp2Stream, reply: Uint8Array, unread: UnreadReplies): void {
+/** Undefined, and not even encoded, where nobody reads, or nobody is there any more. */
+function encodeUnlessUnread(
+  stream: ServerHttp2Stream,
+  { method }: Route,
+  reply: Message,
+  unread: UnreadReplies,
+): Uint8Array | undefined {
+  if (unread.isFull() || stream.closed || stream.destroyed) return undefined;
+  const bytes = toBinary(method.output, reply);
+  unread.add(stream, bytes.byteLength);
+  return bytes;
+}
+
+function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
   if (stream.closed || stream.destroyed) return;
-  if (reply.byteLength > MAX_READ_BYTES) {
-    endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
+  if (reply === undefined) {
+    endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
     return;
   }
-  if (!unread.admit(stream, reply.byteLength)) {
-    endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
+  if (reply.byteLength > MAX_READ_BYTES) {
+    endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
     return;
   }
   stream.respond(RAW_HEADERS, WITH_MESSAGE);

@@ -94,7 +94,7 @@ export const MUTANTS: readonly Mutant[] = [
         from: "    const replay = replayOf(await copy, command);\n",
         to: `    const hint = hints.get(recordName(command.id));
     if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
-    const replay = copy && answerClaim(copy, command);\n`,
+    const replay = replayOf(await copy, command);\n`,
       },
       {
         file: "services/idempotency.ts",
@@ -119,8 +119,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "cache/completions.ts",
-        from: "(id: RecordId, { generation }: CopyTerms) =>",
-        to: "(id: RecordId, _: CopyTerms, generation = 0) =>",
+        from: "nameOf(id: RecordId, { generation }: CopyTerms)",
+        to: "nameOf(id: RecordId, _: CopyTerms, generation = 0)",
       },
     ],
     faults: [],
@@ -203,8 +203,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "services/idempotency.ts",
-        from: "copy && answerClaim(copy, command);",
-        to: "copy && answerClaim(copy, { ...command, fingerprint: undefined });",
+        from: "copy && answerFromCopy(copy, command);",
+        to: "copy && answerFromCopy(copy, { ...command, fingerprint: undefined });",
       },
     ],
     faults: [],
