@@ -66,12 +66,20 @@ test("64 MiB hold 150,000 copies of small results, and take little more than tha
   expect(cache.get(`0:1:7:charges${"0".repeat(24)}`)).toBeDefined();
 });
 
-test("what was used longest ago goes first", () => {
+test("what was kept longest ago goes first, unless it was used since", () => {
   const cache = createMemoryCache(2 * KIB);
   for (const name of ["a", "b", "c"]) cache.set(name, some(500), DAY_MS);
   expect(cache.get("a")).toBeDefined();
   cache.set("d", some(500), DAY_MS);
   expect(["a", "b", "c", "d"].filter((name) => cache.get(name) !== undefined)).toEqual(["a", "c", "d"]);
+});
+
+test("what was used is spared once, and again only if it is used again", () => {
+  const cache = createMemoryCache(2 * KIB);
+  for (const name of ["a", "b", "c"]) cache.set(name, some(500), DAY_MS);
+  cache.get("a");
+  for (const name of ["d", "e", "f"]) cache.set(name, some(500), DAY_MS);
+  expect(["a", "d", "e", "f"].filter((name) => cache.get(name) !== undefined)).toEqual(["d", "e", "f"]);
 });
 
 test("an entry that replaces another counts alone, and one that goes counts no more", () => {
