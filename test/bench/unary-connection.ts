@@ -1,6 +1,14 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock } from "../helpers/http2-frames.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openWindows,
+  PREFACE,
+} from "../helpers/http2-frames.ts";
 
 /**
  * A gRPC connection that costs as little as it can, so that what is measured is the server: frames are written as they
@@ -12,11 +20,8 @@ export interface UnaryConnection {
   close(): void;
 }
 
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** RFC 9113, section 6.9.2: what may be sent before the peer allows more. */
 const INITIAL_WINDOW_BYTES = 65_535;
-/** Allowed to the server once and for all: more than a run receives. */
-const RECEIVE_WINDOW_BYTES = 2 ** 31 - 1;
 const FRAME_HEAD_BYTES = 9;
 const MESSAGE_HEAD_BYTES = 5;
 const ACK = 0x1;
@@ -100,12 +105,8 @@ export async function openUnaryConnection(port: number): Promise<UnaryConnection
     for (const { reject } of open.values()) reject(new Error("the connection was closed"));
     open.clear();
   });
-  const settings = Buffer.alloc(6);
-  settings.writeUInt16BE(SETTINGS_INITIAL_WINDOW_SIZE, 0);
-  settings.writeUInt32BE(RECEIVE_WINDOW_BYTES, 2);
-  const update = Buffer.alloc(4);
-  update.writeUInt32BE(RECEIVE_WINDOW_BYTES - INITIAL_WINDOW_BYTES);
-  write([PREFACE, frame(FRAME.settings, 0, 0, settings), frame(FRAME.windowUpdate, 0, 0, update)]);
+  // More than a run receives.
+  write([PREFACE, openWindows()]);
 
   return {
     call(headers, message) {
@@ -127,8 +128,6 @@ export async function openUnaryConnection(port: number): Promise<UnaryConnection
     close: () => socket.destroy(),
   };
 }
-
-const SETTINGS_INITIAL_WINDOW_SIZE = 0x4;
 
 function settle({ parts, resolve, reject }: OpenCall): void {
   const [first] = parts;
