@@ -9,17 +9,19 @@ import { oncewardTarget } from "./target-onceward.ts";
 const CALLERS = 64;
 const SAMPLES = 30;
 const MIN_SLICE_MS = 1000;
-/** Garbage comes and goes; a leak does not stop at this. */
+/** Garbage comes and goes; a leak does not stop at this, nor does what takes longer the more of it there is. */
 const FLAT = 1.1;
 
-/** `--soak 10m`: claims and completes for so long, and says whether memory stays what it is. */
+/** `--soak 10m`: claims and completes for so long, and says whether memory and speed stay what they are. */
 export async function soak(bench: Bench, durationMs: number): Promise<void> {
   const { main, violations, signal, progress } = bench;
   const pairs = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
   const sliceMs = Math.max(MIN_SLICE_MS, durationMs / SAMPLES);
   const samples: Sample[] = [];
+  const rates: number[] = [];
   for (let lastedMs = 0; lastedMs < durationMs; lastedMs += sliceMs) {
     const { perSecond } = await runSlice(pairs.pair, { callers: CALLERS, durationMs: sliceMs }, signal);
+    rates.push(perSecond);
     const sample = await takeSample(bench);
     samples.push(sample);
     const memory = Object.entries(sample).map(([name, mib]) => `${name} ${number(mib)} MiB`);
@@ -28,10 +30,14 @@ export async function soak(bench: Bench, durationMs: number): Promise<void> {
   await pairs.verify();
   for (const name of ["client heap", "client RSS", "server heap", "server RSS"] as const) {
     const growth = growthOf(samples.map((sample) => sample[name]));
-    console.log(
-      `${name}: last third ÷ middle third ${number(growth)}, ${growth <= FLAT ? "flat" : "NOT FLAT"}`,
-    );
+    report(name, growth, growth <= FLAT);
   }
+  const change = growthOf(rates);
+  report("pairs/s", change, change >= 1 / FLAT);
+}
+
+function report(what: string, growth: number, flat: boolean): void {
+  console.log(`${what}: last third ÷ middle third ${number(growth)}, ${flat ? "flat" : "NOT FLAT"}`);
 }
 
 type Sample = Readonly<Record<"client heap" | "client RSS" | "server heap" | "server RSS", number>>;

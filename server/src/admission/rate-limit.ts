@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+
 /** How fast a tenant may go on this replica. */
 export interface Rate {
   readonly perSecond: number;
@@ -22,16 +24,14 @@ interface Bucket {
 
 /** A tenant that settles more than it may claim waits no longer than this once it has stopped. */
 const MAX_DEBT_S = 10;
-/** Beyond this the oldest bucket goes: its tenant has a burst anew. */
+/** Beyond this the bucket goes that was used longest ago: its tenant has a burst anew. */
 const MAX_BUCKETS = 20_000;
 
 /** @see RateLimit */
 export function createRateLimit(): RateLimit {
-  const buckets = new Map<number, Bucket>();
+  const buckets = new LRUCache<number, Bucket>({ max: MAX_BUCKETS });
 
   function addBucket(tenantId: number, { burst }: Rate, nowMs: number): Bucket {
-    const [oldest] = buckets.size < MAX_BUCKETS ? [] : buckets.keys();
-    if (oldest !== undefined) buckets.delete(oldest);
     const bucket = { tokens: capacity(burst), atMs: nowMs };
     buckets.set(tenantId, bucket);
     return bucket;

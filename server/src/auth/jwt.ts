@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { errors, jwtVerify } from "jose";
+import { LRUCache } from "lru-cache";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Jwks } from "./jwks.ts";
 import type { JwtAlgorithm } from "./jwt-algorithms.ts";
@@ -44,17 +45,7 @@ interface Verified {
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { jwks, issuer, audience, algorithms, claims, onRefused } = options;
   /** By the digest of the token, so that no token stays in memory. */
-  const verified = new Map<string, Verified>();
-
-  function remember(digest: string, entry: Verified): void {
-    verified.delete(digest);
-    verified.set(digest, entry);
-    if (verified.size <= MAX_REMEMBERED) return;
-    for (const oldest of verified.keys()) {
-      verified.delete(oldest);
-      return;
-    }
-  }
+  const verified = new LRUCache<string, Verified>({ max: MAX_REMEMBERED });
 
   async function check(token: string): Promise<Verified> {
     // Checked against the keys as they are now, at the least: other ones that come meanwhile are looked up once more.
@@ -81,7 +72,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       }
       try {
         const entry = await check(token);
-        remember(digest, entry);
+        verified.set(digest, entry);
         return entry.identity;
       } catch (error) {
         verified.delete(digest);

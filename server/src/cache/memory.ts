@@ -1,22 +1,20 @@
-/** Bytes by name in this process, bounded; what was kept longest ago goes first, unless it was used since. */
+import { LRUCache } from "lru-cache";
+
+/** Bytes by name in this process, bounded; what was used longest ago goes first. */
 export interface MemoryCache {
   /** A buffer of the caller's own. */
   get(name: string): Buffer | undefined;
-  /** Keeps the bytes for at most `lifetimeMs`. What alone is larger than the cache is not kept. */
-  set(name: string, bytes: Uint8Array, lifetimeMs: number): void;
+  /** Keeps the bytes for at most `lifetimeMs`, more than 0. What alone is larger than the cache is not kept. */
+  set(name: string, bytes: Buffer, lifetimeMs: number): void;
   /** What it holds, as counted against its bound. */
   bytes(): number;
 }
 
-/** When an entry is gone, in `performance.now()` milliseconds: a double before its bytes. */
-const GONE_AT_BYTES = 8;
 /**
- * What V8 takes for an entry besides its characters: the frames of two strings and a slot of the map, of which up to half
- * are free. Measured, an entry of 272 bytes under a name of 37 takes 350 to 460, and counts 429.
+ * What V8 takes for an entry besides its characters: the frames of two strings, a slot of the map, of which up to half
+ * are free, and the library's own. Measured, an entry of 264 bytes under a name of 37 takes 420 to 560, and counts 461.
  */
-const ENTRY_OVERHEAD_BYTES = 112;
-/** How many are spared when room is made for one: however many were used, that stays cheap. */
-const MAX_SPARED = 16;
+const ENTRY_OVERHEAD_BYTES = 160;
 /** One such character, and V8 takes two bytes for each character of the text. */
 const WIDE_CHARACTER = /[\u0100-\uffff]/;
 
@@ -27,58 +25,22 @@ const WIDE_CHARACTER = /[\u0100-\uffff]/;
  * @see MemoryCache
  */
 export function createMemoryCache(maxBytes: number): MemoryCache {
-  // In the order in which they came, or were spared.
-  const entries = new Map<string, string>();
-  /**
-   * What was used since. It is spared once, at the end of the line. Moving it there whenever it is used would cost a hot
-   * entry ever more: a Map keeps what was deleted in its way until it grows.
-   */
-  const used = new Set<string>();
-  let bytes = 0;
-
-  function remove(name: string, entry: string): void {
-    entries.delete(name);
-    used.delete(name);
-    bytes -= entryBytes(name, entry.length);
-  }
-
-  function makeRoom(neededBytes: number): void {
-    let spared = 0;
-    for (const [name, entry] of entries) {
-      if (bytes + neededBytes <= maxBytes) break;
-      if (spared < MAX_SPARED && used.delete(name)) {
-        spared++;
-        entries.delete(name);
-        entries.set(name, entry);
-      } else remove(name, entry);
-    }
-  }
-
+  // Without room for one byte nothing is kept: no entry is that small.
+  const entries = new LRUCache<string, string>({
+    maxSize: Math.max(1, maxBytes),
+    perf: performance,
+    ttlResolution: 0,
+  });
   return {
     get(name) {
       const entry = entries.get(name);
-      if (entry === undefined) return undefined;
-      const found = Buffer.from(entry, "latin1");
-      if (performance.now() >= found.readDoubleLE()) {
-        remove(name, entry);
-        return undefined;
-      }
-      used.add(name);
-      return found.subarray(GONE_AT_BYTES);
+      return entry === undefined ? undefined : Buffer.from(entry, "latin1");
     },
-    set(name, content, lifetimeMs) {
-      const replaced = entries.get(name);
-      if (replaced !== undefined) remove(name, replaced);
-      const newBytes = entryBytes(name, GONE_AT_BYTES + content.byteLength);
-      if (newBytes > maxBytes) return;
-      makeRoom(newBytes);
-      const entry = Buffer.allocUnsafe(GONE_AT_BYTES + content.byteLength);
-      entry.writeDoubleLE(performance.now() + lifetimeMs);
-      entry.set(content, GONE_AT_BYTES);
-      entries.set(name, entry.toString("latin1"));
-      bytes += newBytes;
+    set(name, bytes, lifetimeMs) {
+      const size = entryBytes(name, bytes.byteLength);
+      entries.set(name, bytes.toString("latin1"), { size, ttl: lifetimeMs });
     },
-    bytes: () => bytes,
+    bytes: () => entries.calculatedSize,
   };
 }
 

@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+
 /**
  * How often the claims of a namespace turn out to be repeats: whether asking Redis before Postgres is worth it there, so
  * that a fresh claim doesn't pay for the repeats of others.
@@ -18,18 +20,11 @@ const MAX_NAMESPACES = 10_000;
 
 /** A meter that has seen nothing: nothing repeats often. Names are whatever tells namespaces of all tenants apart. */
 export function createRepeatMeter(): RepeatMeter {
-  const shares = new Map<string, number>();
+  const shares = new LRUCache<string, number>({ max: MAX_NAMESPACES });
   return {
     count(namespace, repeat) {
       const share = shares.get(namespace) ?? 0;
-      // A Map keeps the order of insertion: what is counted moves to the end.
-      shares.delete(namespace);
       shares.set(namespace, share + WEIGHT * ((repeat ? 1 : 0) - share));
-      if (shares.size <= MAX_NAMESPACES) return;
-      for (const oldest of shares.keys()) {
-        shares.delete(oldest);
-        break;
-      }
     },
     repeatsOften: (namespace) => (shares.get(namespace) ?? 0) >= OFTEN,
   };

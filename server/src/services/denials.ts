@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { Deadline } from "../domain/deadline.ts";
 import type { Refusal } from "../domain/refusal.ts";
@@ -47,20 +48,13 @@ export function createDenials(runner: Runner, log: Logger): Denials {
     },
   });
   const pending = new Set<Promise<void>>();
-  const writtenAtMs = new Map<string, number>();
+  const writtenAtMs = new LRUCache<string, number>({ max: MAX_REMEMBERED });
 
   function isFirstInAWhile({ principal, action, refusal }: DeniedCall): boolean {
     const name = JSON.stringify([principal.actor, action, refusal.reason]);
     const nowMs = performance.now();
     if (nowMs - (writtenAtMs.get(name) ?? Number.NEGATIVE_INFINITY) < QUIET_MS) return false;
-    writtenAtMs.delete(name);
     writtenAtMs.set(name, nowMs);
-    if (writtenAtMs.size > MAX_REMEMBERED) {
-      for (const oldest of writtenAtMs.keys()) {
-        writtenAtMs.delete(oldest);
-        break;
-      }
-    }
     return true;
   }
 
