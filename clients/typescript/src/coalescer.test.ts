@@ -34,7 +34,11 @@ function complete(key: string, payloadBytes: number): BatchedRequest {
 
 /** The turn in which a flush happens, and one more. */
 async function nextTurn(): Promise<void> {
-  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+  await turns(2);
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test("the calls of one turn travel together, in order, and each gets its own answer", async () => {
@@ -53,23 +57,39 @@ test("a lone call leaves on the next turn", async () => {
   expect(batches).toHaveLength(1);
 });
 
-test("while two batches are in flight the rest is gathered into one", async () => {
+test("while four batches are in flight the rest is gathered into one", async () => {
   const { batches, coalescer } = recorder();
-  for (const key of ["a", "b", "c", "d"]) {
+  for (const key of ["a", "b", "c", "d", "e", "f"]) {
     void coalescer.ask(lookup(key));
     await nextTurn();
   }
-  expect(batches.map(({ keys }) => keys)).toEqual([["a"], ["b"]]);
+  expect(batches.map(({ keys }) => keys)).toEqual([["a"], ["b"], ["c"], ["d"]]);
   batches[0]?.answer();
   await nextTurn();
-  expect(batches.map(({ keys }) => keys)).toEqual([["a"], ["b"], ["c", "d"]]);
+  expect(batches.at(-1)?.keys).toEqual(["e", "f"]);
+});
+
+test("many calls are divided among the batches that may leave, and leave one batch a turn", async () => {
+  const { batches, coalescer } = recorder();
+  for (let call = 0; call < 400; call++) void coalescer.ask(lookup(`${call}`));
+  await turns(1);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([100]);
+  await turns(4);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([100, 100, 100, 100]);
+});
+
+test("a few calls are not divided", async () => {
+  const { batches, coalescer } = recorder();
+  for (let call = 0; call < 199; call++) void coalescer.ask(lookup(`${call}`));
+  await turns(3);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([199]);
 });
 
 test("a batch holds at most 1,000 calls", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 1001; call++) void coalescer.ask(lookup(`${call}`));
-  await nextTurn();
-  expect(batches.map(({ keys }) => keys.length)).toEqual([1000, 1]);
+  for (let call = 0; call < 5000; call++) void coalescer.ask(lookup(`${call}`));
+  await turns(6);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([1000, 1000, 1000, 1000]);
 });
 
 test("a batch stays below 4 MiB, and a call that is larger goes alone", async () => {
@@ -77,9 +97,7 @@ test("a batch stays below 4 MiB, and a call that is larger goes alone", async ()
   const mebibyte = 1024 * 1024;
   for (const key of ["a", "b", "c", "d"]) void coalescer.ask(complete(key, mebibyte));
   void coalescer.ask(complete("huge", 5 * mebibyte));
-  await nextTurn();
-  batches[0]?.answer();
-  await nextTurn();
+  await turns(4);
   expect(batches.map(({ keys }) => keys)).toEqual([["a", "b", "c"], ["d"], ["huge"]]);
 });
 

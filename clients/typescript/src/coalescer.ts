@@ -2,11 +2,10 @@ import { OncewardError } from "./errors.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "./limits.ts";
 import { type BatchedRequest, maxRequestBytes } from "./request-size.ts";
 
-/**
- * While one batch is at the server, the next is being gathered, and both sides are busy. More in flight only make
- * batches smaller: the calls that a reply sets off are what the next batch is made of.
- */
-const MAX_BATCHES_IN_FLIGHT = 2;
+/** While one batch is read by the server, others are at the database or being gathered, and all sides are busy. */
+const MAX_BATCHES_IN_FLIGHT = 4;
+/** What is queued is divided among the batches that may leave, but into no smaller parts: each costs a statement. */
+const MIN_DIVIDED_ITEMS = 100;
 
 /** The batch's own framing. */
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
@@ -58,8 +57,9 @@ export class Coalescer<Reply> {
     this.#flushing = true;
     soon(() => {
       this.#flushing = false;
-      while (this.#queue.length > 0 && this.#inFlight < MAX_BATCHES_IN_FLIGHT)
-        void this.#flush(this.#takeBatch());
+      void this.#flush(this.#takeBatch());
+      // One a turn: batches that are sent together are read together, answered together, and so never part again.
+      this.#flushSoon();
     });
   }
 
@@ -71,11 +71,14 @@ export class Coalescer<Reply> {
   }
 
   #takeBatch(): readonly Pending<Reply>[] {
+    const free = MAX_BATCHES_IN_FLIGHT - this.#inFlight;
+    const parts = Math.max(1, Math.min(free, Math.floor(this.#queue.length / MIN_DIVIDED_ITEMS)));
+    const maxItems = Math.min(Math.ceil(this.#queue.length / parts), MAX_BATCH_ITEMS);
     let items = 0;
     let bytes = 0;
     for (const { sizeBytes } of this.#queue) {
       // The first one goes whatever its size: alone, it is the server's to refuse.
-      if (items > 0 && (items === MAX_BATCH_ITEMS || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
+      if (items > 0 && (items === maxItems || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
       items++;
       bytes += sizeBytes;
     }

@@ -144,7 +144,7 @@ test("a full queue refuses what comes next, and takes on again once it has room"
   await succeedAll(statements, 1);
   expect(await after).toMatch(/^after by/);
   expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED_BY_ONE);
-  expect(Math.max(...statements.map(({ names }) => names.length))).toBe(512);
+  expect(Math.max(...statements.map(({ names }) => names.length))).toBe(256);
 });
 
 test("a statement takes operations on until it carries 4 MiB, and one that is larger alone", async () => {
@@ -213,9 +213,9 @@ test("with more queued than a statement takes, each tenant has its share of it",
   const shares = statements.map(({ names }) => names.map((name) => name[0]));
   const taken = (statement: number, tenant: string) =>
     shares[statement]?.filter((each) => each === tenant).length ?? 0;
-  expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([128, 128, 256]);
+  expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([64, 64, 128]);
   // The second tenant needs no more than what is left of it.
-  expect(taken(1, "2")).toBe(72);
+  expect(taken(3, "2")).toBe(8);
 });
 
 test("a tenant whose queue is full leaves room for another", async () => {

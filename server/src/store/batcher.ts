@@ -50,7 +50,7 @@ interface Waiting<Op, Row> {
  * Rows per statement: beyond this Postgres gains nothing, and the calls in it wait longer for each other. Each has a fencing
  * token of its statement's, of which there are 1,024 (server/decisions/0001-one-statement-decides.md).
  */
-const MAX_BATCH = 512;
+const MAX_BATCH = 256;
 /** A statement that carries this much is sent with what it has: memory is bounded by statements, not by callers. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /**
