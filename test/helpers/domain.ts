@@ -1,7 +1,7 @@
 import type { ClaimCommand } from "../../server/src/domain/claim.ts";
 import type { LiveRecord, Phase, Result } from "../../server/src/domain/record.ts";
 
-const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
+export const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
 
 /** A result for tests that need no other. */
 export const DONE: Result = { kind: "success", payload: Buffer.from("done"), contentType: "", metadata: {} };
@@ -36,7 +36,6 @@ export function recordIn(phase: Phase["kind"], fields: Partial<LiveRecord> = {})
     leaseExpiresAtMs: 32_000,
     leaseRemainingMs: 20_000,
     expiresAtMs: 90_000,
-    seenAtMs: 12_000,
     checkpoint: undefined,
     ...fields,
   };

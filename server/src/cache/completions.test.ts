@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { recordIn } from "../../../test/helpers/domain.ts";
-import { copyOf, type LiveRecord } from "../domain/record.ts";
+import { DONE, ID } from "../../../test/helpers/domain.ts";
+import type { CompletedCopy } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import { createCompletions } from "./completions.ts";
 import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 
-/** A record whose retention ends 50 s, and its result's 40 s, after it was seen. */
+/** A copy whose record's retention ends 50 s, and its result's 40 s, after it was seen. */
 const SEEN_AT_MS = 1_000_000;
-const RECORD = completedRecord(40_000, 50_000);
-const { id } = RECORD;
+const COPY = copyThatEnds(40_000, 50_000);
+const id = ID;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -19,14 +19,15 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function completedRecord(resultLeftMs: number, leftMs: number): LiveRecord {
-  const { phase } = recordIn("completed");
-  if (phase.kind !== "completed") throw new Error("the record is not completed");
-  return recordIn("completed", {
-    seenAtMs: SEEN_AT_MS,
+function copyThatEnds(resultLeftMs: number, leftMs: number): CompletedCopy {
+  return {
+    fingerprint: undefined,
+    firstClaimedAtMs: 1000,
+    completedAtMs: 5000,
+    resultExpiresAtMs: SEEN_AT_MS + resultLeftMs,
     expiresAtMs: SEEN_AT_MS + leftMs,
-    phase: { ...phase, resultExpiresAtMs: SEEN_AT_MS + resultLeftMs },
-  });
+    result: DONE,
+  };
 }
 
 /** What is known of the tenant now, its database's clock being so much past the record's sight. */
@@ -67,18 +68,18 @@ function createReplicas() {
 test("a copy is found in memory, and by another replica in Redis and then in its memory", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(RECORD, terms());
+  one.keep(id, COPY, terms());
   // At once: nothing has to be awaited.
-  expect(one.find(id, terms())).toEqual(copyOf(RECORD));
+  expect(one.find(id, terms())).toEqual(COPY);
   expect(one.looks).toEqual(["memory hit"]);
-  for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toEqual(copyOf(RECORD));
+  for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toEqual(COPY);
   expect(two.looks).toEqual(["memory miss", "redis hit", "memory hit"]);
 });
 
 test("an entry in Redis that was altered is looked at once, and is no copy", async () => {
   const { newReplica, stored } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(RECORD, terms());
+  one.keep(id, COPY, terms());
   for (const entry of stored.values()) entry.writeUInt8(entry.readUInt8(20) ^ 1, 20);
   expect(await two.find(id, terms())).toBeUndefined();
   expect(two.looks).toEqual(["memory miss", "redis invalid"]);
@@ -87,7 +88,7 @@ test("an entry in Redis that was altered is looked at once, and is no copy", asy
 test("all who ask for a record at once share one look in Redis, and go on in the order in which they came", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(RECORD, terms());
+  one.keep(id, COPY, terms());
   const order: number[] = [];
   await Promise.all(
     [0, 1, 2].map(async (n) => {
@@ -99,29 +100,19 @@ test("all who ask for a record at once share one look in Redis, and go on in the
   expect(order).toEqual([0, 1, 2]);
 });
 
-test("nothing but a completed record with its result is kept", async () => {
-  const { newReplica, stored } = createReplicas();
-  const replica = newReplica();
-  for (const phase of ["inProgress", "lapsed", "ambiguous", "released"] as const)
-    replica.keep(recordIn(phase), terms());
-  if (RECORD.phase.kind === "completed")
-    replica.keep({ ...RECORD, phase: { ...RECORD.phase, result: undefined } }, terms());
-  expect([await replica.find(id, terms()), stored.size]).toEqual([undefined, 0]);
-});
-
 test("a copy filled in under an earlier generation is not found, however late", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   const earlier = terms(0);
   expect(await two.find(id, terms(1))).toBeUndefined();
-  one.keep(RECORD, earlier);
+  one.keep(id, COPY, earlier);
   expect([await one.find(id, terms(1)), await two.find(id, terms(1))]).toEqual([undefined, undefined]);
 });
 
 test("a call that knows a generation older than 10 s finds nothing", async () => {
   const replica = createReplicas().newReplica();
   const known = terms();
-  replica.keep(RECORD, known);
+  replica.keep(id, COPY, known);
   vi.advanceTimersByTime(10_000);
   expect(await replica.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
@@ -130,14 +121,14 @@ test("a call that knows a generation older than 10 s finds nothing", async () =>
 });
 
 test.each([
-  ["the result's", completedRecord(40_000, 50_000), 40_000],
-  ["the key's", completedRecord(40_000, 30_000), 30_000],
+  ["the result's", copyThatEnds(40_000, 50_000), 40_000],
+  ["the key's", copyThatEnds(40_000, 30_000), 30_000],
 ])(
   "a copy ends with %s retention on the database's clock, in memory and in Redis",
-  async (_, record, endsMs) => {
+  async (_, copy, endsMs) => {
     const { newReplica, lifetimes } = createReplicas();
     const [one, two, three] = [newReplica(), newReplica(), newReplica()];
-    one.keep(record, terms());
+    one.keep(id, copy, terms());
     expect(lifetimes).toEqual([endsMs]);
     expect(await two.find(id, terms(0, endsMs - 1))).toBeDefined();
     // Memory's lifetimes have not ended: this process has seen no time pass.
@@ -149,7 +140,7 @@ test.each([
 test("what has passed since the database's clock was read counts", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(RECORD, terms());
+  one.keep(id, COPY, terms());
   const known = terms(0, 35_000);
   vi.advanceTimersByTime(4999);
   expect(await two.find(id, known)).toBeDefined();
@@ -159,14 +150,14 @@ test("what has passed since the database's clock was read counts", async () => {
 
 test("a record whose retention ended before it was seen is not kept", () => {
   const { newReplica, stored } = createReplicas();
-  newReplica().keep(completedRecord(0, 50_000), terms());
+  newReplica().keep(id, copyThatEnds(0, 50_000), terms());
   expect(stored.size).toBe(0);
 });
 
 test("a copy of one installation, tenant, namespace or key is not another's", async () => {
   const { newReplica } = createReplicas();
   const [here, there] = [newReplica(), newReplica("there")];
-  here.keep(RECORD, terms());
+  here.keep(id, COPY, terms());
   const others = [
     { ...id, tenantId: 2 },
     { ...id, namespace: "charge", key: `s${id.key}` },
@@ -188,9 +179,8 @@ test("Redis is not asked in a namespace where nothing repeats", async () => {
 
 test("a payload larger than 16 KiB is not kept", () => {
   const { newReplica, stored } = createReplicas();
-  if (RECORD.phase.kind !== "completed" || RECORD.phase.result === undefined) throw new Error("no result");
-  const result = { ...RECORD.phase.result, payload: Buffer.alloc(16 * 1024 + 1) };
-  newReplica().keep({ ...RECORD, phase: { ...RECORD.phase, result } }, terms());
+  const result = { ...DONE, payload: Buffer.alloc(16 * 1024 + 1) };
+  newReplica().keep(id, { ...COPY, result }, terms());
   expect(stored.size).toBe(0);
 });
 
@@ -202,6 +192,6 @@ test("without Redis, memory alone answers", async () => {
     secret: "a pepper of thirty-two characters",
     onLook: () => {},
   });
-  replica.keep(RECORD, terms());
+  replica.keep(id, COPY, terms());
   expect(await replica.find(id, terms())).toBeDefined();
 });

@@ -1,5 +1,5 @@
 import { createSecretKey } from "node:crypto";
-import { type CompletedCopy, copyOf, type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { type CompletedCopy, type RecordId, recordName } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
 import { openEntry, sealEntry } from "./entry.ts";
@@ -19,8 +19,8 @@ import { createRepeatMeter } from "./repeat-meter.ts";
 export interface Completions {
   /** At once where Redis need not be asked. Never rejects, and takes Redis' command timeout at most. */
   find(id: RecordId, terms: CopyTerms): CompletedCopy | undefined | Promise<CompletedCopy | undefined>;
-  /** Keeps a record that a statement showed; call it after the commit, with the terms known before the statement. */
-  keep(record: LiveRecord, terms: CopyTerms): void;
+  /** Keeps what a statement showed; call it after the commit, with the terms known before the statement. */
+  keep(id: RecordId, copy: CompletedCopy, terms: CopyTerms): void;
   /** A claim that Postgres answered: with a result, or with anything else. */
   countAnswer(id: RecordId, repeat: boolean): void;
 }
@@ -118,12 +118,11 @@ export function createCompletions({
       return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, name, terms) : undefined;
     },
 
-    keep(record, terms) {
-      const copy = copyOf(record);
-      if (copy === undefined || copy.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
-      const lifetimeMs = Math.min(leftMs(copy, record.seenAtMs), MAX_LIFETIME_MS);
+    keep(id, copy, terms) {
+      if (copy.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
+      const lifetimeMs = Math.min(leftMs(copy, latestNowMs(terms)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
-      const name = nameOf(record.id, terms);
+      const name = nameOf(id, terms);
       const bytes = encodeCopy(copy);
       memory.set(name, bytes, lifetimeMs);
       redis?.set(redisName(name), sealEntry(redisName(name), bytes, key), lifetimeMs);

@@ -61,8 +61,6 @@ export interface LiveRecord {
   /** What of the lease was left when the database answered; negative once it ran out. */
   readonly leaseRemainingMs: number;
   readonly expiresAtMs: number;
-  /** The moment at which the database showed all this. */
-  readonly seenAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
 }
 

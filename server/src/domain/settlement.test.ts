@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { DONE, PHASES, recordIn } from "../../../test/helpers/domain.ts";
-import type { LiveRecord, Phase } from "./record.ts";
+import { copyOf, type LiveRecord, type Phase } from "./record.ts";
 import { Refusal } from "./refusal.ts";
-import { answerComplete, answerExtendLease, answerRelease, completion } from "./settlement.ts";
+import { answerComplete, answerExtendLease, answerRelease, completed } from "./settlement.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];
 const { id } = recordIn("inProgress");
@@ -75,13 +75,13 @@ describe("of a settled claim", () => {
 });
 
 describe("a completion", () => {
-  test("says when it was, when the key is forgotten, and whether it is a repeat", () => {
-    const said = { kind: "completed", completedAtMs: 5000, expiresAtMs: 90_000 };
-    expect(completion(recordIn("completed"), false)).toMatchObject({ ...said, alreadyCompleted: false });
-    expect(completion(recordIn("completed"), true)).toMatchObject({ ...said, alreadyCompleted: true });
-  });
+  const said = { kind: "completed", completedAtMs: 5000, expiresAtMs: 90_000 };
+  const copy = copyOf(recordIn("completed"));
 
-  test("of a record that is not completed is a defect", () => {
-    expect(() => completion(recordIn("released"), false)).toThrow("released");
+  test("says when it was, when the key is forgotten, and whether it is a repeat", () => {
+    if (copy === undefined) throw new Error("no copy");
+    expect(completed(copy)).toEqual({ ...said, alreadyCompleted: false, copy });
+    const again = ANSWERS.Complete(recordIn("completed"), 7n, SAME_DIGEST);
+    expect(again).toEqual({ ...said, alreadyCompleted: true, copy });
   });
 });

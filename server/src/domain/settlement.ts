@@ -1,5 +1,12 @@
 import type { Contended } from "./claim.ts";
-import type { Checkpoint, LiveRecord, RecordId, Result } from "./record.ts";
+import {
+  type Checkpoint,
+  type CompletedCopy,
+  copyOf,
+  type LiveRecord,
+  type RecordId,
+  type Result,
+} from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
 /** Stores the outcome of the claim that `fencingToken` names. */
@@ -35,8 +42,8 @@ export interface Completion {
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
-  /** As it is now, for whoever keeps copies. */
-  readonly record: LiveRecord;
+  /** For whoever keeps copies; undefined: its result is not at hand. */
+  readonly copy: CompletedCopy | undefined;
 }
 
 /** What a Release is answered with. */
@@ -53,16 +60,10 @@ export interface LeaseExtension {
   readonly expiresAtMs: number;
 }
 
-/** The answer to the Complete that made `record` what it is, or would have: a repeat. */
-export function completion(record: LiveRecord, alreadyCompleted: boolean): Completion {
-  if (record.phase.kind !== "completed") throw new Error(`completed a record that is ${record.phase.kind}`);
-  return {
-    kind: "completed",
-    completedAtMs: record.phase.completedAtMs,
-    expiresAtMs: record.expiresAtMs,
-    alreadyCompleted,
-    record,
-  };
+/** The answer to the Complete that made a record what its copy says. */
+export function completed(copy: CompletedCopy): Completion {
+  const { completedAtMs, expiresAtMs } = copy;
+  return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, copy };
 }
 
 /**
@@ -77,8 +78,16 @@ export function answerComplete(
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
     case "completed":
-      if (Buffer.compare(own.phase.resultDigest, command.resultDigest) === 0) return completion(own, true);
-      throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
+      if (Buffer.compare(own.phase.resultDigest, command.resultDigest) !== 0) {
+        throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
+      }
+      return {
+        kind: "completed",
+        completedAtMs: own.phase.completedAtMs,
+        expiresAtMs: own.expiresAtMs,
+        alreadyCompleted: true,
+        copy: copyOf(own),
+      };
     case "released":
       throw alreadyReleased();
     case "inProgress":

@@ -1,7 +1,7 @@
 import type { Admission } from "../admission/admission.ts";
 import type { Completions } from "../cache/completions.ts";
 import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
-import { type CompletedCopy, type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { type CompletedCopy, copyOf, type RecordId, recordName } from "../domain/record.ts";
 import { type Reason, Refusal } from "../domain/refusal.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import type {
@@ -90,12 +90,12 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
     const outcome = await records.claim(command, call);
     if (isNewRecord(outcome)) admission.recordAdded(call.principal);
     completions.countAnswer(command.id, outcome.kind === "completed");
-    if (outcome.kind === "completed") keep(outcome.record, terms);
+    if (outcome.kind === "completed") keep(command.id, outcome.record && copyOf(outcome.record), terms);
     return outcome;
   }
 
-  function keep(record: LiveRecord | undefined, terms: CopyTerms | undefined): void {
-    if (record !== undefined && terms !== undefined) completions.keep(record, terms);
+  function keep(id: RecordId, copy: CompletedCopy | undefined, terms: CopyTerms | undefined): void {
+    if (copy !== undefined && terms !== undefined) completions.keep(id, copy, terms);
   }
 
   /** Looks again, and waits for as long as it may, while the record is in progress. */
@@ -168,7 +168,7 @@ function createSingleCalls(options: IdempotencyOptions): SingleCalls {
         admission.resultAdded(call.principal, command.result);
       }
       // First kept, then woken: so the waiters' claims are answered from the copy.
-      keep(completion.record, terms);
+      keep(command.id, completion.copy, terms);
       onSettled(recordName(command.id));
       return completeResponse(completion);
     },

@@ -7,12 +7,11 @@ import type { Pool, Statement } from "./pool.ts";
 import { nameOfRow } from "./record-ids.ts";
 import { APPLIED_COLUMNS, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
-/** What a statement did to an operation's record, and what it saw. */
-export interface Seen {
-  /** The operation changed the record into `record`; otherwise `record` is what stood in its way. */
-  readonly applied: boolean;
-  readonly record: LiveRecord | undefined;
-}
+/** What a statement did to an operation's record: what it made of it, or what it met instead. */
+export type Seen<Made = LiveRecord> =
+  | { readonly applied: true; readonly record: Made }
+  /** Undefined: there is no record. */
+  | { readonly applied: false; readonly record: LiveRecord | undefined };
 
 /**
  * How a statement ends whose `applied` holds the rows that it changed for the keys in `input`: with these and, if they are
@@ -41,63 +40,76 @@ export interface AttemptRow extends RecordRow {
 }
 
 /** One kind of operation that changes records, batched. */
-export interface AttemptOptions<Op, Row> {
+export interface AttemptOptions<Op, Row, Made = LiveRecord> {
   readonly statement: Statement;
   /** The statement's parameters: one array literal a column. */
   readonly columns: (ops: readonly Op[]) => readonly string[];
-  /** What each operation saw, from the statement's rows; undefined: there is no record. */
-  readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly (Seen | undefined)[];
+  /** What each operation saw, from the statement's rows. */
+  readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly Seen<Made>[];
   readonly bytesOf?: (op: Op) => number;
-  /** Whether operations on one key that arrive together may be answered from what the first of them left. */
-  readonly shareOutcome: boolean;
+  /** What an operation sees that arrives with another on its key, from what that one saw; undefined: it goes later. */
+  readonly follow?: (seen: Seen<Made>) => Seen<Made>;
   readonly maxInFlight: number;
   readonly weightOf: WeightOf;
 }
 
 /** Gathers operations of one kind from all callers into statements. */
-export function createAttempts<Op extends { readonly id: RecordId }, Row extends RecordRow>(
+export function createAttempts<
+  Op extends { readonly id: RecordId },
+  Row extends RecordRow,
+  Made = LiveRecord,
+>(
   pool: Pool,
-  { statement, columns, readRows, bytesOf, shareOutcome, maxInFlight, weightOf }: AttemptOptions<Op, Row>,
-): Batcher<Op, Seen> {
-  return createBatcher<Op, Seen>({
+  { statement, columns, readRows, bytesOf, follow, maxInFlight, weightOf }: AttemptOptions<Op, Row, Made>,
+): Batcher<Op, Seen<Made>> {
+  return createBatcher<Op, Seen<Made>>({
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
     weightOf,
     maxInFlight,
     ...(bytesOf && { bytesOf }),
-    ...(shareOutcome && { follow: (seen) => ({ ...seen, applied: false }) }),
+    ...(follow && { follow }),
     async execute(ops) {
-      const rows = await pool.run<Row>(statement, columns(ops), ops.length);
-      return readRows(rows, ops).map((seen) => seen ?? NOTHING);
+      return readRows(await pool.run<Row>(statement, columns(ops), ops.length), ops);
     },
   });
 }
 
 /** Reads the rows of APPLIED_AND_MET. */
-export function readAppliedAndMet(
-  rows: readonly AttemptRow[],
-  ops: readonly { readonly id: RecordId }[],
-): readonly (Seen | undefined)[] {
-  return seenByName(rows, ops, (row) => row.applied);
+export function readAppliedAndMet(rows: readonly AttemptRow[], ops: readonly Named[]): readonly Seen[] {
+  const applied = recordsByName(rows.filter((row) => row.applied));
+  const made = ops.map(({ id }) => applied.get(recordName(id)));
+  return madeOrMet(
+    made,
+    rows.filter((row) => !row.applied),
+    ops,
+  );
 }
 
-/** What each operation saw, from rows that stand for one record each. */
-export function seenByName<Row extends RecordRow>(
-  rows: readonly Row[],
-  ops: readonly { readonly id: RecordId }[],
-  wasApplied: (row: Row) => boolean,
-): readonly (Seen | undefined)[] {
-  const byName = new Map<string, Seen>();
-  for (const row of rows) {
-    const name = nameOfRow(row);
-    // A changed record may come a second time, as it stood before: the statement reads from its own start.
-    if (byName.get(name)?.applied) continue;
-    byName.set(name, { applied: wasApplied(row), record: parseRecord(row) });
-  }
-  return ops.map((op) => byName.get(recordName(op.id)));
+/**
+ * What each operation saw: what it made of its record, or else what it met. What was changed may come among what was met,
+ * too, as it stood before: the statement reads from its own start.
+ */
+export function madeOrMet<Made>(
+  made: readonly (Made | undefined)[],
+  met: readonly RecordRow[],
+  ops: readonly Named[],
+): readonly Seen<Made>[] {
+  const records = recordsByName(met);
+  return ops.map(({ id }, index) => {
+    const record = made[index];
+    if (record !== undefined) return { applied: true, record };
+    return { applied: false, record: records.size === 0 ? undefined : records.get(recordName(id)) };
+  });
 }
 
-const NOTHING: Seen = { applied: false, record: undefined };
+interface Named {
+  readonly id: RecordId;
+}
+
+function recordsByName(rows: readonly RecordRow[]): Map<string, LiveRecord | undefined> {
+  return new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+}
 
 /**
  * How often to look again at a record that could have been had as seen. Each look is a new statement with a new
@@ -112,11 +124,11 @@ const CONTENDED_RETRY_AFTER_MS = 50;
  *
  * @throws Refusal RECORD_CONTENDED after a bounded number of looks, or whatever `answer` refuses with.
  */
-export async function attempt<Op, Outcome extends { readonly kind: string }>(
-  attempts: Batcher<Op, Seen>,
+export async function attempt<Op, Outcome extends { readonly kind: string }, Made>(
+  attempts: Batcher<Op, Seen<Made>>,
   op: Op,
   deadline: Deadline,
-  answer: (seen: Seen) => Outcome | Contended,
+  answer: (seen: Seen<Made>) => Outcome | Contended,
 ): Promise<Exclude<Outcome, Contended>> {
   for (let look = 1; look <= MAX_LOOKS; look++) {
     const outcome = answer(await attempts.submit(op, deadline));

@@ -1,7 +1,7 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
-import { attempt, createAttempts, type Seen, seenByName } from "./attempts.ts";
+import { attempt, createAttempts, madeOrMet, type Seen } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { GRANTED, type GrantedRow, NO_GRANTED_COLUMNS, readGranted } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
@@ -97,8 +97,8 @@ select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS}
  where (select count(*) from applied) < cardinality($1::int[])`,
 };
 
-/** Postgres commits statements of one group together; a third would only make batches smaller. */
-const MAX_IN_FLIGHT = 2;
+/** While one commits, another runs and a third is on its way. More would only make batches smaller. */
+const MAX_IN_FLIGHT = 3;
 
 /** Asks for the right to perform the side effect of a key. */
 export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise<ClaimOutcome>;
@@ -120,13 +120,13 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
       scalarArray(commands.map((command) => command.failureRetentionS)),
     ],
     readRows: readClaims,
-    shareOutcome: true,
+    follow: ({ record }) => ({ applied: false, record }),
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
   return async (command, deadline) => {
     const outcome = await attempt(attempts, command, deadline, ({ applied, record }) =>
-      applied && record !== undefined ? claimed(record, false) : answerClaim(record, command),
+      applied ? claimed(record, false) : answerClaim(record, command),
     );
     if (outcome.kind !== "completed" || outcome.record === undefined) return outcome;
     const record = await fillPayload(outcome.record, deadline);
@@ -134,18 +134,13 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
   };
 }
 
-/** The first row says what was granted, the others what the claims met; a granted one may come again, as it stood before. */
+/** The first row says what was granted, the others what the rest met. */
 function readClaims(
   [granted, ...met]: readonly GrantedRow[],
   commands: readonly ClaimCommand[],
-): readonly (Seen | undefined)[] {
+): readonly Seen[] {
   if (granted === undefined) throw new Error("claims were not answered");
-  const seen: (Seen | undefined)[] = readGranted(granted, commands).map(
-    (record) => record && { applied: true, record },
-  );
-  if (met.length === 0) return seen;
-  const others = seenByName(met, commands, () => false);
-  return seen.map((each, index) => each ?? others[index]);
+  return madeOrMet(readGranted(granted, commands), met, commands);
 }
 
 function resultOf({ phase }: LiveRecord): Result | undefined {

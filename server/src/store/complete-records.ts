@@ -1,19 +1,14 @@
 import type { Deadline } from "../domain/deadline.ts";
-import { answerComplete, type CompleteCommand, type Completion, completion } from "../domain/settlement.ts";
-import {
-  APPLIED_AND_MET,
-  type AttemptRow,
-  attempt,
-  createAttempts,
-  readAppliedAndMet,
-  UNFINISHED_BY_TOKEN,
-} from "./attempts.ts";
+import type { CompletedCopy } from "../domain/record.ts";
+import { answerComplete, type CompleteCommand, type Completion, completed } from "../domain/settlement.ts";
+import { attempt, createAttempts, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
-import { withoutLargePayload, withPayload } from "./large-payloads.ts";
+import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
-import { RESULT_KIND } from "./record-row.ts";
+import { RECORD_COLUMNS, RESULT_KIND } from "./record-row.ts";
 import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+import { NO_STORED_COLUMNS, readStored, STORED, STORED_COLUMNS, type StoredRow } from "./stored-results.ts";
 
 /** What a completion makes of a row `r`, from an input `i`. */
 export const COMPLETED = `
@@ -32,7 +27,7 @@ export const COMPLETED = `
 /**
  * Completes many claims at once, each only if its token is the row's and it is still in progress, whether or not its
  * lease runs. Retention counts from here, as stamped at the claim or tightened now. `sweep_at` stays, so that the update
- * touches no index (heap-only tuple).
+ * touches no index (heap-only tuple). What was completed is answered in one row, and what any was refused for in one each.
  */
 const completeRecords = {
   name: "complete_records",
@@ -42,26 +37,33 @@ with input as materialized (
     from unnest(
            $1::int[], $2::text[], $3::text[], $4::bigint[], $5::smallint[], $6::bytea[], $7::bytea[], $8::text[],
            $9::text[], $10::int[]
-         ) as i (tenant_id, namespace, key, fencing_token, result_kind, result_digest, result_payload,
-                 result_content_type, result_metadata, key_retention_s)
+         ) with ordinality as i (
+           tenant_id, namespace, key, fencing_token, result_kind, result_digest, result_payload,
+           result_content_type, result_metadata, key_retention_s, place)
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
   update records as r set ${COMPLETED}
   from input i
   where ${UNFINISHED_BY_TOKEN}
-  returning r.*
+  returning ${STORED_COLUMNS}
 )
-${APPLIED_AND_MET}`,
+${STORED}
+union all
+select ${NO_STORED_COLUMNS}, ${RECORD_COLUMNS}
+  from input i
+  join records r using (tenant_id, namespace, key)
+ where (select count(*) from applied) < cardinality($1::int[])`,
 };
 
-const MAX_IN_FLIGHT = 2;
+/** As for claims. */
+const MAX_IN_FLIGHT = 3;
 
 /** Stores the outcome of a claim. */
 export type CompleteRecord = (command: CompleteCommand, deadline: Deadline) => Promise<Completion>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
 export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRecord {
-  const attempts = createAttempts<CompleteCommand, AttemptRow>(pool, {
+  const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, {
     statement: completeRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -74,18 +76,23 @@ export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRe
       scalarArray(commands.map((command) => command.keyRetentionS)),
     ],
     bytesOf: (command) => command.result.payload.byteLength,
-    readRows: readAppliedAndMet,
-    shareOutcome: false,
+    readRows: readCompletions,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
   return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ applied, record }) => {
-      if (!applied || record === undefined) {
-        return answerComplete(record && withoutLargePayload(record), command);
-      }
-      return completion(withPayload(record, command.result.payload), false);
-    });
+    attempt(attempts, command, deadline, ({ applied, record }) =>
+      applied ? completed(record) : answerComplete(record && withoutLargePayload(record), command),
+    );
+}
+
+/** The first row says what was completed, the others what the rest met. */
+function readCompletions(
+  [stored, ...met]: readonly StoredRow[],
+  commands: readonly CompleteCommand[],
+): readonly Seen<CompletedCopy>[] {
+  if (stored === undefined) throw new Error("completions were not answered");
+  return madeOrMet(readStored(stored, commands), met, commands);
 }
 
 /** As it is stored. */

@@ -57,13 +57,12 @@ export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     readRows: readAppliedAndMet,
-    shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
   return (command, deadline) =>
     attempt(attempts, command, deadline, ({ applied, record }) => {
-      if (!applied || record === undefined) return answerExtendLease(record, command);
+      if (!applied) return answerExtendLease(record, command);
       const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
       return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
     });

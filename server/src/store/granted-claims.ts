@@ -121,7 +121,6 @@ function grantedRecord(row: GrantedRow, command: ClaimCommand, granted: Granted)
     leaseExpiresAtMs: granted.leaseExpiresAtMs,
     leaseRemainingMs: granted.leaseExpiresAtMs - row.answered_at_ms,
     expiresAtMs: granted.expiresAtMs,
-    seenAtMs: row.granted_at_ms,
     checkpoint: granted.checkpoint,
   };
 }

@@ -104,7 +104,6 @@ export function parseRecord(row: RecordRow): LiveRecord | undefined {
     leaseExpiresAtMs: row.lease_expires_at_ms,
     leaseRemainingMs: row.lease_remaining_ms,
     expiresAtMs: row.expires_at_ms,
-    seenAtMs: row.now_ms,
     checkpoint: parseCheckpoint(row),
   };
 }

@@ -49,7 +49,6 @@ export function createReleaseRecord(pool: Pool, weightOf: WeightOf): ReleaseReco
       textArray(commands.map((command) => command.reason || undefined)),
     ],
     readRows: readAppliedAndMet,
-    shareOutcome: false,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
