@@ -164,6 +164,22 @@ test("a batch of the sweep takes so many rows and no more, the most overdue firs
   expect(await sweepBatch(pool, 3)).toMatchObject({ due: 1, deleted: 1, kept: 0 });
 });
 
+test("a batch of the sweep says how long its most overdue row has waited", async () => {
+  const { tenant, client } = await newCaller({ key_retention_s: 60 });
+  for (const key of ["a", "b"]) await client.claim({ ...ORDER, key });
+  const [row] = await database.query<{ due_in_s: number }>(
+    "select date_part('epoch', min(sweep_at) - now()) as due_in_s from records where tenant_id = $1",
+    [tenant.id],
+  );
+  await ageRecords(database, tenant, Math.ceil(row?.due_in_s ?? 0));
+  await ageRecords(database, tenant, 600, "b");
+  const pool = openStorePool(database);
+  const { lagS } = await sweepBatch(pool, MAX_ROWS);
+  expect(lagS).toBeGreaterThanOrEqual(600);
+  expect(lagS).toBeLessThan(700);
+  expect((await sweepBatch(pool, MAX_ROWS)).lagS).toBe(0);
+});
+
 test("a server sweeps by itself, and says how much", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 60 });
   granted(await client.claim(ORDER));

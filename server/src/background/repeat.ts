@@ -17,7 +17,7 @@ export interface RepeatingOptions {
 }
 
 /** Between two turns of work that is not done: claims go first. */
-const PAUSE_MS = 20;
+const PAUSE_MS = 5;
 
 /** @see Repeating */
 export function createRepeating({ intervalMs, firstDelayMs, work, onFailed }: RepeatingOptions): Repeating {

@@ -8,8 +8,8 @@ import { STORED_BYTES } from "./tenant-totals.ts";
  */
 const DUE = `
 input as materialized (
-  select tenant_id, namespace, key, result_bytes
-    from (select r.tenant_id, r.namespace, r.key,
+  select tenant_id, namespace, key, sweep_at, result_bytes
+    from (select r.tenant_id, r.namespace, r.key, r.sweep_at,
                  coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
                    as result_bytes
             from records r
@@ -28,8 +28,8 @@ const STILL_DUE = `
 
 /** How both statements end: what became of the `swept` rows by namespace, and at least one row. */
 const BY_NAMESPACE = `
-select due, tenant_id, namespace, coalesce(records, 0) as records, coalesce(freed_bytes, 0) as freed_bytes
-  from (select count(*)::int as due from input) looked_at
+select due, lag_s, tenant_id, namespace, coalesce(records, 0) as records, coalesce(freed_bytes, 0) as freed_bytes
+  from (select count(*)::int as due, coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s from input) looked_at
   left join (
     select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
       from swept
@@ -84,6 +84,8 @@ ${BY_NAMESPACE}`,
 export interface Swept {
   /** Looked at; fewer than asked for means that nothing more is due. */
   readonly due: number;
+  /** How long the most overdue of them had been waiting, in seconds; 0 if none was due. */
+  readonly lagS: number;
   readonly deleted: number;
   /** Put off, with or without dropping an expired result. */
   readonly kept: number;
@@ -102,6 +104,7 @@ export interface SweptNamespace {
 
 interface SweptRow {
   readonly due: number;
+  readonly lag_s: number;
   readonly tenant_id: number | null;
   readonly namespace: string | null;
   readonly records: number;
@@ -114,14 +117,14 @@ interface SweptRow {
  */
 export async function sweepBatch(pool: Pool, maxRows: number): Promise<Swept> {
   const ended = await pool.run<SweptRow>(deleteEndedRecords, [maxRows]);
-  const due = ended[0]?.due ?? 0;
+  const { due, lag_s: lagS } = ended[0] ?? { due: 0, lag_s: 0 };
   const deleted = countRecords(ended);
   const put = deleted === due ? [] : await pool.run<SweptRow>(putOffRecords, [maxRows]);
   const byNamespace = [
     ...ended.flatMap((row) => sweptNamespace(row, row.records)),
     ...put.filter((row) => row.freed_bytes > 0).flatMap((row) => sweptNamespace(row, 0)),
   ];
-  return { due, deleted, kept: countRecords(put), byNamespace };
+  return { due, lagS, deleted, kept: countRecords(put), byNamespace };
 }
 
 function countRecords(rows: readonly SweptRow[]): number {
@@ -132,18 +135,4 @@ function countRecords(rows: readonly SweptRow[]): number {
 function sweptNamespace(row: SweptRow, deleted: number): readonly SweptNamespace[] {
   const { tenant_id: tenantId, namespace, freed_bytes: freedBytes } = row;
   return tenantId === null || namespace === null ? [] : [{ tenantId, namespace, deleted, freedBytes }];
-}
-
-const readSweepLag = {
-  name: "read_sweep_lag",
-  text: `
-select coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s
-  from records
- where sweep_at <= now()`,
-};
-
-/** How long the most overdue row has been waiting for the sweep, in seconds; 0 if none is. */
-export async function readSweepLagS(pool: Pool): Promise<number> {
-  const [row] = await pool.run<{ lag_s: number }>(readSweepLag, []);
-  return row?.lag_s ?? 0;
 }

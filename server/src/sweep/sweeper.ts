@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Pool } from "../store/pool.ts";
-import { readSweepLagS, type SweptNamespace, sweepBatch } from "../store/sweep-records.ts";
+import { type SweptNamespace, sweepBatch } from "../store/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 export interface SweeperOptions {
@@ -37,7 +37,7 @@ export function createSweeper({
       metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
       onSwept(swept.byNamespace);
       const more = swept.due === batchRows;
-      metrics.sweepLag.set(more ? await readSweepLagS(pool) : 0);
+      metrics.sweepLag.set(more ? swept.lagS : 0);
       return more;
     },
     onFailed(error) {

@@ -117,7 +117,7 @@ export function createMetrics(version: string): Metrics {
     }),
     sweepLag: new Gauge({
       name: "onceward_sweep_lag_seconds",
-      help: "How long the most overdue record has waited for the sweep.",
+      help: "How long the most overdue record had waited when the sweep last came; 0 once nothing more is due.",
       registers,
     }),
     jobRecords: new Counter({
