@@ -40,8 +40,10 @@ export const MUTANTS: readonly Mutant[] = [
       { file: "store/attempts.ts", from: "    and r.fencing_token = i.fencing_token\n", to: "" },
       {
         file: "store/complete-records.ts",
-        from: "if (!applied || record === undefined) {",
-        to: "if (record === undefined) {",
+        from: "applied ? completed(record)",
+        to: `applied ? completed(record) : record?.phase.kind === "completed"
+        ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
+            alreadyCompleted: false, copy: undefined }`,
       },
     ],
     faults: [],
