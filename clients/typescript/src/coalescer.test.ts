@@ -97,8 +97,20 @@ test("a batch stays below 4 MiB, and a call that is larger goes alone", async ()
   const mebibyte = 1024 * 1024;
   for (const key of ["a", "b", "c", "d"]) void coalescer.ask(complete(key, mebibyte));
   void coalescer.ask(complete("huge", 5 * mebibyte));
-  await turns(4);
+  await turns(3);
+  batches[0]?.answer();
+  await turns(3);
   expect(batches.map(({ keys }) => keys)).toEqual([["a", "b", "c"], ["d"], ["huge"]]);
+});
+
+test("no more than two full batches are in flight", async () => {
+  const { batches, coalescer } = recorder();
+  for (let call = 0; call < 12; call++) void coalescer.ask(complete(`${call}`, 1024 * 1024));
+  await turns(6);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([3, 3]);
+  batches[0]?.answer();
+  await turns(3);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([3, 3, 3]);
 });
 
 test("a closed coalescer refuses new calls and still answers the old ones", async () => {

@@ -9,6 +9,11 @@ const MIN_DIVIDED_ITEMS = 100;
 
 /** The batch's own framing. */
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
+/**
+ * With more than this in flight the next batch waits, so that at most two are full: with four, a server on Node refuses a
+ * stream now and then (ENHANCE_YOUR_CALM), whatever memory it allows a connection.
+ */
+const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
 /** A call that waits for its batch. */
 export interface Pending<Reply> {
@@ -26,6 +31,7 @@ export class Coalescer<Reply> {
   readonly #send: (batch: readonly Pending<Reply>[]) => Promise<void>;
   #queue: Pending<Reply>[] = [];
   #inFlight = 0;
+  #bytesInFlight = 0;
   #flushing = false;
   #closed = false;
 
@@ -53,7 +59,8 @@ export class Coalescer<Reply> {
 
   // After the microtasks of this turn: whatever the caller's own loop starts beside this call comes along.
   #flushSoon(): void {
-    if (this.#flushing || this.#queue.length === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
+    if (this.#flushing || this.#queue.length === 0) return;
+    if (this.#inFlight >= MAX_BATCHES_IN_FLIGHT || this.#bytesInFlight > MAX_BYTES_BEFORE_NEXT) return;
     this.#flushing = true;
     soon(() => {
       this.#flushing = false;
@@ -64,9 +71,12 @@ export class Coalescer<Reply> {
   }
 
   async #flush(batch: readonly Pending<Reply>[]): Promise<void> {
+    const bytes = batch.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     this.#inFlight++;
+    this.#bytesInFlight += bytes;
     await this.#send(batch);
     this.#inFlight--;
+    this.#bytesInFlight -= bytes;
     this.#flushSoon();
   }
 
