@@ -15,6 +15,7 @@ export function plotGrowth(axes: readonly Axis[]): string {
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${PANEL.height}" font-family="sans-serif" font-size="10">`,
+    "<title>Rates as something grows</title>",
     `<rect width="100%" height="100%" fill="white"/>`,
     ...panels,
     "</svg>",
