@@ -1,11 +1,11 @@
-import type { Socket } from "node:net";
+import type { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 
 /** How bytes go on: at once, one by one, or this much later. */
 export type Pace = "at once" | "byte by byte" | { readonly delayMs: number };
 
 /** One direction of a connection, whose pace may change and whose order never does. */
-export function createPacedPipe(to: Socket, pace: () => Pace): (bytes: Buffer) => void {
+export function createPacedPipe(to: Writable, pace: () => Pace): (bytes: Buffer) => void {
   let underWay = 0;
   let last: Promise<void> = Promise.resolve();
 
