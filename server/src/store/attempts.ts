@@ -13,6 +13,12 @@ export type Seen<Made = LiveRecord> =
   /** Undefined: there is no record. */
   | { readonly applied: false; readonly record: LiveRecord | undefined };
 
+/** Where the rows are that a statement met for the keys in `input`: none are read if `applied` holds one for each. */
+export const MET = `
+  from input i
+  join records r using (tenant_id, namespace, key)
+ where (select count(*) from applied) < cardinality($1::int[])`;
+
 /**
  * How a statement ends whose `applied` holds the rows that it changed for the keys in `input`: with these and, if they are
  * not all, with the rows that it met. Where all went well, the second half is not run.
@@ -20,10 +26,7 @@ export type Seen<Made = LiveRecord> =
 export const APPLIED_AND_MET = `
 select true as applied, ${APPLIED_COLUMNS} from applied r
 union all
-select false, ${RECORD_COLUMNS}
-  from input i
-  join records r using (tenant_id, namespace, key)
- where (select count(*) from applied) < cardinality($1::int[])`;
+select false, ${RECORD_COLUMNS} ${MET}`;
 
 /** The row `r` of input `i`, if the token still names its claim and nothing has settled it, lease or no lease. */
 export const UNFINISHED_BY_TOKEN = `

@@ -1,7 +1,7 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
-import { attempt, createAttempts, madeOrMet, type Seen } from "./attempts.ts";
+import { attempt, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { GRANTED, type GrantedRow, NO_GRANTED_COLUMNS, readGranted } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
@@ -91,10 +91,7 @@ with drawn as materialized (
 )
 ${GRANTED}
 union all
-select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS}
-  from input i
-  join records r using (tenant_id, namespace, key)
- where (select count(*) from applied) < cardinality($1::int[])`,
+select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
 };
 
 /** While one commits, another runs and a third is on its way. More would only make batches smaller. */

@@ -1,7 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import type { CompletedCopy } from "../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../domain/settlement.ts";
-import { attempt, createAttempts, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import { attempt, createAttempts, MET, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
@@ -49,10 +49,7 @@ with input as materialized (
 )
 ${STORED}
 union all
-select ${NO_STORED_COLUMNS}, ${RECORD_COLUMNS}
-  from input i
-  join records r using (tenant_id, namespace, key)
- where (select count(*) from applied) < cardinality($1::int[])`,
+select ${NO_STORED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
 };
 
 /** As for claims. */
