@@ -64,14 +64,14 @@ export class Coalescer<Reply> {
     this.#flushing = true;
     soon(() => {
       this.#flushing = false;
-      void this.#flush(this.#takeBatch());
+      const { batch, bytes } = this.#takeBatch();
+      void this.#flush(batch, bytes);
       // One a turn: batches that are sent together are read together, answered together, and so never part again.
       this.#flushSoon();
     });
   }
 
-  async #flush(batch: readonly Pending<Reply>[]): Promise<void> {
-    const bytes = batch.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  async #flush(batch: readonly Pending<Reply>[], bytes: number): Promise<void> {
     this.#inFlight++;
     this.#bytesInFlight += bytes;
     await this.#send(batch);
@@ -80,7 +80,7 @@ export class Coalescer<Reply> {
     this.#flushSoon();
   }
 
-  #takeBatch(): readonly Pending<Reply>[] {
+  #takeBatch(): { readonly batch: readonly Pending<Reply>[]; readonly bytes: number } {
     const free = MAX_BATCHES_IN_FLIGHT - this.#inFlight;
     const parts = Math.max(1, Math.min(free, Math.floor(this.#queue.length / MIN_DIVIDED_ITEMS)));
     const maxItems = Math.min(Math.ceil(this.#queue.length / parts), MAX_BATCH_ITEMS);
@@ -95,9 +95,9 @@ export class Coalescer<Reply> {
     if (items === this.#queue.length) {
       const batch = this.#queue;
       this.#queue = [];
-      return batch;
+      return { batch, bytes };
     }
-    return this.#queue.splice(0, items);
+    return { batch: this.#queue.splice(0, items), bytes };
   }
 }
 
