@@ -95,6 +95,11 @@ export class Refusal extends Error {
   }
 }
 
+/** Whether an error is a refusal for this reason. */
+export function isRefusal(error: unknown, reason: Reason): boolean {
+  return error instanceof Refusal && error.reason === reason;
+}
+
 /** CREDENTIAL_INVALID, in the same words whatever is wrong with a credential: the answer tells nobody what to try next. */
 export function credentialInvalid(cause?: unknown): Refusal {
   return new Refusal("CREDENTIAL_INVALID", "The credential is not valid.", { cause });

@@ -45,6 +45,11 @@ export function policyFor(tenant: Tenant, namespace: string): Policy {
   return tenant.namespacePolicies.get(namespace) ?? tenant.policy;
 }
 
+/** Undefined for an operator, who has no records. */
+export function copyTermsOf(principal: Principal): CopyTerms | undefined {
+  return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
+}
+
 const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 
 /** Puts a tenant together from what is stored. */

@@ -1,4 +1,5 @@
-import { create, type MessageShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import { type Ended, Failed } from "../domain/ended.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import {
@@ -8,19 +9,43 @@ import {
   type BatchResponseItem,
   BatchResponseItemSchema,
   BatchResponseSchema,
+  type ClaimRequest,
   type ClaimResponse,
+  type CompleteRequest,
+  type CompleteResponse,
+  type ExtendLeaseRequest,
+  type ExtendLeaseResponse,
+  type LookupRequest,
+  type LookupResponse,
+  type ReleaseRequest,
+  type ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "./batch-errors.ts";
+import { roundsOf } from "./batch-rounds.ts";
 import type { Answer, Call } from "./call.ts";
-import type { SingleCalls } from "./idempotency.ts";
 import { responseItemBytes } from "./response-bytes.ts";
+
+/** An RPC that a batch may hold, of many requests at once; every one ends by itself, in its place. */
+export type Batchable<Request, Response> = (
+  requests: readonly Ended<Request>[],
+  call: Call,
+) => Answer<readonly Ended<Response>[]>;
+
+/** The RPCs that a batch may hold, as its items name them. */
+export interface BatchableCalls {
+  readonly claim: Batchable<ClaimRequest, ClaimResponse>;
+  readonly complete: Batchable<CompleteRequest, CompleteResponse>;
+  readonly release: Batchable<ReleaseRequest, ReleaseResponse>;
+  readonly extendLease: Batchable<ExtendLeaseRequest, ExtendLeaseResponse>;
+  readonly lookup: Batchable<LookupRequest, LookupResponse>;
+}
 
 /**
  * Batch: the same calls, with the ones on one key made one after another, in order, and all keys at once. The order of
  * calls on different keys can't be told from outside, and so they travel to the database together.
  */
 export function createBatch(
-  single: SingleCalls,
+  calls: BatchableCalls,
 ): (request: BatchRequest, call: Call) => Promise<BatchResponse> {
   return async ({ items }, call) => {
     if (items.length === 0 || items.length > MAX_BATCH_ITEMS) {
@@ -31,135 +56,69 @@ export function createBatch(
     }
     const replies = new Array<BatchResponseItem>(items.length);
     const fitting = createReplyBudget(items.length);
-    const answer = ({ item, index }: Entry): Ending => {
-      const reply = runItem(single, item, call);
-      if (!(reply instanceof Promise)) {
-        replies[index] = fitting(reply);
-        return undefined;
-      }
-      return reply.then((late) => {
-        replies[index] = fitting(late);
-      });
+    const reply = (place: number, ended: Ended<BatchResponseItem>) => {
+      const item = ended instanceof Failed ? errorItem(call.refusalOf(ended.error)) : ended;
+      replies[place] = fitting(item);
     };
-    await allOf(chainsOf(items), (chain) => inOrder(runsOf(chain), (run) => allOf(run, answer)));
+    for (const places of roundsOf(items)) {
+      const ending = answerRound(calls, items, places, call, reply);
+      if (ending !== undefined) await ending;
+    }
     return create(BatchResponseSchema, { items: replies });
   };
 }
 
-/** What is under way; undefined if it has ended already, as where memory answers. */
-type Ending = Promise<unknown> | undefined;
-
-/** Begins all parts at once. */
-function allOf<Part>(parts: readonly Part[], begin: (part: Part) => Ending): Ending {
-  const underWay: Promise<unknown>[] = [];
-  for (const part of parts) {
-    const ending = begin(part);
-    if (ending !== undefined) underWay.push(ending);
+/** Answers the items at these places all at once; undefined if that is done already, as where memory answers. */
+function answerRound(
+  calls: BatchableCalls,
+  items: readonly BatchRequestItem[],
+  places: readonly number[],
+  call: Call,
+  reply: (place: number, ended: Ended<BatchResponseItem>) => void,
+): Promise<unknown> | undefined {
+  const late: Promise<void>[] = [];
+  for (const [kind, own] of placesByKind(items, places)) {
+    const replyAll = (ended: readonly Ended<unknown>[]) => {
+      own.forEach((place, i) => {
+        reply(place, itemOf(kind, ended[i]));
+      });
+    };
+    const requests = own.map((place) => requestOf(items[place]));
+    const answer =
+      kind === undefined ? requests : (calls[kind] as Batchable<unknown, unknown>)(requests, call);
+    if (answer instanceof Promise) late.push(answer.then(replyAll));
+    else replyAll(answer);
   }
-  return underWay.length === 0 ? undefined : Promise.all(underWay);
+  return late.length === 0 ? undefined : Promise.all(late);
 }
 
-/** Begins each part when the one before it has ended. */
-function inOrder<Part>(parts: readonly Part[], begin: (part: Part) => Ending): Ending {
-  for (const [i, part] of parts.entries()) {
-    const ending = begin(part);
-    if (ending !== undefined) return ending.then(() => inOrder(parts.slice(i + 1), begin));
+/** Undefined: of an item that says nothing, or what this version doesn't know. */
+type Kind = BatchRequestItem["request"]["case"];
+
+function placesByKind(items: readonly BatchRequestItem[], places: readonly number[]): Map<Kind, number[]> {
+  const byKind = new Map<Kind, number[]>();
+  for (const place of places) {
+    const kind = items[place]?.request.case;
+    const own = byKind.get(kind);
+    if (own === undefined) byKind.set(kind, [place]);
+    else own.push(place);
   }
-  return undefined;
+  return byKind;
 }
 
-interface Entry {
-  readonly item: BatchRequestItem;
-  /** Where its answer goes. */
-  readonly index: number;
+function requestOf(item: BatchRequestItem | undefined): Ended<unknown> {
+  const request = item?.request;
+  if (request?.case === undefined) return new Failed(invalid("request", "must be set"));
+  if (request.case === "claim" && request.value.wait !== undefined)
+    return new Failed(invalid("claim.wait", "is not allowed in a batch"));
+  return request.value;
 }
 
-/** The items by record, each with those on the same record in their order. */
-function chainsOf(items: readonly BatchRequestItem[]): Entry[][] {
-  const chains = new Map<string, Entry[]>();
-  for (const [index, item] of items.entries()) {
-    const name = chainOf(item);
-    const chain = chains.get(name);
-    if (chain === undefined) chains.set(name, [{ item, index }]);
-    else chain.push({ item, index });
-  }
-  return [...chains.values()];
-}
-
-/** Length-prefixed, so that no two records share a chain by the characters of their names. */
-function chainOf({ request }: BatchRequestItem): string {
-  if (request.case === undefined) return "";
-  const { namespace, key } = request.value;
-  return `${namespace.length}:${namespace}${key}`;
-}
-
-/**
- * Cuts a chain into what may be under way at once: claims in a row, or lookups in a row, because the store answers each
- * as if it had come right after the one before it; of everything else, one call.
- */
-function runsOf(chain: readonly Entry[]): Entry[][] {
-  const runs: Entry[][] = [];
-  let previous: ItemRequest | undefined;
-  for (const entry of chain) {
-    const { request } = entry.item;
-    if (previous !== undefined && joins(previous, request)) runs.at(-1)?.push(entry);
-    else runs.push([entry]);
-    previous = request;
-  }
-  return runs;
-}
-
-/**
- * A claim that accepts ambiguity has to look again where one that doesn't has its answer at once, and so would be
- * overtaken by those that come after it.
- */
-function joins(previous: ItemRequest, next: ItemRequest): boolean {
-  if (previous.case === "claim" && next.case === "claim") {
-    return previous.value.acceptAmbiguous === next.value.acceptAmbiguous;
-  }
-  return previous.case === "lookup" && next.case === "lookup";
-}
-
-/** Answers one item. Never throws nor rejects: an item that meets a bug fails alone, too. */
-function runItem(single: SingleCalls, { request }: BatchRequestItem, call: Call): Answer<BatchResponseItem> {
-  const failed = (error: unknown) => errorItem(call.refusalOf(error));
-  try {
-    const response = runRequest(single, request, call);
-    return response instanceof Promise ? response.then(itemOf, failed) : itemOf(response);
-  } catch (error) {
-    return failed(error);
-  }
-}
-
-function itemOf(response: ItemResponse): BatchResponseItem {
+/** A kind's response is what an item of that name holds: `BatchableCalls` says so, and the compiler can't. */
+function itemOf(kind: Kind, ended: Ended<unknown>): Ended<BatchResponseItem> {
+  if (ended instanceof Failed) return ended;
+  const response = { case: kind, value: ended } as BatchResponseItem["response"];
   return { $typeName: "onceward.v1.BatchResponseItem", response };
-}
-
-type ItemRequest = BatchRequestItem["request"];
-type ItemResponse = MessageShape<typeof BatchResponseItemSchema>["response"];
-
-function runRequest(single: SingleCalls, request: ItemRequest, call: Call): Answer<ItemResponse> {
-  switch (request.case) {
-    case "claim": {
-      if (request.value.wait !== undefined) throw invalid("claim.wait", "is not allowed in a batch");
-      const answer = single.claim(request.value, call);
-      return answer instanceof Promise ? answer.then(claimItem) : claimItem(answer);
-    }
-    case "complete":
-      return single.complete(request.value, call).then((value) => ({ case: "complete", value }));
-    case "release":
-      return single.release(request.value, call).then((value) => ({ case: "release", value }));
-    case "extendLease":
-      return single.extendLease(request.value, call).then((value) => ({ case: "extendLease", value }));
-    case "lookup":
-      return single.lookup(request.value, call).then((value) => ({ case: "lookup", value }));
-    case undefined:
-      throw invalid("request", "must be set");
-  }
-}
-
-function claimItem(value: ClaimResponse): ItemResponse {
-  return { case: "claim", value };
 }
 
 const TOO_LARGE = errorItem(

@@ -29,6 +29,10 @@ export class Violations {
     value: string,
     limits: { readonly minBytes?: number; readonly maxBytes: number },
   ): void {
+    if (PRINTABLE_ASCII.test(value)) {
+      this.#length(field, value.length, limits);
+      return;
+    }
     this.#length(field, Buffer.byteLength(value), limits);
     if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
     this.#wellFormed(field, value);
@@ -114,6 +118,8 @@ export class Violations {
 const MIN_TIMESTAMP_S = -62_135_596_800n;
 const MAX_TIMESTAMP_S = 253_402_300_799n;
 
+/** As nearly every key is: as many bytes as characters, and none of them to be objected to. */
+const PRINTABLE_ASCII = /^[ -~]*$/;
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 

@@ -1,5 +1,6 @@
 import type { Contended } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
+import { type Ended, Failed, mapEach } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type Batcher, createBatcher, type WeightOf } from "./batcher.ts";
@@ -123,21 +124,48 @@ const MAX_LOOKS = 8;
 const CONTENDED_RETRY_AFTER_MS = 50;
 
 /**
- * Tries an operation until it has an answer.
- *
- * @throws Refusal RECORD_CONTENDED after a bounded number of looks, or whatever `answer` refuses with.
+ * Tries operations until each has an answer, or what `answer` throws, or RECORD_CONTENDED after a bounded number of looks.
  */
-export async function attempt<Op, Outcome extends { readonly kind: string }, Made>(
+export async function attemptAll<Op, Outcome extends { readonly kind: string }, Made>(
   attempts: Batcher<Op, Seen<Made>>,
-  op: Op,
+  ops: readonly Op[],
   deadline: Deadline,
-  answer: (seen: Seen<Made>) => Outcome | Contended,
-): Promise<Exclude<Outcome, Contended>> {
-  for (let look = 1; look <= MAX_LOOKS; look++) {
-    const outcome = answer(await attempts.submit(op, deadline));
-    if (outcome.kind !== "contended") return outcome as Exclude<Outcome, Contended>;
+  answer: (seen: Seen<Made>, op: Op) => Outcome | Contended,
+  looks = MAX_LOOKS,
+): Promise<Ended<Exclude<Outcome, Contended>>[]> {
+  const seen = await attempts.submitAll(ops, deadline);
+  const ended = mapEach(seen, (each, place) => answer(each, ops[place] as Op));
+  const contended = placesOf(ended, isContended);
+  if (contended.length > 0) {
+    const again =
+      looks === 1
+        ? contended.map(() => new Failed(tooContended()))
+        : await attemptAll(
+            attempts,
+            contended.map((place) => ops[place] as Op),
+            deadline,
+            answer,
+            looks - 1,
+          );
+    for (const [i, place] of contended.entries()) ended[place] = again[i] as Ended<Outcome>;
   }
-  throw new Refusal("RECORD_CONTENDED", "The key changed hands too often while this call looked.", {
+  return ended as Ended<Exclude<Outcome, Contended>>[];
+}
+
+function isContended(ended: Ended<{ readonly kind: string }>): boolean {
+  return !(ended instanceof Failed) && ended.kind === "contended";
+}
+
+function placesOf<Item>(items: readonly Item[], is: (item: Item) => boolean): number[] {
+  const places: number[] = [];
+  items.forEach((item, place) => {
+    if (is(item)) places.push(place);
+  });
+  return places;
+}
+
+function tooContended(): Refusal {
+  return new Refusal("RECORD_CONTENDED", "The key changed hands too often while this call looked.", {
     retryAfterMs: CONTENDED_RETRY_AFTER_MS,
   });
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Deadline } from "../domain/deadline.ts";
+import { Failed } from "../domain/ended.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { StatementFailed } from "./pool.ts";
@@ -71,6 +72,36 @@ test("operations that arrive together leave together, in their order", async () 
   await succeedAll(statements);
   expect(statements.map(({ names }) => names)).toEqual([["b", "a", "c"]]);
   expect(await all).toEqual(["b by 0", "a by 0", "c by 0"]);
+});
+
+test("what is submitted together travels with others, and each ends by itself, in its place", async () => {
+  const { batcher, submit, statements } = newBatcher({
+    execute: (ops) =>
+      ops.some((op) => op.name === "poison")
+        ? Promise.reject(new StatementFailed("22P02", new Error("no")))
+        : Promise.resolve(ops.map((op) => `${op.name} in ${ops.length}`)),
+  });
+  const together = batcher.submitAll([{ name: "a" }, { name: "poison" }, { name: "c" }], WHENEVER);
+  const lone = submit("d");
+  expect(await together).toEqual(["a in 1", new Failed(expect.any(StatementFailed)), "c in 1"]);
+  expect(await lone).toBe("d in 1");
+  expect(await batcher.submitAll([], WHENEVER)).toEqual([]);
+  expect(statements).toEqual([]);
+});
+
+test("what is submitted together is answered when the last of it has ended", async () => {
+  const { batcher, statements } = newBatcher();
+  let answered = false;
+  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], WHENEVER).then((ended) => {
+    answered = true;
+    return ended;
+  });
+  await turn();
+  statements[0]?.succeed();
+  await turn();
+  expect(answered).toBe(false);
+  await succeedAll(statements, 1);
+  expect(await together).toEqual(["a by 0", "a by 1"]);
 });
 
 test("what arrives while the statements run leaves with the next one", async () => {

@@ -1,7 +1,9 @@
-import { type Deadline, isOver } from "../domain/deadline.ts";
+import type { Deadline } from "../domain/deadline.ts";
+import { type Ended, Failed, valueOfOnly } from "../domain/ended.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { createFairQueue, type Offered } from "./fair-queue.ts";
 import { StatementFailed } from "./pool.ts";
+import { Submission, Waiting } from "./submission.ts";
 
 /** How a batcher gathers calls. */
 export interface BatcherOptions<Op, Row> {
@@ -36,14 +38,11 @@ export interface Batcher<Op, Row> {
    *   comes; either way it had no effect.
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
-}
-
-interface Waiting<Op, Row> {
-  readonly op: Op;
-  readonly name: string;
-  readonly deadline: Deadline;
-  readonly resolve: (row: Row) => void;
-  readonly reject: (error: unknown) => void;
+  /**
+   * Queues operations as if each were submitted alone, and answers when all of them have ended, each in its place, with a
+   * row or with what `submit` throws. One promise for all of them: a promise for each costs more than its row.
+   */
+  submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]>;
 }
 
 /**
@@ -72,10 +71,15 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   let inFlight = 0;
   let flushScheduled = false;
 
-  function submit(op: Op, deadline: Deadline): Promise<Row> {
-    return new Promise((resolve, reject) => {
-      if (queue.push(tenantOf(op), { op, name: nameOf(op), deadline, resolve, reject })) scheduleFlush();
-      else reject(overloaded());
+  function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]> {
+    if (ops.length === 0) return Promise.resolve([]);
+    return new Promise((resolve) => {
+      const submission = new Submission<Row>(ops.length, deadline, resolve);
+      ops.forEach((op, place) => {
+        const waiting = new Waiting(op, nameOf(op), submission, place);
+        if (!queue.push(tenantOf(op), waiting)) waiting.end(new Failed(overloaded()));
+      });
+      scheduleMore();
     });
   }
 
@@ -90,12 +94,12 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   }
 
   async function flush(): Promise<void> {
-    const groups = takeGroups();
-    if (groups.length === 0) return;
+    const leaders = takeLeaders();
+    if (leaders.length === 0) return;
     inFlight++;
     scheduleMore();
     try {
-      await settle(groups);
+      await settle(leaders);
     } finally {
       inFlight--;
       scheduleMore();
@@ -106,72 +110,80 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     if (queue.size > 0) scheduleFlush();
   }
 
-  /** Takes a statement's worth of distinct names off the queue; the first of a group leads it. */
-  function takeGroups(): Waiting<Op, Row>[][] {
-    const groups = new Map<string, Waiting<Op, Row>[]>();
+  /** Takes a statement's worth of distinct names off the queue; the first of a name leads the others of it. */
+  function takeLeaders(): Waiting<Op, Row>[] {
+    const leaders = new Map<string, Waiting<Op, Row>>();
     let bytes = 0;
     queue.take((waiting): Offered => {
-      if (isOver(waiting.deadline)) {
-        waiting.reject(
-          new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached."),
-        );
+      if (waiting.isOver) {
+        waiting.end(new Failed(expired()));
         return "free";
       }
-      const group = groups.get(waiting.name);
-      if (group !== undefined && options.follow !== undefined) {
-        group.push(waiting);
+      const leader = leaders.get(waiting.name);
+      if (leader !== undefined && options.follow !== undefined) {
+        leader.followers.push(waiting);
         return "free";
       }
-      if (group !== undefined || groups.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "stays";
-      groups.set(waiting.name, [waiting]);
+      if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "stays";
+      leaders.set(waiting.name, waiting);
       bytes += options.bytesOf?.(waiting.op) ?? 0;
       return "taken";
     });
-    return [...groups.values()];
+    return [...leaders.values()];
   }
 
-  /** Answers every call of the groups; never rejects. */
-  async function settle(groups: readonly Waiting<Op, Row>[][]): Promise<void> {
+  /** Ends every operation of the leaders and their followers; never rejects. */
+  async function settle(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
+    let rows: readonly Row[];
     try {
-      const rows = await options.execute(groups.map(leaderOp));
-      groups.forEach((group, i) => {
-        answer(group, rows[i] as Row);
-      });
+      rows = await options.execute(leaders.map(({ op }) => op));
     } catch (error) {
-      if (groups.length > 1 && error instanceof StatementFailed) await isolate(groups);
-      else for (const waiting of groups.flat()) waiting.reject(asRefusal(error));
+      if (leaders.length > 1 && error instanceof StatementFailed) await isolate(leaders);
+      else fail(leaders, new Failed(asRefusal(error)));
+      return;
     }
+    leaders.forEach((leader, i) => {
+      answer(leader, rows[i] as Row);
+    });
   }
 
   /** One operation that Postgres refuses, or that waits for a locked row, must fail alone: each gets its own statement. */
-  async function isolate(groups: readonly Waiting<Op, Row>[][]): Promise<void> {
-    const rest = groups[Symbol.iterator]();
+  async function isolate(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
+    const rest = leaders[Symbol.iterator]();
     const worker = async () => {
-      for (const group of rest) await settle([group]);
+      for (const leader of rest) await settle([leader]);
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
   }
 
-  function answer([leader, ...followers]: readonly Waiting<Op, Row>[], row: Row): void {
-    leader?.resolve(row);
-    if (followers.length === 0 || options.follow === undefined) return;
+  function answer(leader: Waiting<Op, Row>, row: Row): void {
+    leader.end(row);
+    if (leader.followers.length === 0 || options.follow === undefined) return;
     const seen = options.follow(row);
-    for (const follower of followers) follower.resolve(seen);
+    for (const follower of leader.followers) follower.end(seen);
   }
 
-  return { submit };
+  function fail(leaders: readonly Waiting<Op, Row>[], failed: Failed): void {
+    for (const leader of leaders) {
+      leader.end(failed);
+      for (const follower of leader.followers) follower.end(failed);
+    }
+  }
+
+  return {
+    submit: async (op, deadline) => valueOfOnly(await submitAll([op], deadline)),
+    submitAll,
+  };
+}
+
+function expired(): Refusal {
+  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached.");
 }
 
 function overloaded(): Refusal {
   return new Refusal("OVERLOADED", "This replica has more calls queued than it takes on.", {
     retryAfterMs: OVERLOADED_RETRY_AFTER_MS,
   });
-}
-
-function leaderOp<Op, Row>(group: readonly Waiting<Op, Row>[]): Op {
-  const leader = group[0];
-  if (leader === undefined) throw new Error("a batch group without a leader");
-  return leader.op;
 }
 
 /** Somebody else keeps the row locked: no defect, and nothing was changed. */

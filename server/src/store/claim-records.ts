@@ -1,7 +1,8 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
+import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
-import { attempt, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
+import { attemptAll, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { GRANTED, type GrantedRow, NO_GRANTED_COLUMNS, readGranted } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
@@ -97,11 +98,14 @@ select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
 /** While one commits, another runs and a third is on its way. More would only make batches smaller. */
 const MAX_IN_FLIGHT = 3;
 
-/** Asks for the right to perform the side effect of a key. */
-export type ClaimRecord = (command: ClaimCommand, deadline: Deadline) => Promise<ClaimOutcome>;
+/** Asks for the right to perform the side effect of each key; every claim ends by itself, in its place. */
+export type ClaimRecords = (
+  commands: readonly ClaimCommand[],
+  deadline: Deadline,
+) => Promise<readonly Ended<ClaimOutcome>[]>;
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
-export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ClaimRecord {
+export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ClaimRecords {
   const attempts = createAttempts<ClaimCommand, GrantedRow>(pool, {
     statement: claimRecords,
     columns: (commands) => [
@@ -121,13 +125,15 @@ export function createClaimRecord(pool: Pool, fillPayload: FillPayload, weightOf
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
-  return async (command, deadline) => {
-    const outcome = await attempt(attempts, command, deadline, ({ applied, record }) =>
+  return async (commands, deadline) => {
+    const outcomes = await attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>
       applied ? claimed(record, false) : answerClaim(record, command),
     );
-    if (outcome.kind !== "completed" || outcome.record === undefined) return outcome;
-    const record = await fillPayload(outcome.record, deadline);
-    return record === outcome.record ? outcome : { ...outcome, record, result: resultOf(record) };
+    return finishLate(outcomes, (outcome) => {
+      if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
+      const filling = fillPayload(outcome.record, deadline);
+      return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
+    });
   };
 }
 

@@ -1,7 +1,8 @@
 import type { Deadline } from "../domain/deadline.ts";
+import type { Ended } from "../domain/ended.ts";
 import type { CompletedCopy } from "../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../domain/settlement.ts";
-import { attempt, createAttempts, MET, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import { attemptAll, createAttempts, MET, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
@@ -55,11 +56,14 @@ select ${NO_STORED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
 /** As for claims. */
 const MAX_IN_FLIGHT = 3;
 
-/** Stores the outcome of a claim. */
-export type CompleteRecord = (command: CompleteCommand, deadline: Deadline) => Promise<Completion>;
+/** Stores the outcome of each claim; every completion ends by itself, in its place. */
+export type CompleteRecords = (
+  commands: readonly CompleteCommand[],
+  deadline: Deadline,
+) => Promise<readonly Ended<Completion>[]>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
-export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRecord {
+export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteRecords {
   const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, {
     statement: completeRecords,
     columns: (commands) => [
@@ -77,8 +81,8 @@ export function createCompleteRecord(pool: Pool, weightOf: WeightOf): CompleteRe
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
-  return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ applied, record }) =>
+  return (commands, deadline) =>
+    attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>
       applied ? completed(record) : answerComplete(record && withoutLargePayload(record), command),
     );
 }

@@ -1,9 +1,10 @@
 import type { Deadline } from "../domain/deadline.ts";
+import type { Ended } from "../domain/ended.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
 import {
   APPLIED_AND_MET,
   type AttemptRow,
-  attempt,
+  attemptAll,
   createAttempts,
   readAppliedAndMet,
   UNFINISHED_BY_TOKEN,
@@ -41,11 +42,14 @@ ${APPLIED_AND_MET}`,
 
 const MAX_IN_FLIGHT = 1;
 
-/** Prolongs a claim's lease and saves its checkpoint. */
-export type ExtendLease = (command: ExtendLeaseCommand, deadline: Deadline) => Promise<LeaseExtension>;
+/** Prolongs claims' leases and saves their checkpoints; every extension ends by itself, in its place. */
+export type ExtendLeases = (
+  commands: readonly ExtendLeaseCommand[],
+  deadline: Deadline,
+) => Promise<readonly Ended<LeaseExtension>[]>;
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
-export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
+export function createExtendLeases(pool: Pool, weightOf: WeightOf): ExtendLeases {
   const attempts = createAttempts<ExtendLeaseCommand, AttemptRow>(pool, {
     statement: extendLeases,
     columns: (commands) => [
@@ -60,8 +64,8 @@ export function createExtendLease(pool: Pool, weightOf: WeightOf): ExtendLease {
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
-  return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ applied, record }) => {
+  return (commands, deadline) =>
+    attemptAll(attempts, commands, deadline, ({ applied, record }, command) => {
       if (!applied) return answerExtendLease(record, command);
       const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
       return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };

@@ -34,10 +34,10 @@ interface LargePayload {
 }
 
 /**
- * Answers a record with its payload. A result is immutable, so a second statement reads the same one, or, if it was
- * forgotten in between, none.
+ * Answers a record with its payload, where that did not come along: undefined otherwise. A result is immutable, so a second
+ * statement reads the same one, or, if it was forgotten in between, none.
  */
-export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord>;
+export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord> | undefined;
 
 /** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
 export function createFillPayload(pool: Pool, weightOf: WeightOf): FillPayload {
@@ -60,10 +60,10 @@ export function createFillPayload(pool: Pool, weightOf: WeightOf): FillPayload {
       return wanted.map(({ id }) => byName.get(recordName(id)));
     },
   });
-  return async (record, deadline) => {
-    if (!lacksPayload(record)) return record;
-    return withPayload(record, await reads.submit(record, deadline));
-  };
+  return (record, deadline) =>
+    lacksPayload(record)
+      ? reads.submit(record, deadline).then((payload) => withPayload(record, payload))
+      : undefined;
 }
 
 /** The record as if it had no result, where its payload did not come along: for whoever has no use for it. */

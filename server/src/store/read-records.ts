@@ -1,4 +1,5 @@
 import type { Deadline } from "../domain/deadline.ts";
+import { type Ended, finishLate } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
@@ -16,11 +17,14 @@ select ${RECORD_COLUMNS}
 
 const MAX_IN_FLIGHT = 1;
 
-/** Reads a record without touching it; undefined if the key is unknown or forgotten. */
-export type ReadRecord = (id: RecordId, deadline: Deadline) => Promise<LiveRecord | undefined>;
+/** Reads records without touching them, each in its place; undefined if the key is unknown or forgotten. */
+export type ReadRecords = (
+  ids: readonly RecordId[],
+  deadline: Deadline,
+) => Promise<readonly Ended<LiveRecord | undefined>[]>;
 
 /** @returns what reads records, batched over all its callers. */
-export function createReadRecord(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ReadRecord {
+export function createReadRecords(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ReadRecords {
   const reads = createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
@@ -37,10 +41,8 @@ export function createReadRecord(pool: Pool, fillPayload: FillPayload, weightOf:
       return ids.map((id) => byName.get(recordName(id)));
     },
   });
-  return async (id, deadline) => {
-    const record = await reads.submit(id, deadline);
-    return record && fillPayload(record, deadline);
-  };
+  return async (ids, deadline) =>
+    finishLate(await reads.submitAll(ids, deadline), (record) => record && fillPayload(record, deadline));
 }
 
 const readHeldRecords = {

@@ -1,29 +1,29 @@
 import type { WeightOf } from "./batcher.ts";
-import { type ClaimRecord, createClaimRecord } from "./claim-records.ts";
-import { type CompleteRecord, createCompleteRecord } from "./complete-records.ts";
-import { createExtendLease, type ExtendLease } from "./extend-leases.ts";
+import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
+import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
+import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
 import { createFillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
-import { createReadRecord, type ReadRecord } from "./read-records.ts";
-import { createReleaseRecord, type ReleaseRecord } from "./release-records.ts";
+import { createReadRecords, type ReadRecords } from "./read-records.ts";
+import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
 
-/** The operations on records, each gathering its calls from all over the replica into few statements. */
+/** The operations on records, each of many at once, and gathering those of all over the replica into few statements. */
 export interface RecordStore {
-  readonly claim: ClaimRecord;
-  readonly complete: CompleteRecord;
-  readonly release: ReleaseRecord;
-  readonly extendLease: ExtendLease;
-  readonly read: ReadRecord;
+  readonly claim: ClaimRecords;
+  readonly complete: CompleteRecords;
+  readonly release: ReleaseRecords;
+  readonly extendLease: ExtendLeases;
+  readonly read: ReadRecords;
 }
 
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
 export function createRecordStore(pool: Pool, weightOf: WeightOf): RecordStore {
   const fillPayload = createFillPayload(pool, weightOf);
   return {
-    claim: createClaimRecord(pool, fillPayload, weightOf),
-    complete: createCompleteRecord(pool, weightOf),
-    release: createReleaseRecord(pool, weightOf),
-    extendLease: createExtendLease(pool, weightOf),
-    read: createReadRecord(pool, fillPayload, weightOf),
+    claim: createClaimRecords(pool, fillPayload, weightOf),
+    complete: createCompleteRecords(pool, weightOf),
+    release: createReleaseRecords(pool, weightOf),
+    extendLease: createExtendLeases(pool, weightOf),
+    read: createReadRecords(pool, fillPayload, weightOf),
   };
 }

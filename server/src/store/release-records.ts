@@ -1,9 +1,10 @@
 import type { Deadline } from "../domain/deadline.ts";
+import type { Ended } from "../domain/ended.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
 import {
   APPLIED_AND_MET,
   type AttemptRow,
-  attempt,
+  attemptAll,
   createAttempts,
   readAppliedAndMet,
   UNFINISHED_BY_TOKEN,
@@ -36,11 +37,14 @@ ${APPLIED_AND_MET}`,
 
 const MAX_IN_FLIGHT = 1;
 
-/** Gives a claim up unfinished. */
-export type ReleaseRecord = (command: ReleaseCommand, deadline: Deadline) => Promise<Release>;
+/** Gives claims up unfinished; every release ends by itself, in its place. */
+export type ReleaseRecords = (
+  commands: readonly ReleaseCommand[],
+  deadline: Deadline,
+) => Promise<readonly Ended<Release>[]>;
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
-export function createReleaseRecord(pool: Pool, weightOf: WeightOf): ReleaseRecord {
+export function createReleaseRecords(pool: Pool, weightOf: WeightOf): ReleaseRecords {
   const attempts = createAttempts<ReleaseCommand, AttemptRow>(pool, {
     statement: releaseRecords,
     columns: (commands) => [
@@ -53,6 +57,6 @@ export function createReleaseRecord(pool: Pool, weightOf: WeightOf): ReleaseReco
     weightOf,
   });
   // A release that was applied left the record as a repeat would find it.
-  return (command, deadline) =>
-    attempt(attempts, command, deadline, ({ record }) => answerRelease(record, command));
+  return (commands, deadline) =>
+    attemptAll(attempts, commands, deadline, ({ record }, command) => answerRelease(record, command));
 }

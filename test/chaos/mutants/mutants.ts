@@ -92,22 +92,29 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "that a key is in progress is remembered, and answered after its completion",
     replacements: [
       {
-        file: "services/idempotency.ts",
-        from: "    const replay = replayOf(await copy, command);\n",
-        to: `    const hint = hints.get(recordName(command.id));
-    if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
-    const replay = replayOf(await copy, command);\n`,
+        file: "services/claims.ts",
+        from: "mapEach(commands, (command, place) => replayOf(copies[place], command));",
+        to: `mapEach(commands, (command, place) => {
+        const hint = hints.get(recordName(command.id));
+        if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
+        return replayOf(copies[place], command);
+      });`,
       },
       {
-        file: "services/idempotency.ts",
+        file: "services/claims.ts",
         from: "    if (isNewRecord(outcome)) admission",
         to: `    if (outcome.kind === "inProgress") {
-      hints.set(recordName(command.id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
+      hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
     }
     if (isNewRecord(outcome)) admission`,
       },
       {
-        file: "services/idempotency.ts",
+        file: "services/claims.ts",
+        from: 'import { type CompletedCopy, copyOf } from "../domain/record.ts";',
+        to: 'import { type CompletedCopy, copyOf, recordName } from "../domain/record.ts";',
+      },
+      {
+        file: "services/claims.ts",
         from: "const REPLY_MARGIN_MS = 100;",
         to: `const REPLY_MARGIN_MS = 100;
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
@@ -204,7 +211,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a fingerprint is not compared where a copy answers",
     replacements: [
       {
-        file: "services/idempotency.ts",
+        file: "services/claims.ts",
         from: "copy && answerFromCopy(copy, command);",
         to: "copy && answerFromCopy(copy, { ...command, fingerprint: undefined });",
       },

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { valueOfOnly } from "../../domain/ended.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
@@ -62,7 +63,7 @@ export function createRecordHandlers({
     },
 
     async getRecord(request, call) {
-      const record = await records.read(parseLookup(request, call.principal), call);
+      const record = valueOfOnly(await records.read([parseLookup(request, call.principal)], call));
       if (record === undefined) {
         throw new Refusal(
           "RECORD_NOT_FOUND",

@@ -1,0 +1,189 @@
+import type { Admission } from "../admission/admission.ts";
+import type { Completions } from "../cache/completions.ts";
+import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
+import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
+import { type CompletedCopy, copyOf } from "../domain/record.ts";
+import { isRefusal } from "../domain/refusal.ts";
+import { copyTermsOf, type Principal } from "../domain/tenant.ts";
+import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { RecordStore } from "../store/record-store.ts";
+import type { UsageMeter } from "../usage/meter.ts";
+import type { Answer, Call } from "./call.ts";
+import { claimResponse } from "./idempotency-replies.ts";
+import { parseClaim } from "./idempotency-requests.ts";
+import type { Waiters } from "./waiters.ts";
+
+/** Answers claims: from copies of completed records where there are any, and else from Postgres, which alone grants. */
+export interface Claims {
+  /** One claim, which may wait for its record. */
+  claim(request: ClaimRequest, call: Call): Answer<ClaimResponse>;
+  /** Claims that do not wait, as if each came right after the one before it; every one ends by itself, in its place. */
+  claimAll(requests: readonly Ended<ClaimRequest>[], call: Call): Answer<readonly Ended<ClaimResponse>[]>;
+}
+
+export interface ClaimsOptions {
+  readonly records: Pick<RecordStore, "claim">;
+  readonly admission: Admission;
+  readonly completions: Completions;
+  readonly waiters: Waiters;
+  /** Told of every Claim that was answered, for the metrics. */
+  readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
+  readonly usage: UsageMeter;
+}
+
+/** A wait ends this long before the deadline, so that its answer still arrives. */
+const REPLY_MARGIN_MS = 100;
+
+/** @see Claims */
+export function createClaims(options: ClaimsOptions): Claims {
+  const { records, admission, completions, waiters, onClaim, usage } = options;
+
+  /** Decides claims, at once where there is a copy for each; `admit` judges those that Postgres has to be asked about. */
+  function decide(
+    commands: readonly Ended<ClaimCommand>[],
+    call: Call,
+    admit: (principal: Principal) => void,
+  ): Answer<readonly Ended<ClaimOutcome>[]> {
+    const decideFrom = (copies: readonly (CompletedCopy | undefined)[]) => {
+      const replays = mapEach(commands, (command, place) => replayOf(copies[place], command));
+      return replays.includes(undefined)
+        ? askPostgres(commands, replays, call, admit)
+        : (replays as readonly Ended<ClaimOutcome>[]);
+    };
+    const copies = findCopies(commands, call);
+    return copies instanceof Promise ? copies.then(decideFrom) : decideFrom(copies);
+  }
+
+  function findCopies(
+    commands: readonly Ended<ClaimCommand>[],
+    call: Call,
+  ): Answer<readonly (CompletedCopy | undefined)[]> {
+    const terms = copyTermsOf(call.principal);
+    let looking = false;
+    const copies = commands.map((command) => {
+      if (command instanceof Failed || terms === undefined) return undefined;
+      const copy = completions.find(command.id, terms);
+      looking ||= copy instanceof Promise;
+      return copy;
+    });
+    return looking ? Promise.all(copies) : (copies as readonly (CompletedCopy | undefined)[]);
+  }
+
+  /** Asks about those claims together that have no replay. */
+  async function askPostgres(
+    commands: readonly Ended<ClaimCommand>[],
+    replays: readonly Ended<ClaimOutcome | undefined>[],
+    call: Call,
+    admit: (principal: Principal) => void,
+  ): Promise<readonly Ended<ClaimOutcome>[]> {
+    const unknown = commands.filter((_, place) => replays[place] === undefined);
+    const admitted = mapEach(unknown, (command) => {
+      admit(call.principal);
+      return command;
+    });
+    const asked = await mapTogether(admitted, async (commands) => {
+      const outcomes = await records.claim(commands, call);
+      return mapEach(outcomes, (outcome, place) => noted(commands[place] as ClaimCommand, call, outcome));
+    });
+    let next = 0;
+    return replays.map((replay) => replay ?? (asked[next++] as Ended<ClaimOutcome>));
+  }
+
+  /** An outcome that Postgres decided. */
+  function noted({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
+    if (isNewRecord(outcome)) admission.recordAdded(principal);
+    completions.countAnswer(id, outcome.kind === "completed");
+    // The terms of when the call came: a copy of what a statement showed must not be found under a later generation.
+    const terms = copyTermsOf(principal);
+    const copy = outcome.kind === "completed" && outcome.record && copyOf(outcome.record);
+    if (copy && terms) completions.keep(id, copy, terms);
+    return outcome;
+  }
+
+  /** Looks again, and waits for as long as it may, while the record is in progress. */
+  async function waitUntilResolved(
+    command: ClaimCommand,
+    waitMs: number,
+    call: Call,
+    first: Promise<readonly Ended<ClaimOutcome>[]>,
+  ): Promise<readonly Ended<ClaimOutcome>[]> {
+    const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
+    let outcomes = await first;
+    while (outcomes.some(isInProgress)) {
+      const leftMs = waitUntilMs - performance.now();
+      if (leftMs <= 0) break;
+      await waiters.wait(command.id, leftMs, call.signal);
+      // The record that was awaited is there: no quota of records keeps anybody from it.
+      outcomes = await decide([command], call, admitAnybody);
+    }
+    return outcomes;
+  }
+
+  function answer(
+    commands: readonly Ended<ClaimCommand>[],
+    call: Call,
+    outcomes: readonly Ended<ClaimOutcome>[],
+  ): readonly Ended<ClaimResponse>[] {
+    const tenant = tenantName(call);
+    const nowMs = databaseNowMs(call);
+    commands.forEach((command, place) => {
+      if (command instanceof Failed) return;
+      const outcome = outcomes[place] as Ended<ClaimOutcome>;
+      if (!(outcome instanceof Failed)) {
+        onClaim(tenant, outcome.kind);
+        usage.claimed(command.id, outcome, nowMs);
+      } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
+    });
+    return mapEach(outcomes, claimResponse);
+  }
+
+  return {
+    claim(request, call) {
+      admission.admitOperation(call.principal);
+      const { command, waitMs } = parseClaim(request, call.principal);
+      const answerOnly = (outcomes: readonly Ended<ClaimOutcome>[]) =>
+        valueOfOnly(answer([command], call, outcomes));
+      const outcomes = decide([command], call, admission.admitRecord);
+      return outcomes instanceof Promise
+        ? waitUntilResolved(command, waitMs, call, outcomes).then(answerOnly)
+        : answerOnly(outcomes);
+    },
+
+    claimAll(requests, call) {
+      const commands = mapEach(requests, (request) => {
+        admission.admitOperation(call.principal);
+        return parseClaim(request, call.principal).command;
+      });
+      const outcomes = decide(commands, call, admission.admitRecord);
+      return outcomes instanceof Promise
+        ? outcomes.then((decided) => answer(commands, call, decided))
+        : answer(commands, call, outcomes);
+    },
+  };
+}
+
+/** What a copy of a record answers; undefined if there is none. */
+function replayOf(copy: CompletedCopy | undefined, command: ClaimCommand): ClaimOutcome | undefined {
+  return copy && answerFromCopy(copy, command);
+}
+
+/** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
+function isNewRecord(outcome: ClaimOutcome): boolean {
+  return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
+}
+
+function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
+  return !(outcome instanceof Failed) && outcome.kind === "inProgress";
+}
+
+function admitAnybody(): void {}
+
+/** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
+function databaseNowMs({ principal }: Call): number {
+  const terms = copyTermsOf(principal);
+  return terms === undefined ? Number.NaN : terms.databaseTimeMs + performance.now() - terms.askedAtMs;
+}
+
+function tenantName({ principal }: Call): string {
+  return principal.role === "OPERATOR" ? "" : principal.tenant.name;
+}

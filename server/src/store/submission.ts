@@ -1,0 +1,49 @@
+import { type Deadline, isOver } from "../domain/deadline.ts";
+import type { Ended } from "../domain/ended.ts";
+
+/** What was submitted together. */
+export class Submission<Row> {
+  readonly deadline: Deadline;
+  readonly #resolve: (ended: readonly Ended<Row>[]) => void;
+  readonly #ended: Ended<Row>[];
+  #left: number;
+
+  /** @param resolve is called when all `size` operations have ended. */
+  constructor(size: number, deadline: Deadline, resolve: (ended: readonly Ended<Row>[]) => void) {
+    this.deadline = deadline;
+    this.#resolve = resolve;
+    this.#ended = new Array(size);
+    this.#left = size;
+  }
+
+  end(place: number, ended: Ended<Row>): void {
+    this.#ended[place] = ended;
+    this.#left--;
+    if (this.#left === 0) this.#resolve(this.#ended);
+  }
+}
+
+/** An operation in the queue, or in a statement. */
+export class Waiting<Op, Row> {
+  readonly op: Op;
+  readonly name: string;
+  readonly #submission: Submission<Row>;
+  readonly #place: number;
+  /** Others of its name that share its outcome. */
+  readonly followers: Waiting<Op, Row>[] = [];
+
+  constructor(op: Op, name: string, submission: Submission<Row>, place: number) {
+    this.op = op;
+    this.name = name;
+    this.#submission = submission;
+    this.#place = place;
+  }
+
+  get isOver(): boolean {
+    return isOver(this.#submission.deadline);
+  }
+
+  end(ended: Ended<Row>): void {
+    this.#submission.end(this.#place, ended);
+  }
+}
