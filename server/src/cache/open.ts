@@ -46,7 +46,7 @@ export function openFastPath(options: FastPathOptions): FastPath {
       redis: redis?.cache,
       installationId,
       secret,
-      onLook: (layer, result) => metrics.cacheRequests.inc({ layer, result }),
+      onLook: metrics.lookedForCopy,
     }),
     wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,

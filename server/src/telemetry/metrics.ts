@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { createTally } from "./tally.ts";
 
 /** Everything that a replica counts. Units stand in the names, and every label is bounded. */
 export interface Metrics {
@@ -12,11 +13,12 @@ export interface Metrics {
   readonly jobRecords: Counter<"kind" | "action">;
   readonly jobsUnfinished: Gauge;
   readonly connectionsLost: Counter;
-  readonly cacheRequests: Counter<"layer" | "result">;
   readonly redisErrors: Counter;
   readonly backgroundErrors: Counter<"task">;
   /** Counts a Claim's outcome. */
   claimed(tenant: string, outcome: string): void;
+  /** Counts a look for a completed record. */
+  lookedForCopy(layer: string, result: string): void;
   /** Counts what a quota refused, or would have. */
   refusedByQuota(tenant: string, cause: string, mode: string): void;
   /** Starts showing what is read when the metrics are. */
@@ -64,7 +66,7 @@ export function createMetrics(version: string): Metrics {
     labelNames: ["tenant", "cause", "mode"],
     registers,
   });
-  const claims = new Counter({
+  const countClaim = createTally({
     name: "onceward_claims_total",
     help: "Claims answered, by outcome; tenants past the first 100 count as 'other'.",
     labelNames: ["tenant", "outcome"],
@@ -137,7 +139,7 @@ export function createMetrics(version: string): Metrics {
       registers,
     }),
     claimed(tenant, outcome) {
-      claims.inc({ tenant: labelOf(tenant), outcome });
+      countClaim(labelOf(tenant), outcome);
     },
     refusedByQuota(tenant, cause, mode) {
       admissionRefused.inc({ tenant: labelOf(tenant), cause, mode });
@@ -148,7 +150,7 @@ export function createMetrics(version: string): Metrics {
       labelNames: ["task"],
       registers,
     }),
-    cacheRequests: new Counter({
+    lookedForCopy: createTally({
       name: "onceward_cache_requests_total",
       help: "Looks for a completed record, by layer and result.",
       labelNames: ["layer", "result"],
