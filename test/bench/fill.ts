@@ -15,30 +15,46 @@ export interface Filling {
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * Completed records, as the service would have left them: keys in no order, a payload of 200 bytes. $1 tenant, $2 first
- * number, $3 last number, $4 when the first is due, $5 seconds from one to the next (null: spread over a month).
+ * Claims, as the service would have made them, with keys in no order: $1 tenant, $2 first number, $3 last number, $4 when the
+ * first is due, $5 seconds from one to the next (null: spread over a month).
  */
-const FILL = `
+const CLAIM = `
 insert into records (
   tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-  key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, settled_at, lease_expires_at,
-  expires_at, sweep_at, result_expires_at, claim_id, owner, fingerprint, result_kind, result_digest,
-  result_content_type, result_payload
+  key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at, expires_at,
+  sweep_at, claim_id, owner, fingerprint
 )
-select $1::int, 'filled', md5($4::text || i), nextval('fencing_tokens'), 2, 1, false, false, 60000,
-       2592000, 2592000, 2592000, due - interval '30 days', due - interval '30 days', due - interval '30 days',
-       due - interval '29 days', due - interval '2 minutes', due, due - interval '2 minutes', gen_random_uuid()::text,
-       'filler/1', sha256(i::text::bytea), 1, sha256(i::text::bytea), 'application/json',
-       convert_to(rpad('{"status": "done", "number": ' || i || '}', 200), 'UTF8')
+select $1::int, 'filled', md5($4::text || i), nextval('fencing_tokens'), 1, 1, false, false, 60000,
+       2592000, 2592000, 2592000, due - interval '30 days', due - interval '30 days', due - interval '29 days',
+       due - interval '2 minutes', due, gen_random_uuid()::text, 'filler/1', sha256(i::text::bytea)
   from generate_series($2::int, $3::int) i,
        lateral (select $4::timestamptz + case
            when $5::float8 is null then random() * interval '30 days' + interval '1 hour'
            else i * $5::float8 * interval '1 second' end) as d (due)`;
 
-/** Slower than Postgres inserts them, so that the first row isn't due before the last one is there. */
-const FILLED_PER_SECOND = 25_000;
+/**
+ * Their completions, with a payload of 200 bytes: an update of its own, so that pages are as the service leaves them, with
+ * room for what it writes second. Rows that were inserted completed filled them to a third, and left gaps that new claims
+ * then went into, each into another old page. $1 tenant, $2 where the claims begin.
+ */
+const COMPLETE = `
+update records set
+       state = 2, settled_at = claimed_at, result_expires_at = expires_at, result_kind = 1, result_digest = fingerprint,
+       result_content_type = 'application/json',
+       result_payload = convert_to(rpad('{"status": "done", "token": ' || fencing_token || '}', 200), 'UTF8')
+ where ctid >= $2::tid and tenant_id = $1::int and namespace = 'filled' and state = 1`;
 
-/** Inserts rows for a station's tenant, one insert-select after another; returns when the first becomes due, if they do. */
+/** The next page of the table. */
+const END =
+  "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as place";
+
+/** Slower than Postgres writes them, so that the first row isn't due before the last one is there. */
+const FILLED_PER_SECOND = 8000;
+
+/**
+ * Fills a table with completed records of a station's tenant, and waits until Postgres has done with it: what it writes back
+ * and vacuums after so many rows at once is not what is measured. Returns when the first becomes due, if they do.
+ */
 export async function fillRecords(
   { database, tenant }: Pick<Station, "database" | "tenant">,
   { rows, signal, endedOverMs }: Filling,
@@ -50,9 +66,12 @@ export async function fillRecords(
   for (let first = 1; first <= rows; first += ROWS_PER_STATEMENT) {
     signal.throwIfAborted();
     const last = Math.min(rows, first + ROWS_PER_STATEMENT - 1);
-    await database.query(FILL, [tenant.id, first, last, dueFrom, apartS]);
+    const [end] = await database.query<{ place: string }>(END);
+    await database.query(CLAIM, [tenant.id, first, last, dueFrom, apartS]);
+    await database.query(COMPLETE, [tenant.id, end?.place]);
   }
-  await database.query("analyze records");
+  await database.query("vacuum (analyze) records");
+  await database.query("checkpoint");
   if (endedOverMs === undefined) return;
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueFromMs - performance.now())));
 }
