@@ -73,3 +73,12 @@ test("a batch that is answered with too few items leaves no call without an answ
   const calls = callsTo({ batch: () => ({ items: [] }) });
   await expect(calls.lookup(name)).rejects.toMatchObject({ reason: "INTERNAL" });
 });
+
+test("a call that is answered as if it were another fails, and is not asked again", async () => {
+  const calls = callsTo({ batch: () => ({ items: [{ response: { case: "release", value: {} } }, {}] }) });
+  const settled = await Promise.allSettled([calls.lookup(name), calls.lookup(name)]);
+  expect(settled).toMatchObject([
+    { reason: { reason: "INTERNAL", message: "A lookup was answered as if it were release." } },
+    { reason: { reason: "INTERNAL", message: "A lookup was answered as if it were a call unknown here." } },
+  ]);
+});

@@ -3,7 +3,15 @@ import type { Pending } from "./coalescer.ts";
 import { InternalError, InvalidRequestError } from "./error-catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "./error-mapping.ts";
 import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
-import type { BatchResponseItem, IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import type {
+  BatchResponseItem,
+  ClaimResponse,
+  CompleteResponse,
+  ExtendLeaseResponse,
+  IdempotencyService,
+  LookupResponse,
+  ReleaseResponse,
+} from "./gen/onceward/v1/idempotency_pb.ts";
 import type { BatchedRequest } from "./request-size.ts";
 
 /** Of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is better. */
@@ -12,8 +20,17 @@ export const ATTEMPT_TIMEOUT_MS = 5000;
 /** The service as connect sees it: one RPC a call, connect's errors. */
 export type Api = Client<typeof IdempotencyService>;
 
-/** A call's response, or its error, under the name of the call. */
-export type Reply = BatchResponseItem["response"];
+/** What each call is answered with. */
+export interface Responses {
+  readonly claim: ClaimResponse;
+  readonly complete: CompleteResponse;
+  readonly release: ReleaseResponse;
+  readonly extendLease: ExtendLeaseResponse;
+  readonly lookup: LookupResponse;
+}
+
+/** Any call's response. */
+export type Reply = Responses[keyof Responses];
 
 /**
  * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with alone.
@@ -36,15 +53,22 @@ export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Pro
   }
 }
 
-function settle(api: Api, pending: Pending<Reply>, reply: Reply | undefined): void {
-  if (reply === undefined) {
+function settle(
+  api: Api,
+  pending: Pending<Reply>,
+  response: BatchResponseItem["response"] | undefined,
+): void {
+  const { case: asked } = pending.request;
+  if (response === undefined) {
     pending.reject(new InternalError("The batch was answered with too few items."));
-  } else if (reply.case !== "error") {
-    pending.resolve(reply);
-  } else if (reply.value.reason === ErrorReason.RESPONSE_TOO_LARGE) {
-    void sendAlone(api, pending);
+  } else if (response.case === "error") {
+    if (response.value.reason === ErrorReason.RESPONSE_TOO_LARGE) void sendAlone(api, pending);
+    else pending.reject(errorFromItem(response.value));
+  } else if (response.case === undefined || response.case !== asked) {
+    const answered = response.case ?? "a call unknown here";
+    pending.reject(new InternalError(`A ${asked} was answered as if it were ${answered}.`));
   } else {
-    pending.reject(errorFromItem(reply.value));
+    pending.resolve(response.value);
   }
 }
 
@@ -56,19 +80,19 @@ async function sendAlone(api: Api, { request, resolve, reject }: Pending<Reply>)
   }
 }
 
-async function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
+function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
   const options = { timeoutMs: ATTEMPT_TIMEOUT_MS };
   switch (request.case) {
     case "claim":
-      return { case: "claim", value: await api.claim(request.value, options) };
+      return api.claim(request.value, options);
     case "complete":
-      return { case: "complete", value: await api.complete(request.value, options) };
+      return api.complete(request.value, options);
     case "release":
-      return { case: "release", value: await api.release(request.value, options) };
+      return api.release(request.value, options);
     case "extendLease":
-      return { case: "extendLease", value: await api.extendLease(request.value, options) };
+      return api.extendLease(request.value, options);
     case "lookup":
-      return { case: "lookup", value: await api.lookup(request.value, options) };
+      return api.lookup(request.value, options);
     case undefined:
       throw new InvalidRequestError("The item holds no request.");
   }

@@ -1,7 +1,6 @@
 import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
-import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, sendBatch } from "./batch-sender.ts";
+import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, type Responses, sendBatch } from "./batch-sender.ts";
 import { Coalescer } from "./coalescer.ts";
-import { InternalError } from "./error-catalogue.ts";
 import { errorFromCall } from "./error-mapping.ts";
 import type {
   ClaimRequestSchema,
@@ -15,6 +14,7 @@ import type {
   ReleaseRequestSchema,
   ReleaseResponse,
 } from "./gen/onceward/v1/idempotency_pb.ts";
+import type { BatchedRequest } from "./request-size.ts";
 
 /** A message by the fields that are set, as it is written down. */
 type Init<Schema extends DescMessage> = Exclude<MessageInitShape<Schema>, Message>;
@@ -38,8 +38,8 @@ export class Calls {
   }
 
   /** Asks for the right to perform the side effect of a key. */
-  async claim(value: ClaimInit): Promise<ClaimResponse> {
-    return responseOf(await this.#coalescer.ask({ case: "claim", value }), "claim");
+  claim(value: ClaimInit): Promise<ClaimResponse> {
+    return this.#ask({ case: "claim", value });
   }
 
   /** The same, held until the record resolves, at most `waitMs` (60 s): an RPC of its own, which holds up nobody else. */
@@ -56,41 +56,34 @@ export class Calls {
   }
 
   /** Stores the outcome of a claim. */
-  async complete(value: Init<typeof CompleteRequestSchema>): Promise<CompleteResponse> {
-    return responseOf(await this.#coalescer.ask({ case: "complete", value }), "complete");
+  complete(value: Init<typeof CompleteRequestSchema>): Promise<CompleteResponse> {
+    return this.#ask({ case: "complete", value });
   }
 
   /** Gives a claim up unfinished. */
-  async release(value: Init<typeof ReleaseRequestSchema>): Promise<ReleaseResponse> {
-    return responseOf(await this.#coalescer.ask({ case: "release", value }), "release");
+  release(value: Init<typeof ReleaseRequestSchema>): Promise<ReleaseResponse> {
+    return this.#ask({ case: "release", value });
   }
 
   /** Prolongs a claim's lease, and saves a checkpoint if one is given. */
-  async extendLease(value: Init<typeof ExtendLeaseRequestSchema>): Promise<ExtendLeaseResponse> {
-    return responseOf(await this.#coalescer.ask({ case: "extendLease", value }), "extendLease");
+  extendLease(value: Init<typeof ExtendLeaseRequestSchema>): Promise<ExtendLeaseResponse> {
+    return this.#ask({ case: "extendLease", value });
   }
 
   /** Reads a key's record without touching it. */
-  async lookup(value: Init<typeof LookupRequestSchema>): Promise<LookupResponse> {
-    return responseOf(await this.#coalescer.ask({ case: "lookup", value }), "lookup");
+  lookup(value: Init<typeof LookupRequestSchema>): Promise<LookupResponse> {
+    return this.#ask({ case: "lookup", value });
   }
 
   /** From now on every call is refused with CLOSED; those made before are still answered. */
   close(): void {
     this.#coalescer.close();
   }
-}
 
-/** What each call is answered with. */
-interface Responses {
-  readonly claim: ClaimResponse;
-  readonly complete: CompleteResponse;
-  readonly release: ReleaseResponse;
-  readonly extendLease: ExtendLeaseResponse;
-  readonly lookup: LookupResponse;
-}
-
-function responseOf<Kind extends keyof Responses>(reply: Reply, kind: Kind): Responses[Kind] {
-  if (reply.case === kind) return reply.value as Responses[Kind];
-  throw new InternalError(`A ${kind} was answered as if it were ${reply.case ?? "a call unknown here"}.`);
+  /** The coalescer's own promise: a call is settled with a response of its kind, or fails (`sendBatch`). */
+  #ask<Kind extends keyof Responses>(
+    request: BatchedRequest & { readonly case: Kind },
+  ): Promise<Responses[Kind]> {
+    return this.#coalescer.ask(request) as Promise<Responses[Kind]>;
+  }
 }
