@@ -1,16 +1,15 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import {
-  create,
   type DescMessage,
   type DescMethodUnary,
   fromBinary,
   type MessageInitShape,
   type MessageShape,
-  toBinary,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { validateResponseWithCompression, validateTrailer } from "@connectrpc/connect/protocol-grpc";
 import { type Answer, exchange } from "./http2-exchange.ts";
+import { encodeMessage } from "./message-encoder.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /**
@@ -78,14 +77,13 @@ function requestHeaders(
 
 /** A flag, which says whether it is compressed, and the length. */
 const PREFIX_BYTES = 5;
+/** What stands before a message whose length is not known yet. */
+const EMPTY_PREFIX = new Uint8Array(PREFIX_BYTES);
 
 /** @throws ConnectError INTERNAL for what is no such message. */
 function encode<Desc extends DescMessage>(desc: Desc, input: MessageInitShape<Desc>): Uint8Array {
-  const message = within("the request can't be encoded", () => toBinary(desc, create(desc, input)));
-  const body = Buffer.allocUnsafe(PREFIX_BYTES + message.byteLength);
-  body[0] = 0;
-  body.writeUInt32BE(message.byteLength, 1);
-  body.set(message, PREFIX_BYTES);
+  const body = within("the request can't be encoded", () => encodeMessage(EMPTY_PREFIX, desc, input));
+  new DataView(body.buffer, body.byteOffset).setUint32(1, body.byteLength - PREFIX_BYTES);
   return body;
 }
 
