@@ -1,32 +1,30 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, expect, test, vi } from "vitest";
-import { createMemoryCache } from "./memory.ts";
+import { createMemoryCache, type MemoryCache, SECTION_BYTES } from "./memory.ts";
+import type { NameHash } from "./memory-name.ts";
 
 const KIB = 1024;
+const MIB = 1024 * KIB;
 const DAY_MS = 86_400_000;
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.unstubAllGlobals();
 });
-
-function stopTheClock(): void {
-  vi.useFakeTimers();
-  // At 0 an entry would have no beginning, and so no end.
-  vi.advanceTimersByTime(1);
-}
 
 const some = (bytes: number) => Buffer.alloc(bytes, 1);
 
 test("bytes that are kept are found as they were", () => {
-  const cache = createMemoryCache(100 * KIB);
-  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  const cache = createMemoryCache(MIB);
+  const bytes = Buffer.from(Array.from({ length: 255 }, (_, byte) => byte));
   cache.set("a", bytes, DAY_MS);
-  expect([cache.get("a"), cache.get("b")]).toEqual([bytes, undefined]);
+  cache.set("none", some(0), DAY_MS);
+  expect([cache.get("a"), cache.get("none"), cache.get("b")]).toEqual([bytes, some(0), undefined]);
 });
 
 test("neither the bytes that were given nor those that were found are what is kept", () => {
-  const cache = createMemoryCache(100 * KIB);
+  const cache = createMemoryCache(MIB);
   const given = some(10);
   cache.set("a", given, DAY_MS);
   given.fill(2);
@@ -34,83 +32,260 @@ test("neither the bytes that were given nor those that were found are what is ke
   expect(cache.get("a")).toEqual(some(10));
 });
 
-test("however many entries come, the bytes stay within the bound", () => {
-  const cache = createMemoryCache(100 * KIB);
-  for (let i = 0; i < 1000; i++) {
-    cache.set(`key-${i}`, some((i * 37) % 5000), DAY_MS);
-    expect(cache.bytes()).toBeLessThanOrEqual(100 * KIB);
+test("what was found stays as it is when its place is another's", () => {
+  const cache = createMemoryCache(MIB);
+  cache.set("a", some(1000), DAY_MS);
+  const found = cache.get("a");
+  for (let i = 0; i < 4000; i++) cache.set(`key-${i}`, Buffer.alloc(1000, 2), DAY_MS);
+  expect(cache.get("a")).toBeUndefined();
+  expect(found).toEqual(some(1000));
+});
+
+test("a name is itself only, whatever its characters and its length", () => {
+  const cache = createMemoryCache(MIB);
+  const names = [
+    "",
+    "\0",
+    "a",
+    "a\0",
+    "\0a",
+    "aaaa",
+    "aaaa\0",
+    "é",
+    "Ã©",
+    "☃",
+    "\x03",
+    "\u{1f600}",
+    "\ufffd",
+  ];
+  for (const name of names) cache.set(name, Buffer.from(`of ${name}`), DAY_MS);
+  expect(names.map((name) => cache.get(name)?.toString())).toEqual(names.map((name) => `of ${name}`));
+});
+
+test("names that bytes of UTF-8 don't tell apart, and such as no record has, are not kept", () => {
+  const cache = createMemoryCache(MIB);
+  for (const name of ["\ud800", "\ufffd", "a".repeat(2000)]) cache.set(name, Buffer.from("kept"), DAY_MS);
+  expect(["\ud800", "\udfff", "a".repeat(2000)].map((name) => cache.get(name))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+test("entries whose names have the same hash are told apart, also when one is replaced or goes", () => {
+  const cache = createMemoryCache(MIB, () => 7);
+  for (const name of ["a", "b", "c"]) cache.set(name, Buffer.from(`of ${name}`), DAY_MS);
+  cache.set("b", Buffer.from("another of b"), DAY_MS);
+  cache.set("c", some(MIB), DAY_MS);
+  expect(["a", "b", "c", "d"].map((name) => cache.get(name)?.toString())).toEqual([
+    "of a",
+    "another of b",
+    undefined,
+    undefined,
+  ]);
+});
+
+test("of names with the same hash only a few are kept: no look passes by many", () => {
+  const cache = createMemoryCache(MIB, () => 7);
+  for (let i = 0; i < 1000; i++) cache.set(`key-${i}`, some(10), DAY_MS);
+  const found = Array.from({ length: 1000 }, (_, i) => i).filter((i) => cache.get(`key-${i}`) !== undefined);
+  expect(found.length).toBeGreaterThan(20);
+  expect(found.length).toBeLessThan(40);
+  expect(found.at(-1)).toBe(999);
+});
+
+test("however many entries come, of whatever size, the bytes stay within the bound", () => {
+  const cache = createMemoryCache(2 * MIB);
+  for (let i = 0; i < 5000; i++) {
+    cache.set(`key-${i}`, some((i * 37) % 9000), DAY_MS);
+    if (i % 3 === 0) cache.get(`key-${(i * 7) % 5000}`);
+    expect(cache.bytes()).toBeLessThanOrEqual(2 * MIB);
   }
-  expect(cache.bytes()).toBeGreaterThan(80 * KIB);
+  expect(cache.bytes()).toBeGreaterThan(1.7 * MIB);
 });
 
-test("names and bytes count against the bound", () => {
-  const bytesOf = (name: string, bytes: number) => {
-    const cache = createMemoryCache(100 * KIB);
-    cache.set(name, some(bytes), DAY_MS);
-    return cache.bytes();
-  };
-  const plain = bytesOf("a", 4);
-  expect(bytesOf("a".repeat(101), 4)).toBe(plain + 100);
-  expect(bytesOf(`${"a".repeat(100)}☃`, 4)).toBe(plain + 201);
-  expect(bytesOf("a", 104)).toBe(plain + 100);
+test("memory is taken as it is needed", () => {
+  const cache = createMemoryCache(64 * MIB);
+  expect(cache.bytes()).toBe(0);
+  for (let i = 0; i < 1000; i++) cache.set(`key-${i}`, some(1000), DAY_MS);
+  expect(cache.bytes()).toBeLessThan(2 * MIB);
 });
 
-test("64 MiB hold 140,000 copies of small results, and take little more than that", () => {
+test("64 MiB hold 160,000 copies of small results, and take no more than that, almost none of it on V8's heap", () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc");
   const used = () => {
     collectGarbage();
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return { heapUsed, arrayBuffers };
   };
-  const cache = createMemoryCache(64 * KIB * KIB);
   const before = used();
-  // As long as a name with a key of 24 characters, and a copy with a fingerprint and a payload of 200 bytes.
-  for (let i = 0; i < 140_000; i++)
-    cache.set(`0:1:7:charges${String(i).padStart(24, "0")}`, Buffer.allocUnsafe(264), DAY_MS);
-  expect(used() - before).toBeLessThan(1.15 * cache.bytes());
-  expect(cache.get(`0:1:7:charges${"0".repeat(24)}`)).toBeDefined();
+  const cache = createMemoryCache(64 * MIB);
+  // As long as a name with a key of 60 characters, and a copy with a fingerprint and a payload of 200 bytes.
+  const nameOf = (i: number) => `0:1:7:charges${String(i).padStart(60, "0")}`;
+  const content = some(264);
+  for (let i = 0; i < 160_000; i++) cache.set(nameOf(i), content, DAY_MS);
+  const after = used();
+  expect(after.heapUsed - before.heapUsed).toBeLessThan(MIB);
+  expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(66 * MIB);
+  expect(Array.from({ length: 160_000 }, (_, i) => cache.get(nameOf(i))).includes(undefined)).toBe(false);
 });
 
-test("what was used longest ago goes first", () => {
-  const cache = createMemoryCache(2 * KIB);
-  for (const name of ["a", "b", "c"]) cache.set(name, some(500), DAY_MS);
-  expect(cache.get("a")).toBeDefined();
-  cache.set("d", some(500), DAY_MS);
-  expect(["a", "b", "c", "d"].filter((name) => cache.get(name) !== undefined)).toEqual(["a", "c", "d"]);
+/** How many keys, each written once under a name of its own, a cache takes until it has forgotten the first. */
+function fill(cache: MemoryCache, use: (i: number) => void = () => {}): number {
+  cache.set("first", some(1000), DAY_MS);
+  for (let i = 0; i < 10_000; i++) {
+    cache.set(`key-${i}`, some(1000), DAY_MS);
+    use(i);
+  }
+  return Array.from({ length: 10_000 }, (_, i) => i).findIndex((i) => cache.get(`key-${i}`) !== undefined);
+}
+
+test("what was written longest ago goes first, and everything after it stays", () => {
+  const cache = createMemoryCache(4 * MIB);
+  const oldest = fill(cache);
+  // Of 4 MiB, less than two segments are not full.
+  expect(10_000 - oldest).toBeGreaterThan((4 * MIB - 2 * SECTION_BYTES) / 1100);
+  for (let i = 0; i < 10_000; i++) expect(cache.get(`key-${i}`) !== undefined).toBe(i >= oldest);
 });
 
-test("an entry that replaces another counts alone, and one that goes counts no more", () => {
-  stopTheClock();
-  const cache = createMemoryCache(100 * KIB);
-  cache.set("a", some(5000), DAY_MS);
-  const before = cache.bytes();
-  cache.set("a", some(5000), 1000);
-  expect(cache.bytes()).toBe(before);
-  vi.advanceTimersByTime(1001);
-  expect(cache.get("a")).toBeUndefined();
-  expect(cache.bytes()).toBe(0);
+test("what is used again and again stays, whatever else is written", () => {
+  const cache = createMemoryCache(4 * MIB);
+  fill(cache, (i) => {
+    if (i % 1000 === 0) expect(cache.get("first")).toEqual(some(1000));
+  });
+  expect(cache.get("first")).toEqual(some(1000));
+});
+
+test("what is no longer used goes, however often it was", () => {
+  const cache = createMemoryCache(4 * MIB);
+  fill(cache, (i) => {
+    if (i < 1000) cache.get("first");
+  });
+  expect(cache.get("first")).toBeUndefined();
+});
+
+test("new entries find room where everything was used", () => {
+  const cache = createMemoryCache(4 * MIB);
+  fill(cache, (i) => {
+    for (let j = Math.max(0, i - 5000); j <= i; j += 100) cache.get(`key-${j}`);
+    cache.get(`key-${i}`);
+    expect(cache.get(`key-${Math.max(0, i - 500)}`)).toBeDefined();
+  });
 });
 
 test("an entry is there until its lifetime is over, used or not", () => {
-  stopTheClock();
-  const cache = createMemoryCache(100 * KIB);
+  vi.useFakeTimers();
+  const cache = createMemoryCache(MIB);
   cache.set("a", some(1), 1000);
   vi.advanceTimersByTime(999);
   expect(cache.get("a")).toBeDefined();
-  vi.advanceTimersByTime(2);
+  vi.advanceTimersByTime(1);
   expect(cache.get("a")).toBeUndefined();
 });
 
-test("an entry that alone is larger than the cache is not kept, and pushes nothing out", () => {
-  const cache = createMemoryCache(8 * KIB);
-  cache.set("a", some(500), DAY_MS);
-  cache.set("b", some(9 * KIB), DAY_MS);
-  expect([cache.get("a") !== undefined, cache.get("b")]).toEqual([true, undefined]);
+test("a replaced entry's lifetime is over with it", () => {
+  vi.useFakeTimers();
+  const cache = createMemoryCache(MIB);
+  cache.set("a", some(1), 1000);
+  cache.set("a", some(1), 3000);
+  vi.advanceTimersByTime(2999);
+  expect(cache.get("a")).toBeDefined();
 });
 
-test("a cache of no bytes keeps nothing", () => {
-  const cache = createMemoryCache(0);
+test("an entry that is too large is not kept, pushes nothing out, and ends the one that it replaces", () => {
+  const cache = createMemoryCache(MIB);
+  for (const name of ["a", "b"]) cache.set(name, some(500), DAY_MS);
+  cache.set("b", some(SECTION_BYTES / 4), DAY_MS);
+  expect([cache.get("a") !== undefined, cache.get("b")]).toEqual([true, undefined]);
+  cache.set("c", some(SECTION_BYTES / 4 - 100), DAY_MS);
+  expect(cache.get("c")).toHaveLength(SECTION_BYTES / 4 - 100);
+});
+
+test.each([0, 1, 100 * KIB])("a cache without room for a segment (%i bytes) keeps nothing", (maxBytes) => {
+  const cache = createMemoryCache(maxBytes);
   cache.set("a", some(0), DAY_MS);
   expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
+});
+
+test("where the system has no memory to give, nothing is kept, and nothing fails", () => {
+  const cache = createMemoryCache(MIB);
+  class Refused {
+    constructor() {
+      throw new RangeError("Array buffer allocation failed");
+    }
+  }
+  vi.stubGlobal("ArrayBuffer", Refused);
+  cache.set("a", some(1), DAY_MS);
+  expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
+});
+
+/** Mulberry32, from 0 to below 1. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Written {
+  readonly value: number;
+  readonly length: number;
+  readonly endsAtMs: number;
+  /** How many bytes had been written. */
+  readonly after: number;
+}
+
+/** Gets and sets at random: what is found is what was written last under the name, and new entries are found. */
+function compareWithModel(cache: MemoryCache, operations: number, safeBytes: number): void {
+  const random = createRandom(operations);
+  const model = new Map<string, Written>();
+  let written = 0;
+  for (let i = 0; i < operations; i++) {
+    if (i % 1000 === 0) vi.advanceTimersByTime(100);
+    // Some names are asked for more often than others.
+    const number = Math.floor(random() ** 2 * 20_000);
+    const name = `${number % 3 === 0 ? "clé" : "key"}-${number}`;
+    if (random() < 0.4) {
+      const length = 5 + Math.floor(random() ** 4 * 4000);
+      const lifetimeMs = random() < 0.1 ? 500 : DAY_MS;
+      const bytes = Buffer.alloc(length, i & 0xff);
+      bytes.writeUInt32LE(i);
+      cache.set(name, bytes, lifetimeMs);
+      written += length + 100;
+      model.set(name, { value: i, length, endsAtMs: performance.now() + lifetimeMs, after: written });
+      continue;
+    }
+    const found = cache.get(name);
+    const last = model.get(name);
+    if (found === undefined) {
+      const isSafe =
+        last !== undefined && last.endsAtMs > performance.now() && written - last.after < safeBytes;
+      if (isSafe) throw new Error(`operation ${i}: ${name} is lost`);
+    } else if (last === undefined || last.endsAtMs <= performance.now()) {
+      throw new Error(`operation ${i}: ${name} is still there`);
+    } else {
+      const { value, length } = last;
+      const isWhole = found.at(-1) === (value & 0xff);
+      if (found.length !== length || found.readUInt32LE() !== value || !isWhole)
+        throw new Error(`operation ${i}: ${name} has the content of another`);
+    }
+  }
+}
+
+test("a million gets and sets at random are answered as a map would, but for what had to go", {
+  timeout: 60_000,
+}, () => {
+  vi.useFakeTimers();
+  // A quarter of each section but one's is for what is new.
+  compareWithModel(createMemoryCache(4 * MIB), 1_000_000, (4 * MIB) / 4 - 3 * SECTION_BYTES);
+});
+
+test("many names with the same hash are never taken for each other", () => {
+  vi.useFakeTimers();
+  const hash: NameHash = (view, length) => view.getUint8(length - 1) & 7;
+  compareWithModel(createMemoryCache(MIB, hash), 100_000, 0);
 });

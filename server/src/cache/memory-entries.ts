@@ -1,0 +1,84 @@
+import type { Name } from "./memory-name.ts";
+
+/**
+ * Entries in one piece of memory outside V8's heap:
+ *
+ * | bytes    |                                                            |
+ * | -------- | ---------------------------------------------------------- |
+ * | 4, 4     | hash of the name; the next entry of its chain              |
+ * | 8        | when it ends, by `performance.now()`: a double             |
+ * | 4, 2, 2  | lengths of content and name; 1 if it is marked             |
+ * | the rest | name, content, each filled up to a multiple of four bytes  |
+ *
+ * Where it begins is told in words of four bytes, so that 32 bits tell 16 GiB apart.
+ */
+const NEXT_AT = 4;
+const ENDS_AT = 8;
+const CONTENT_LENGTH_AT = 16;
+const NAME_LENGTH_AT = 20;
+const MARK_AT = 22;
+const NAME_AT = 24;
+
+export const WORD_BYTES = 4;
+
+/** Room for entries. The system gives the memory as it is first written to. */
+export function createEntries(maxBytes: number) {
+  const bytes = Buffer.from(new ArrayBuffer(maxBytes));
+  const view = new DataView(bytes.buffer);
+  const at = (entry: number, field: number) => entry * WORD_BYTES + field;
+  const nameLength = (entry: number) => view.getUint16(at(entry, NAME_LENGTH_AT), true);
+  const contentLength = (entry: number) => view.getUint32(at(entry, CONTENT_LENGTH_AT), true);
+  const contentAt = (entry: number) => at(entry, NAME_AT) + WORD_BYTES * words(nameLength(entry));
+
+  return {
+    maxBytes,
+
+    /** Whatever is there is written over. */
+    write(entry: number, name: Name, content: Buffer, endsAtMs: number): void {
+      view.setUint32(at(entry, 0), name.hash, true);
+      view.setFloat64(at(entry, ENDS_AT), endsAtMs, true);
+      view.setUint32(at(entry, CONTENT_LENGTH_AT), content.byteLength, true);
+      view.setUint16(at(entry, NAME_LENGTH_AT), name.length, true);
+      view.setUint16(at(entry, MARK_AT), 0, true);
+      for (let i = 0; i < name.length; i += WORD_BYTES)
+        view.setUint32(at(entry, NAME_AT + i), name.view.getUint32(i, true), true);
+      content.copy(bytes, contentAt(entry));
+    },
+
+    isNamed(entry: number, name: Name): boolean {
+      if (view.getUint32(at(entry, 0), true) !== name.hash || nameLength(entry) !== name.length) return false;
+      for (let i = 0; i < name.length; i += WORD_BYTES)
+        if (view.getUint32(at(entry, NAME_AT + i), true) !== name.view.getUint32(i, true)) return false;
+      return true;
+    },
+
+    /** As a buffer of its own. */
+    content(entry: number): Buffer {
+      const content = Buffer.allocUnsafe(contentLength(entry));
+      bytes.copy(content, 0, contentAt(entry), contentAt(entry) + content.byteLength);
+      return content;
+    },
+
+    move(entry: number, to: number): void {
+      bytes.copyWithin(to * WORD_BYTES, entry * WORD_BYTES, (entry + this.words(entry)) * WORD_BYTES);
+    },
+
+    /** How many words it takes. */
+    words: (entry: number) => entryWords(nameLength(entry), contentLength(entry)),
+    hash: (entry: number) => view.getUint32(at(entry, 0), true),
+    endsAtMs: (entry: number) => view.getFloat64(at(entry, ENDS_AT), true),
+    next: (entry: number) => view.getUint32(at(entry, NEXT_AT), true),
+    setNext: (entry: number, next: number) => view.setUint32(at(entry, NEXT_AT), next, true),
+    isMarked: (entry: number) => view.getUint16(at(entry, MARK_AT), true) === 1,
+    mark: (entry: number, marked: boolean) => view.setUint16(at(entry, MARK_AT), marked ? 1 : 0, true),
+  };
+}
+
+/** How many words an entry takes that has so many bytes of name and of content. */
+export function entryWords(nameLength: number, contentLength: number): number {
+  return words(NAME_AT) + words(nameLength) + words(contentLength);
+}
+
+function words(bytes: number): number {
+  return (bytes + WORD_BYTES - 1) >>> 2;
+}
