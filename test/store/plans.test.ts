@@ -117,9 +117,9 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** The plan of a statement that the connection has prepared, as it runs there. */
+/** The plan of a statement that the connection has prepared: a generic one, which is the same for all parameters. */
 async function planOf(statement: string): Promise<readonly Plan[]> {
-  const literals = (ran.get(statement) ?? []).map((value) => `'${String(value).replaceAll("'", "''")}'`);
+  const literals = (ran.get(statement) ?? []).map(() => "null");
   const rows = await pool.run<{ "QUERY PLAN": [{ Plan: Plan }] }>(
     { name: "", text: `explain (format json) execute ${statement} (${literals.join(", ")})` },
     [],

@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { byteaArray, scalarArray, textArray } from "../../server/src/store/sql-arrays.ts";
+import {
+  bigintArray,
+  booleanArray,
+  byteaArray,
+  intArray,
+  smallintArray,
+  textArray,
+} from "../../server/src/store/sql-arrays.ts";
 
 let connection: pg.Client;
 
@@ -13,10 +20,10 @@ beforeAll(async () => {
 afterAll(() => connection?.end());
 
 /** The array as Postgres understood it. */
-async function roundTrip(literal: string, type: "text" | "bytea" | "bigint" | "boolean"): Promise<unknown[]> {
+async function roundTrip(array: Buffer, type: string): Promise<unknown[]> {
   const { rows } = await connection.query({
     text: `select each from unnest($1::${type}[]) with ordinality as a (each, i) order by i`,
-    values: [literal],
+    values: [array],
   });
   return rows.map((row: { each: unknown }) => row.each);
 }
@@ -55,17 +62,38 @@ test("bytes are taken from their part of a larger buffer", async () => {
   expect(await roundTrip(byteaArray([part]), "bytea")).toEqual([Buffer.from([2, 3])]);
 });
 
-test("whole numbers of every size are the same after a round trip", async () => {
-  const number = fc.oneof(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.maxSafeInteger());
+test.each([
+  { type: "smallint", bits: 16n, arrayOf: (values: Numbers) => smallintArray(values.map(toNumber)) },
+  { type: "int", bits: 32n, arrayOf: (values: Numbers) => intArray(values.map(toNumber)) },
+  { type: "bigint", bits: 64n, arrayOf: bigintArray },
+])("every $type is the same after a round trip", async ({ type, bits, arrayOf }) => {
+  const limit = 2n ** (bits - 1n);
+  const number = fc.oneof(
+    fc.bigInt({ min: -limit, max: limit - 1n }),
+    fc.constantFrom(-limit, -1n, 0n, limit - 1n),
+  );
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(number, { nil: undefined })), async (values) => {
       const expected = values.map((each) => (each === undefined ? null : String(each)));
-      expect(await roundTrip(scalarArray(values), "bigint")).toEqual(expected);
+      expect(
+        (await roundTrip(arrayOf(values), type)).map((each) => (each === null ? null : String(each))),
+      ).toEqual(expected);
     }),
     { numRuns: 100 },
   );
 });
 
+type Numbers = readonly (bigint | undefined)[];
+
+function toNumber(value: bigint | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
+}
+
+test("a number that is no int is refused", () => {
+  expect(() => intArray([2 ** 31])).toThrow(RangeError);
+  expect(() => intArray([0.5])).toThrow(RangeError);
+});
+
 test("truth is the same after a round trip", async () => {
-  expect(await roundTrip(scalarArray([true, undefined, false]), "boolean")).toEqual([true, null, false]);
+  expect(await roundTrip(booleanArray([true, undefined, false]), "boolean")).toEqual([true, null, false]);
 });

@@ -46,8 +46,8 @@ export interface AttemptRow extends RecordRow {
 /** One kind of operation that changes records, batched. */
 export interface AttemptOptions<Op, Row, Made = LiveRecord> {
   readonly statement: Statement;
-  /** The statement's parameters: one array literal a column. */
-  readonly columns: (ops: readonly Op[]) => readonly string[];
+  /** The statement's parameters: one array a column. */
+  readonly columns: (ops: readonly Op[]) => readonly Buffer[];
   /** What each operation saw, from the statement's rows. */
   readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly Seen<Made>[];
   readonly bytesOf?: (op: Op) => number;

@@ -1,5 +1,5 @@
 import type { Runner } from "./pool.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { intArray, textArray } from "./sql-arrays.ts";
 
 /** An event as it is written. Never a result, a secret or a record's key; see `tenant.proto`, AuditEvent. */
 export interface NewAuditEvent {
@@ -46,7 +46,7 @@ select coalesce(i.tenant, ''), i.tenant_id, i.actor, i.action, i.target,
 export async function insertAuditEvents(runner: Runner, events: readonly NewAuditEvent[]): Promise<void> {
   await runner.run(insertEvents, [
     textArray(events.map(({ tenant }) => tenant?.name)),
-    scalarArray(events.map(({ tenant }) => tenant?.id)),
+    intArray(events.map(({ tenant }) => tenant?.id)),
     textArray(events.map(({ actor }) => actor)),
     textArray(events.map(({ action }) => action)),
     textArray(events.map(({ target }) => target)),

@@ -9,7 +9,7 @@ import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { RECORD_COLUMNS } from "./record-row.ts";
-import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
 /**
  * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
@@ -113,12 +113,12 @@ export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightO
       byteaArray(commands.map((command) => command.fingerprint)),
       textArray(commands.map((command) => command.claimId)),
       textArray(commands.map((command) => command.owner)),
-      scalarArray(commands.map((command) => command.acceptAmbiguous)),
-      scalarArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
-      scalarArray(commands.map((command) => command.leaseMs)),
-      scalarArray(commands.map((command) => command.keyRetentionS)),
-      scalarArray(commands.map((command) => command.resultRetentionS)),
-      scalarArray(commands.map((command) => command.failureRetentionS)),
+      booleanArray(commands.map((command) => command.acceptAmbiguous)),
+      booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+      intArray(commands.map((command) => command.leaseMs)),
+      intArray(commands.map((command) => command.keyRetentionS)),
+      intArray(commands.map((command) => command.resultRetentionS)),
+      intArray(commands.map((command) => command.failureRetentionS)),
     ],
     readRows: readClaims,
     follow: ({ record }) => ({ applied: false, record }),

@@ -8,7 +8,7 @@ import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { RECORD_COLUMNS, RESULT_KIND } from "./record-row.ts";
-import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "./sql-arrays.ts";
 import { NO_STORED_COLUMNS, readStored, STORED, STORED_COLUMNS, type StoredRow } from "./stored-results.ts";
 
 /** What a completion makes of a row `r`, from an input `i`. */
@@ -68,13 +68,13 @@ export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteR
     statement: completeRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
-      scalarArray(commands.map((command) => command.fencingToken)),
-      scalarArray(commands.map((command) => RESULT_KIND[command.result.kind])),
+      bigintArray(commands.map((command) => command.fencingToken)),
+      smallintArray(commands.map((command) => RESULT_KIND[command.result.kind])),
       byteaArray(commands.map((command) => command.resultDigest)),
       byteaArray(commands.map((command) => command.result.payload)),
       textArray(commands.map((command) => command.result.contentType || undefined)),
       textArray(commands.map((command) => metadataJson(command.result.metadata))),
-      scalarArray(commands.map((command) => command.keyRetentionS)),
+      intArray(commands.map((command) => command.keyRetentionS)),
     ],
     bytesOf: (command) => command.result.payload.byteLength,
     readRows: readCompletions,

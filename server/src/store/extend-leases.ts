@@ -12,7 +12,7 @@ import {
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
-import { byteaArray, scalarArray, textArray } from "./sql-arrays.ts";
+import { bigintArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
 /**
  * Prolongs many leases at once, each only if its token is the row's and it is still in progress, whether or not the
@@ -54,8 +54,8 @@ export function createExtendLeases(pool: Pool, weightOf: WeightOf): ExtendLeases
     statement: extendLeases,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
-      scalarArray(commands.map((command) => command.fencingToken)),
-      scalarArray(commands.map((command) => command.leaseMs)),
+      bigintArray(commands.map((command) => command.fencingToken)),
+      intArray(commands.map((command) => command.leaseMs)),
       textArray(commands.map((command) => command.checkpoint?.name)),
       byteaArray(commands.map((command) => command.checkpoint?.state)),
     ],

@@ -4,7 +4,7 @@ import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { NOT_INLINE } from "./record-row.ts";
-import { scalarArray } from "./sql-arrays.ts";
+import { bigintArray } from "./sql-arrays.ts";
 
 /**
  * Payloads that were too large to come along with the other records of a batch (`MAX_INLINE_PAYLOAD_BYTES`). They are
@@ -51,7 +51,7 @@ export function createFillPayload(pool: Pool, weightOf: WeightOf): FillPayload {
     async execute(wanted) {
       const columns = [
         ...idColumns(wanted.map(({ id }) => id)),
-        scalarArray(wanted.map(({ fencingToken }) => fencingToken)),
+        bigintArray(wanted.map(({ fencingToken }) => fencingToken)),
       ];
       const byName = new Map<string, Buffer>();
       for (const row of await pool.run<PayloadRow>(readPayloads, columns, wanted.length)) {

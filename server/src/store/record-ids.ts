@@ -1,10 +1,10 @@
 import { type RecordId, recordName } from "../domain/record.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { intArray, textArray } from "./sql-arrays.ts";
 
 /** The parameters that name records, in the order of the primary key: the first three of every statement on records. */
-export function idColumns(ids: readonly RecordId[]): readonly string[] {
+export function idColumns(ids: readonly RecordId[]): readonly Buffer[] {
   return [
-    scalarArray(ids.map((id) => id.tenantId)),
+    intArray(ids.map((id) => id.tenantId)),
     textArray(ids.map((id) => id.namespace)),
     textArray(ids.map((id) => id.key)),
   ];

@@ -12,7 +12,7 @@ import {
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { bigintArray, textArray } from "./sql-arrays.ts";
 
 /** Gives many claims up at once, each only if its token is the row's and it is still in progress. */
 const releaseRecords = {
@@ -49,7 +49,7 @@ export function createReleaseRecords(pool: Pool, weightOf: WeightOf): ReleaseRec
     statement: releaseRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
-      scalarArray(commands.map((command) => command.fencingToken)),
+      bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
     readRows: readAppliedAndMet,

@@ -1,6 +1,6 @@
 import type { StoredTotals } from "../domain/quotas.ts";
 import type { Runner } from "./pool.ts";
-import { scalarArray } from "./sql-arrays.ts";
+import { bigintArray, intArray } from "./sql-arrays.ts";
 
 /** What a row `r` of records adds to its tenant's stored bytes. */
 export const STORED_BYTES = `(coalesce(octet_length(r.result_payload), 0)
@@ -36,9 +36,9 @@ export async function addTotals(
   changes: readonly TotalsChange[],
 ): Promise<readonly TotalsChange[]> {
   const rows = await runner.run<{ tenant_id: number; records: string; stored_bytes: string }>(addToTotals, [
-    scalarArray(changes.map(({ tenantId }) => tenantId)),
-    scalarArray(changes.map(({ records }) => records)),
-    scalarArray(changes.map(({ storedBytes }) => storedBytes)),
+    intArray(changes.map(({ tenantId }) => tenantId)),
+    bigintArray(changes.map(({ records }) => records)),
+    bigintArray(changes.map(({ storedBytes }) => storedBytes)),
   ]);
   return rows.map((row) => ({
     tenantId: row.tenant_id,

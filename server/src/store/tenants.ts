@@ -3,7 +3,7 @@ import { makeTenant, type Tenant } from "../domain/tenant.ts";
 import { LIMIT_COLUMNS, type LimitRow, parseQuotas } from "./limit-columns.ts";
 import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
 import type { Pool } from "./pool.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { intArray, textArray } from "./sql-arrays.ts";
 
 type TenantRow = PolicyRow &
   LimitRow & {
@@ -40,8 +40,8 @@ select tenant_id, name, ${POLICY_COLUMNS}
 export async function findTenants(pool: Pool, ids: readonly number[]): Promise<ReadonlyMap<number, Tenant>> {
   const askedAtMs = performance.now();
   const [tenants, namespaces] = await Promise.all([
-    pool.run<TenantRow>(readTenants, [scalarArray(ids)]),
-    pool.run<NamespaceRow>(readNamespaces, [scalarArray(ids)]),
+    pool.run<TenantRow>(readTenants, [intArray(ids)]),
+    pool.run<NamespaceRow>(readNamespaces, [intArray(ids)]),
   ]);
   const namespacesByTenant = Map.groupBy(namespaces, (row) => row.tenant_id);
   return new Map(

@@ -1,6 +1,6 @@
 import { USAGE_COUNTERS, type UsageCounter } from "../domain/usage.ts";
 import type { Runner } from "./pool.ts";
-import { scalarArray, textArray } from "./sql-arrays.ts";
+import { bigintArray, intArray, textArray } from "./sql-arrays.ts";
 
 /** What was counted of a namespace. */
 export interface UsageCount {
@@ -57,10 +57,10 @@ export async function addUsage(runner: Runner, flush: Flush, counts: readonly Us
     flush.replica.id,
     flush.replica.version,
     flush.seq,
-    scalarArray(counts.map(({ tenantId }) => tenantId)),
+    intArray(counts.map(({ tenantId }) => tenantId)),
     textArray(counts.map(({ namespace }) => namespace)),
     textArray(counts.map(({ repeatLateness }) => `{${repeatLateness.join(",")}}`)),
-    ...USAGE_COUNTERS.map((name) => scalarArray(counts.map(({ counters }) => counters[name]))),
+    ...USAGE_COUNTERS.map((name) => bigintArray(counts.map(({ counters }) => counters[name]))),
   ]);
 }
 

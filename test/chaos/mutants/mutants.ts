@@ -148,8 +148,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
       {
         file: CLAIM,
-        from: "scalarArray(commands.map((command) => command.failureRetentionS)),",
-        to: "scalarArray(commands.map((command) => command.failureRetentionS)),\n      String(Date.now()),",
+        from: "intArray(commands.map((command) => command.failureRetentionS)),",
+        to: "intArray(commands.map((command) => command.failureRetentionS)),\n      String(Date.now()),",
       },
     ],
     faults: [],
