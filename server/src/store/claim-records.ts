@@ -20,7 +20,9 @@ import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
  * fingerprints differ, one that was released or whose lease ran out (the same life: attempt + 1). The conditions compare
  * with excluded.claimed_at rather than now(), because Citus allows only immutable functions there.
  *
- * Rows are taken in the order of their key, so that two batches never wait for each other.
+ * Rows are taken in the order of their key, so that two batches never wait for each other. The arrays are unnested side by
+ * side in a select list, which takes one pass; a function in `from` for all of them keeps each array's rows in a store of
+ * its own first.
  */
 const claimRecords = {
   name: "claim_records",
@@ -29,13 +31,12 @@ with drawn as materialized (
   select nextval('fencing_tokens') as token
 ), input as materialized (
   select *
-    from unnest(
-           $1::int[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[],
-           $7::boolean[], $8::boolean[], $9::int[], $10::int[], $11::int[], $12::int[]
-         ) with ordinality as i (
-           tenant_id, namespace, key, fingerprint, claim_id, owner,
-           accepts_ambiguous, holds_on_lease_expiry, lease_ms, key_retention_s, result_retention_s, failure_retention_s,
-           place)
+    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
+                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
+                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
+                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
+                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
+                 generate_subscripts($1::int[], 1) as place) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
   insert into records as r (

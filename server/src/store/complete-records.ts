@@ -35,12 +35,11 @@ const completeRecords = {
   text: `
 with input as materialized (
   select *
-    from unnest(
-           $1::int[], $2::text[], $3::text[], $4::bigint[], $5::smallint[], $6::bytea[], $7::bytea[], $8::text[],
-           $9::text[], $10::int[]
-         ) with ordinality as i (
-           tenant_id, namespace, key, fencing_token, result_kind, result_digest, result_payload,
-           result_content_type, result_metadata, key_retention_s, place)
+    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
+                 unnest($4::bigint[]) as fencing_token, unnest($5::smallint[]) as result_kind,
+                 unnest($6::bytea[]) as result_digest, unnest($7::bytea[]) as result_payload,
+                 unnest($8::text[]) as result_content_type, unnest($9::text[]) as result_metadata,
+                 unnest($10::int[]) as key_retention_s, generate_subscripts($1::int[], 1) as place) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
   update records as r set ${COMPLETED}
