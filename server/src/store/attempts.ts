@@ -1,3 +1,4 @@
+import type pg from "pg";
 import type { Contended } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, Failed, mapEach } from "../domain/ended.ts";
@@ -60,7 +61,7 @@ export interface AttemptOptions<Op, Row, Made = LiveRecord> {
 /** Gathers operations of one kind from all callers into statements. */
 export function createAttempts<
   Op extends { readonly id: RecordId },
-  Row extends RecordRow,
+  Row extends pg.QueryResultRow,
   Made = LiveRecord,
 >(
   pool: Pool,

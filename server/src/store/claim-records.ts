@@ -4,11 +4,11 @@ import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
 import { attemptAll, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
-import { GRANTED, type GrantedRow, NO_GRANTED_COLUMNS, readGranted } from "./granted-claims.ts";
+import { GRANTED, GRANTED_COLUMNS, type GrantedRow, readGranted } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
-import { RECORD_COLUMNS } from "./record-row.ts";
+import { MET_COLUMNS, rowOfMet } from "./record-row.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
 /**
@@ -47,9 +47,9 @@ with drawn as materialized (
   select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.place, 1, 1,
          i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms, i.key_retention_s, i.result_retention_s, i.failure_retention_s,
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
-         now() + greatest(i.key_retention_s * interval '1 second', i.lease_ms * interval '1 millisecond'),
-         now() + least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * interval '1 second'
-               + i.lease_ms * interval '1 millisecond' + interval '2 minutes',
+         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
+         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
+                  + i.lease_ms + 120000) * interval '1 millisecond',
          i.claim_id, i.owner, i.fingerprint
     from input i
   on conflict (tenant_id, namespace, key) do update set
@@ -88,12 +88,11 @@ with drawn as materialized (
               or (r.state = 1
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
-  returning r.tenant_id, r.namespace, r.key, r.fencing_token, r.attempt, r.fingerprint, r.first_claimed_at,
-            r.lease_expires_at, r.expires_at, r.checkpoint_name, r.checkpoint_state
+  returning ${GRANTED_COLUMNS}
 )
 ${GRANTED}
 union all
-select ${NO_GRANTED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
+select null, ${MET_COLUMNS} ${MET}`,
 };
 
 /** While one commits, another runs and a third is on its way. More would only make batches smaller. */
@@ -140,11 +139,11 @@ export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightO
 
 /** The first row says what was granted, the others what the rest met. */
 function readClaims(
-  [granted, ...met]: readonly GrantedRow[],
+  [first, ...met]: readonly GrantedRow[],
   commands: readonly ClaimCommand[],
 ): readonly Seen[] {
-  if (granted === undefined) throw new Error("claims were not answered");
-  return madeOrMet(readGranted(granted, commands), met, commands);
+  if (first === undefined || first.granted === null) throw new Error("claims were not answered");
+  return madeOrMet(readGranted(first.granted, commands), met.map(rowOfMet), commands);
 }
 
 function resultOf({ phase }: LiveRecord): Result | undefined {

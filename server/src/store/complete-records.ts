@@ -7,18 +7,23 @@ import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
-import { RECORD_COLUMNS, RESULT_KIND } from "./record-row.ts";
+import { MET_COLUMNS, RESULT_KIND, rowOfMet } from "./record-row.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "./sql-arrays.ts";
-import { NO_STORED_COLUMNS, readStored, STORED, STORED_COLUMNS, type StoredRow } from "./stored-results.ts";
+import {
+  KEY_RETENTION_S,
+  RESULT_RETENTION_S,
+  readStored,
+  STORED,
+  STORED_COLUMNS,
+  type StoredRow,
+} from "./stored-results.ts";
 
 /** What a completion makes of a row `r`, from an input `i`. */
 export const COMPLETED = `
     state = 2,
     settled_at = now(),
-    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
-    result_expires_at = now() + interval '1 second' * least(
-      coalesce(i.key_retention_s, r.key_retention_s),
-      case i.result_kind when 1 then r.result_retention_s else r.failure_retention_s end),
+    expires_at = now() + ${KEY_RETENTION_S} * interval '1 second',
+    result_expires_at = now() + ${RESULT_RETENTION_S} * interval '1 second',
     result_kind = i.result_kind,
     result_digest = i.result_digest,
     result_payload = i.result_payload,
@@ -49,7 +54,7 @@ with input as materialized (
 )
 ${STORED}
 union all
-select ${NO_STORED_COLUMNS}, ${RECORD_COLUMNS} ${MET}`,
+select null, ${MET_COLUMNS} ${MET}`,
 };
 
 /** As for claims. */
@@ -88,11 +93,11 @@ export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteR
 
 /** The first row says what was completed, the others what the rest met. */
 function readCompletions(
-  [stored, ...met]: readonly StoredRow[],
+  [first, ...met]: readonly StoredRow[],
   commands: readonly CompleteCommand[],
 ): readonly Seen<CompletedCopy>[] {
-  if (stored === undefined) throw new Error("completions were not answered");
-  return madeOrMet(readStored(stored, commands), met, commands);
+  if (first === undefined || first.stored === null) throw new Error("completions were not answered");
+  return madeOrMet(readStored(first.stored, commands), met.map(rowOfMet), commands);
 }
 
 /** As it is stored. */

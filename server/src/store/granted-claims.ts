@@ -1,6 +1,7 @@
 import type { ClaimCommand } from "../domain/claim.ts";
 import { type LiveRecord, recordName, unfinishedPhase } from "../domain/record.ts";
-import { NO_RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { laterMs } from "./instants.ts";
+import { type MetRow, NO_MET_COLUMNS } from "./record-row.ts";
 
 /**
  * A claim's key was not in use, and the row has the very token that its place in `input` was drawn. Tokens are drawn
@@ -9,18 +10,10 @@ import { NO_RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
  */
 const IS_NEW = `r.attempt = 1 and r.fencing_token <= (select token from drawn) + cardinality($1::int[])`;
 
-/**
- * Everything that a statement granted, from its `applied`, in one row of columns that hold arrays: what a row for each
- * costs is spent on its columns, in Postgres and here. What was taken over is rarer, and told by its name.
- */
-export const GRANTED = `
-select (select token from drawn)::text as drawn_token,
-       date_part('epoch', now()) * 1000 as granted_at_ms,
-       date_part('epoch', clock_timestamp()) * 1000 as answered_at_ms,
-       json_agg(r.fencing_token - (select token from drawn)) filter (where ${IS_NEW}) as new_places,
-       json_agg(date_part('epoch', r.lease_expires_at) * 1000) filter (where ${IS_NEW}) as new_leases_expire_at_ms,
-       json_agg(date_part('epoch', r.expires_at) * 1000) filter (where ${IS_NEW}) as new_expire_at_ms,
-       json_agg(json_build_object(
+/** What a statement's `applied` returns of a row `r` that it granted, for GRANTED: a new row's place, all of another. */
+export const GRANTED_COLUMNS = `
+  case when ${IS_NEW} then r.fencing_token - (select token from drawn) end as new_place,
+  case when not (${IS_NEW}) then json_build_object(
          'tenantId', r.tenant_id,
          'namespace', r.namespace,
          'key', r.key,
@@ -32,22 +25,37 @@ select (select token from drawn)::text as drawn_token,
          'expiresAtMs', date_part('epoch', r.expires_at) * 1000,
          'checkpointName', r.checkpoint_name,
          'checkpointState', encode(r.checkpoint_state, 'hex')
-       )) filter (where not (${IS_NEW})) as taken_over,
-       ${NO_RECORD_COLUMNS}
-  from applied r`;
+       ) end as taken_over`;
 
-/** In place of the columns of GRANTED, in a row that tells of one record. */
-export const NO_GRANTED_COLUMNS = Array(7).fill("null").join(", ");
+/**
+ * Everything that a statement granted, from its `applied`, in one row and one column: what a row for each costs is spent
+ * on its columns, in Postgres and here. Of new rows their places are told, and nothing where all are new: what they say is
+ * known from the commands and the moment. What was taken over is rarer, and told by its name.
+ */
+export const GRANTED = `
+select json_build_object(
+         'drawnToken', (select token from drawn)::text,
+         'grantedAtMs', date_part('epoch', now()) * 1000,
+         'answeredAtMs', date_part('epoch', clock_timestamp()) * 1000,
+         'newPlaces', case when count(a.new_place) < cardinality($1::int[])
+                           then coalesce(array_agg(a.new_place) filter (where a.new_place is not null), '{}') end,
+         'takenOver', json_agg(a.taken_over) filter (where a.taken_over is not null)
+       ) as granted,
+       ${NO_MET_COLUMNS}
+  from applied a`;
 
-/** GRANTED as `pg` parses it. */
-export interface GrantedRow extends RecordRow {
-  readonly drawn_token: string;
-  readonly granted_at_ms: number;
-  readonly answered_at_ms: number;
-  readonly new_places: readonly number[] | null;
-  readonly new_leases_expire_at_ms: readonly number[] | null;
-  readonly new_expire_at_ms: readonly number[] | null;
-  readonly taken_over: readonly TakenOver[] | null;
+/** A row of GRANTED, or, with MET_COLUMNS and null in its place, of what was met. */
+export interface GrantedRow extends MetRow {
+  readonly granted: GrantedClaims | null;
+}
+
+interface GrantedClaims {
+  readonly drawnToken: string;
+  readonly grantedAtMs: number;
+  readonly answeredAtMs: number;
+  /** Null: all of them. */
+  readonly newPlaces: readonly number[] | null;
+  readonly takenOver: readonly TakenOver[] | null;
 }
 
 interface TakenOver {
@@ -79,47 +87,58 @@ type Granted = Pick<
 
 /** The records that commands were granted, each where its command stands; none for one that was not granted. */
 export function readGranted(
-  row: GrantedRow,
+  granted: GrantedClaims,
   commands: readonly ClaimCommand[],
 ): readonly (LiveRecord | undefined)[] {
-  const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
-  const grant = (index: number, granted: Granted) => {
-    const command = commands[index];
-    if (command === undefined) throw new Error("a claim was granted that nobody made");
-    records[index] = grantedRecord(row, command, granted);
-  };
-  const drawnToken = BigInt(row.drawn_token);
-  for (const [i, place] of (row.new_places ?? []).entries()) {
-    grant(place - 1, {
-      fencingToken: drawnToken + BigInt(place),
+  const { drawnToken, grantedAtMs, newPlaces, takenOver } = granted;
+  const token = BigInt(drawnToken);
+  const newRecord = (command: ClaimCommand, place: number) =>
+    grantedRecord(granted, command, {
+      fencingToken: token + BigInt(place),
       attempt: 1,
-      fingerprint: commands[place - 1]?.fingerprint,
-      firstClaimedAtMs: row.granted_at_ms,
-      leaseExpiresAtMs: row.new_leases_expire_at_ms?.[i] as number,
-      expiresAtMs: row.new_expire_at_ms?.[i] as number,
+      fingerprint: command.fingerprint,
+      firstClaimedAtMs: grantedAtMs,
+      leaseExpiresAtMs: laterMs(grantedAtMs, command.leaseMs),
+      expiresAtMs: laterMs(grantedAtMs, Math.max(command.keyRetentionS * 1000, command.leaseMs)),
       checkpoint: undefined,
     });
-  }
-  if (row.taken_over !== null) {
+  if (newPlaces === null) return commands.map((command, index) => newRecord(command, index + 1));
+  const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
+  for (const place of newPlaces) records[place - 1] = newRecord(grantee(commands, place - 1), place);
+  if (takenOver !== null) {
     const indexes = new Map(commands.map(({ id }, index) => [recordName(id), index]));
-    for (const taken of row.taken_over) grant(indexes.get(recordName(taken)) ?? -1, parseTakenOver(taken));
+    for (const taken of takenOver) {
+      const index = indexes.get(recordName(taken)) ?? -1;
+      records[index] = grantedRecord(granted, grantee(commands, index), parseTakenOver(taken));
+    }
   }
   return records;
 }
 
-function grantedRecord(row: GrantedRow, command: ClaimCommand, granted: Granted): LiveRecord {
+function grantee(commands: readonly ClaimCommand[], index: number): ClaimCommand {
+  const command = commands[index];
+  if (command === undefined) throw new Error("a claim was granted that nobody made");
+  return command;
+}
+
+function grantedRecord(
+  { grantedAtMs, answeredAtMs }: GrantedClaims,
+  { id, onLeaseExpiry, claimId, owner }: ClaimCommand,
+  granted: Granted,
+): LiveRecord {
+  const { leaseExpiresAtMs } = granted;
   return {
-    id: command.id,
-    phase: unfinishedPhase(granted.leaseExpiresAtMs > row.granted_at_ms, command.onLeaseExpiry),
+    id,
+    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
     fencingToken: granted.fencingToken,
     attempt: granted.attempt,
-    claimId: command.claimId,
-    owner: command.owner,
+    claimId,
+    owner,
     fingerprint: granted.fingerprint,
     firstClaimedAtMs: granted.firstClaimedAtMs,
-    claimedAtMs: row.granted_at_ms,
-    leaseExpiresAtMs: granted.leaseExpiresAtMs,
-    leaseRemainingMs: granted.leaseExpiresAtMs - row.answered_at_ms,
+    claimedAtMs: grantedAtMs,
+    leaseExpiresAtMs,
+    leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
     expiresAtMs: granted.expiresAtMs,
     checkpoint: granted.checkpoint,
   };

@@ -1,51 +1,65 @@
 import type { CompletedCopy } from "../domain/record.ts";
 import type { CompleteCommand } from "../domain/settlement.ts";
-import { NO_RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { laterMs } from "./instants.ts";
+import { type MetRow, NO_MET_COLUMNS } from "./record-row.ts";
+
+/** How long the key of a row `r` is remembered from its completion on, by an input `i`. */
+export const KEY_RETENTION_S = `coalesce(i.key_retention_s, r.key_retention_s)`;
+/** How long its result is: never for longer. */
+export const RESULT_RETENTION_S = `least(
+      ${KEY_RETENTION_S}, case i.result_kind when 1 then r.result_retention_s else r.failure_retention_s end)`;
 
 /** What a statement's `applied` returns of a row `r` that it completed, for STORED. */
-export const STORED_COLUMNS = `i.place, r.first_claimed_at, r.expires_at, r.result_expires_at, r.fingerprint`;
+export const STORED_COLUMNS = `
+    i.place, r.first_claimed_at, r.fingerprint,
+    ${KEY_RETENTION_S} as key_retention_s, ${RESULT_RETENTION_S} as result_retention_s`;
 
-/** Everything that a statement completed, from its `applied`, in one row: as GRANTED, and for the same reason. */
+/** Everything that a statement completed, from its `applied`, in one row and column: as GRANTED, and for the same reason. */
 export const STORED = `
-select date_part('epoch', now()) * 1000 as completed_at_ms,
-       json_agg(a.place) as places,
-       json_agg(date_part('epoch', a.first_claimed_at) * 1000) as first_claimed_at_mss,
-       json_agg(date_part('epoch', a.expires_at) * 1000) as expire_at_mss,
-       json_agg(date_part('epoch', a.result_expires_at) * 1000) as results_expire_at_mss,
-       json_agg(encode(a.fingerprint, 'hex')) as fingerprints,
-       ${NO_RECORD_COLUMNS}
+select json_build_object(
+         'completedAtMs', date_part('epoch', now()) * 1000,
+         'places', json_agg(a.place),
+         'firstClaimedAtMss', json_agg(date_part('epoch', a.first_claimed_at) * 1000),
+         'keyRetentionSs', json_agg(a.key_retention_s),
+         'resultRetentionSs', json_agg(a.result_retention_s),
+         'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
+       ) as stored,
+       ${NO_MET_COLUMNS}
   from applied a`;
 
-/** In place of the columns of STORED, in a row that tells of one record. */
-export const NO_STORED_COLUMNS = Array(6).fill("null").join(", ");
+/** A row of STORED, or, with MET_COLUMNS and null in its place, of what was met. */
+export interface StoredRow extends MetRow {
+  readonly stored: StoredResults | null;
+}
 
-/** STORED as `pg` parses it. */
-export interface StoredRow extends RecordRow {
-  readonly completed_at_ms: number;
+/** Arrays, in one order; null: nothing was completed. */
+interface StoredResults {
+  readonly completedAtMs: number;
   readonly places: readonly number[] | null;
-  readonly first_claimed_at_mss: readonly number[] | null;
-  readonly expire_at_mss: readonly number[] | null;
-  readonly results_expire_at_mss: readonly number[] | null;
+  readonly firstClaimedAtMss: readonly number[] | null;
+  readonly keyRetentionSs: readonly number[] | null;
+  readonly resultRetentionSs: readonly number[] | null;
   /** In hexadecimal digits. */
   readonly fingerprints: readonly (string | null)[] | null;
 }
 
 /** What commands made of their records, each where its command stands; none for one that was not applied. */
 export function readStored(
-  row: StoredRow,
+  stored: StoredResults,
   commands: readonly CompleteCommand[],
 ): readonly (CompletedCopy | undefined)[] {
+  const { completedAtMs } = stored;
   const copies: (CompletedCopy | undefined)[] = commands.map(() => undefined);
-  for (const [i, place] of (row.places ?? []).entries()) {
+  for (const [i, place] of (stored.places ?? []).entries()) {
     const command = commands[place - 1];
     if (command === undefined) throw new Error("a claim was completed that nobody named");
-    const fingerprint = row.fingerprints?.[i];
+    const fingerprint = stored.fingerprints?.[i];
     copies[place - 1] = {
       fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
-      firstClaimedAtMs: row.first_claimed_at_mss?.[i] as number,
-      completedAtMs: row.completed_at_ms,
-      resultExpiresAtMs: row.results_expire_at_mss?.[i] as number,
-      expiresAtMs: row.expire_at_mss?.[i] as number,
+      firstClaimedAtMs: stored.firstClaimedAtMss?.[i] as number,
+      completedAtMs,
+      resultExpiresAtMs: laterMs(completedAtMs, (stored.resultRetentionSs?.[i] as number) * 1000),
+      expiresAtMs: laterMs(completedAtMs, (stored.keyRetentionSs?.[i] as number) * 1000),
       result: command.result,
     };
   }
