@@ -80,9 +80,9 @@ test("many calls are divided among the batches that may leave, and leave one bat
 
 test("a few calls are not divided", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 199; call++) void coalescer.ask(lookup(`${call}`));
+  for (let call = 0; call < 63; call++) void coalescer.ask(lookup(`${call}`));
   await turns(3);
-  expect(batches.map(({ keys }) => keys.length)).toEqual([199]);
+  expect(batches.map(({ keys }) => keys.length)).toEqual([63]);
 });
 
 test("a batch holds at most 1,000 calls", async () => {

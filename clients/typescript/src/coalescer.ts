@@ -5,7 +5,7 @@ import { type BatchedRequest, maxRequestBytes } from "./request-size.ts";
 /** While one batch is read by the server, others are at the database or being gathered, and all sides are busy. */
 const MAX_BATCHES_IN_FLIGHT = 4;
 /** What is queued is divided among the batches that may leave, but into no smaller parts: each costs a statement. */
-const MIN_DIVIDED_ITEMS = 100;
+const MIN_DIVIDED_ITEMS = 32;
 
 /** The batch's own framing. */
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
