@@ -63,7 +63,8 @@ test("one refused call fails alone, with the error it would have had alone", asy
 
 test("replays that do not fit into one reply are all answered", async () => {
   const { onceward, rpcs } = await newObservedOnceward();
-  const values = Array.from({ length: 100 }, (_, order) => `${order}-${"x".repeat(60_000)}`);
+  // Enough that each of the batches that they are divided among has more than 4 MiB to bring back.
+  const values = Array.from({ length: 300 }, (_, order) => `${order}-${"x".repeat(60_000)}`);
   const runAll = (fn: (value: string) => string) =>
     Promise.all(
       values.map((value, order) =>
