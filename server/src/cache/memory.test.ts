@@ -215,7 +215,7 @@ test("where the system has no memory to give, nothing is kept, and nothing fails
       throw new RangeError("Array buffer allocation failed");
     }
   }
-  vi.stubGlobal("ArrayBuffer", Refused);
+  vi.stubGlobal("SharedArrayBuffer", Refused);
   cache.set("a", some(1), DAY_MS);
   expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
 });

@@ -37,7 +37,7 @@ const NONE = 0;
 export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()): MemoryCache {
   const chains = new Uint32Array(2 ** Math.floor(Math.log2(Math.max(1, maxBytes / BYTES_PER_CHAIN))));
   let sections = Math.max(0, Math.floor((maxBytes - chains.byteLength) / SECTION_BYTES));
-  /** Room for none until there is one: V8 collects garbage for what is taken outside its heap, too, used or not. */
+  /** Room for none until there is one: a server that keeps nothing takes nothing. */
   let entries = createEntries(0);
   const writeName = createNameWriter(hash);
   /** Where each section's last entry ends. */
