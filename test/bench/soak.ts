@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { readMetrics } from "../helpers/metrics.ts";
 import type { Bench } from "./figure.ts";
 import { runSlice } from "./load.ts";
@@ -29,7 +31,7 @@ export async function soak(bench: Bench, durationMs: number): Promise<void> {
   }
   await pairs.verify();
   for (const name of ["client heap", "client RSS", "server heap", "server RSS"] as const) {
-    // What is left when garbage has just gone: how much of it there is at a sample's moment is chance.
+    // What is left when garbage has just gone: how much of it the server has at a sample's moment is chance.
     const growth = growthOf(
       samples.map((sample) => sample[name]),
       (values) => Math.min(...values),
@@ -48,7 +50,12 @@ type Sample = Readonly<Record<"client heap" | "client RSS" | "server heap" | "se
 
 const MIB = 2 ** 20;
 
+setFlagsFromString("--expose-gc");
+/** Of this process, which is the client's, too; the server collects its own when it sees fit. */
+const collectGarbage: () => void = runInNewContext("gc");
+
 async function takeSample({ main }: Bench): Promise<Sample> {
+  collectGarbage();
   const { heapUsed, rss } = process.memoryUsage();
   const metrics = await readMetrics(main.server);
   return {
