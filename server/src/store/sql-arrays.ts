@@ -42,18 +42,12 @@ export function textArray(values: Column<string>): Buffer {
 
 /** `bytea[]`. */
 export function byteaArray(values: Column<Uint8Array>): Buffer {
-  let bytes = 0;
-  for (const value of values) bytes += value?.byteLength ?? 0;
-  const array = startArray(TYPE.bytea, values, bytes);
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    writeInt(array, value?.byteLength ?? NULL, at);
-    at += 4;
-    if (value === undefined) continue;
-    array.set(value, at);
-    at += value.byteLength;
-  }
-  return array;
+  return sizedArray(
+    TYPE.bytea,
+    values,
+    (value) => value.byteLength,
+    (array, value, at) => array.set(value, at),
+  );
 }
 
 /** As `pg_type.dat` numbers them, for ever. */
@@ -72,13 +66,11 @@ function startArray(type: number, values: Column<unknown>, bytes: number): Buffe
   return values.length === 0 ? array.subarray(0, 12) : array;
 }
 
-/** An array of elements that have `bytes` bytes each. */
-function fixedArray<Value>(
-  type: number,
-  bytes: number,
-  values: Column<Value>,
-  write: (array: Buffer, value: Value, at: number) => void,
-): Buffer {
+/** Puts a value's bytes into an array. */
+type Write<Value> = (array: Buffer, value: Value, at: number) => void;
+
+/** An array of elements that have `bytes` bytes each: without asking every one, as `sizedArray` has to. */
+function fixedArray<Value>(type: number, bytes: number, values: Column<Value>, write: Write<Value>): Buffer {
   const array = startArray(type, values, bytes * values.length);
   let at = HEADER_BYTES;
   for (const value of values) {
@@ -89,6 +81,28 @@ function fixedArray<Value>(
     at += bytes;
   }
   return array.subarray(0, at);
+}
+
+/** An array of elements that each have their own size in bytes. */
+function sizedArray<Value>(
+  type: number,
+  values: Column<Value>,
+  sizeOf: (value: Value) => number,
+  write: Write<Value>,
+): Buffer {
+  let bytes = 0;
+  for (const value of values) bytes += value === undefined ? 0 : sizeOf(value);
+  const array = startArray(type, values, bytes);
+  let at = HEADER_BYTES;
+  for (const value of values) {
+    const size = value === undefined ? NULL : sizeOf(value);
+    writeInt(array, size, at);
+    at += 4;
+    if (value === undefined) continue;
+    write(array, value, at);
+    at += size;
+  }
+  return array;
 }
 
 /** Undefined if there are other characters than ASCII, a byte each: nearly no text has any. */
@@ -111,16 +125,12 @@ function asciiArray(values: Column<string>): Buffer | undefined {
 }
 
 function utf8Array(values: Column<string>): Buffer {
-  let bytes = 0;
-  for (const value of values) bytes += value === undefined ? 0 : Buffer.byteLength(value);
-  const array = startArray(TYPE.text, values, bytes);
-  let at = HEADER_BYTES;
-  for (const value of values) {
-    const written = value === undefined ? NULL : array.write(value, at + 4);
-    writeInt(array, written, at);
-    at += 4 + Math.max(0, written);
-  }
-  return array;
+  return sizedArray(
+    TYPE.text,
+    values,
+    (value) => Buffer.byteLength(value),
+    (array, value, at) => array.write(value, at),
+  );
 }
 
 function writeInt(array: Buffer, value: number, at: number): void {
