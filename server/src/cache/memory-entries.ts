@@ -1,4 +1,4 @@
-import type { Name } from "./memory-name.ts";
+import { type Name, WORD_BYTES } from "./memory-name.ts";
 
 /**
  * Entries in one piece of memory outside V8's heap:
@@ -18,8 +18,6 @@ const CONTENT_LENGTH_AT = 16;
 const NAME_LENGTH_AT = 20;
 const MARK_AT = 22;
 const NAME_AT = 24;
-
-export const WORD_BYTES = 4;
 
 /** Room for entries. The system gives the memory as it is first written to. */
 export function createEntries(maxBytes: number) {

@@ -13,7 +13,8 @@ export type NameHash = (view: DataView, length: number) => number;
 
 /** A record's name has some 400 at most. */
 const MAX_NAME_BYTES = 1020;
-const WORD_BYTES = 4;
+/** Names, and the entries that they stand in, are read and written in words. */
+export const WORD_BYTES = 4;
 
 /** Undefined: a name that is too long, or that has half of a surrogate pair, so that another has the same bytes. */
 export function createNameWriter(hash: NameHash): (text: string) => Name | undefined {

@@ -1,5 +1,5 @@
-import { createEntries, entryWords, WORD_BYTES } from "./memory-entries.ts";
-import { createNameHash, createNameWriter, type Name, type NameHash } from "./memory-name.ts";
+import { createEntries, entryWords } from "./memory-entries.ts";
+import { createNameHash, createNameWriter, type Name, type NameHash, WORD_BYTES } from "./memory-name.ts";
 
 /**
  * Bytes by name in this process, bounded. What was written longest ago goes first, but for what was asked for since: that is
