@@ -77,7 +77,7 @@ function answerRound(
   reply: (place: number, ended: Ended<BatchResponseItem>) => void,
 ): Promise<unknown> | undefined {
   const late: Promise<void>[] = [];
-  for (const [kind, own] of placesByKind(items, places)) {
+  for (const [kind, own] of Map.groupBy(places, (place) => items[place]?.request.case)) {
     const replyAll = (ended: readonly Ended<unknown>[]) => {
       own.forEach((place, i) => {
         reply(place, itemOf(kind, ended[i]));
@@ -94,17 +94,6 @@ function answerRound(
 
 /** Undefined: of an item that says nothing, or what this version doesn't know. */
 type Kind = BatchRequestItem["request"]["case"];
-
-function placesByKind(items: readonly BatchRequestItem[], places: readonly number[]): Map<Kind, number[]> {
-  const byKind = new Map<Kind, number[]>();
-  for (const place of places) {
-    const kind = items[place]?.request.case;
-    const own = byKind.get(kind);
-    if (own === undefined) byKind.set(kind, [place]);
-    else own.push(place);
-  }
-  return byKind;
-}
 
 function requestOf(item: BatchRequestItem | undefined): Ended<unknown> {
   const request = item?.request;

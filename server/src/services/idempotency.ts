@@ -1,5 +1,3 @@
-import type { Admission } from "../admission/admission.ts";
-import type { Completions } from "../cache/completions.ts";
 import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
 import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
@@ -7,7 +5,6 @@ import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { copyTermsOf, type Principal } from "../domain/tenant.ts";
 import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
-import type { UsageMeter } from "../usage/meter.ts";
 import { type Batchable, type BatchableCalls, createBatch } from "./batch.ts";
 import type { Call, Handlers } from "./call.ts";
 import { type ClaimsOptions, createClaims } from "./claims.ts";
@@ -21,11 +18,8 @@ import { parseComplete, parseExtendLease, parseLookup, parseRelease } from "./id
 
 export interface IdempotencyOptions extends ClaimsOptions {
   readonly records: RecordStore;
-  readonly admission: Admission;
-  readonly completions: Completions;
   /** Wakes who waits for a record, on every replica, after it was settled here. */
   readonly onSettled: (name: string) => void;
-  readonly usage: UsageMeter;
 }
 
 /** IdempotencyService: what each RPC promises stands in `idempotency.proto`. */
