@@ -19,11 +19,13 @@ export async function soak(bench: Bench, durationMs: number): Promise<void> {
   const { main, violations, signal, progress } = bench;
   const pairs = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
   const sliceMs = Math.max(MIN_SLICE_MS, durationMs / SAMPLES);
+  const collectGarbage = garbageCollector();
   const samples: Sample[] = [];
   const rates: number[] = [];
   for (let lastedMs = 0; lastedMs < durationMs; lastedMs += sliceMs) {
     const { perSecond } = await runSlice(pairs.pair, { callers: CALLERS, durationMs: sliceMs }, signal);
     rates.push(perSecond);
+    collectGarbage();
     const sample = await takeSample(bench);
     samples.push(sample);
     const memory = Object.entries(sample).map(([name, mib]) => `${name} ${number(mib)} MiB`);
@@ -50,12 +52,13 @@ type Sample = Readonly<Record<"client heap" | "client RSS" | "server heap" | "se
 
 const MIB = 2 ** 20;
 
-setFlagsFromString("--expose-gc");
 /** Of this process, which is the client's, too; the server collects its own when it sees fit. */
-const collectGarbage: () => void = runInNewContext("gc");
+function garbageCollector(): () => void {
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc");
+}
 
 async function takeSample({ main }: Bench): Promise<Sample> {
-  collectGarbage();
   const { heapUsed, rss } = process.memoryUsage();
   const metrics = await readMetrics(main.server);
   return {
