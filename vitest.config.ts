@@ -2,10 +2,10 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
 
-/** Needs a database: runs once per Postgres version that is there. */
+/** What statements and transactions answer: runs once per Postgres version that is there. */
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,outage,store,client}/**/*.test.ts"];
-/** Needs Redis or RabbitMQ, too; whichever Postgres it is makes no difference. */
-const REDIS_TESTS = ["test/{cache,consumers}/**/*.test.ts"];
+/** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
+const ONE_DATABASE_TESTS = ["test/{cache,cli,consumers,transports}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/postgres-setup.ts";
 const REDIS_SETUP = "test/helpers/redis-setup.ts";
@@ -67,7 +67,7 @@ export default defineConfig({
       },
       databaseProject({
         name: "postgres 18",
-        include: [...DATABASE_TESTS, ...REDIS_TESTS],
+        include: [...DATABASE_TESTS, ...ONE_DATABASE_TESTS],
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
       }),
       ...(system15 === undefined
