@@ -7,7 +7,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { errorFromCall, isRetryable } from "./error-mapping.ts";
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "./gen/google/rpc/status_pb.ts";
-import { IdempotencyService, LookupResponseSchema } from "./gen/onceward/v1/idempotency_pb.ts";
+import {
+  BatchResponseSchema,
+  IdempotencyService,
+  LookupResponseSchema,
+} from "./gen/onceward/v1/idempotency_pb.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -48,7 +52,10 @@ const GRPC = { ":status": 200, "content-type": "application/grpc+proto" };
 
 const OWNER = "billing/1";
 function message(owner = OWNER): Buffer {
-  const bytes = toBinary(LookupResponseSchema, create(LookupResponseSchema, { record: { owner } }));
+  return framed(toBinary(LookupResponseSchema, create(LookupResponseSchema, { record: { owner } })));
+}
+
+function framed(bytes: Uint8Array): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(bytes.byteLength, 1);
   return Buffer.concat([prefix, bytes]);
@@ -109,6 +116,18 @@ describe("a call", () => {
   test("is answered with a message that comes in many frames", async () => {
     answerWith(message("b".repeat(1_000_000)));
     expect((await lookUp()).record?.owner).toHaveLength(1_000_000);
+  });
+
+  test("is answered with lists of its own", async () => {
+    const lookup = create(LookupResponseSchema, { record: { owner: OWNER } });
+    const batch = create(BatchResponseSchema, {
+      items: [{ response: { case: "lookup", value: lookup } }, {}],
+    });
+    answerWith(framed(toBinary(BatchResponseSchema, batch)));
+    const first = await client().batch({});
+    const second = await client().batch({});
+    expect(first).toEqual(batch);
+    expect(second).toEqual(batch);
   });
 
   test("shows the answer's headers and trailers to who asks", async () => {

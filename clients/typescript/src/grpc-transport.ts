@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import {
+  create,
   type DescMessage,
   type DescMethodUnary,
-  fromBinary,
   type MessageInitShape,
   type MessageShape,
+  mergeFromBinary,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { validateResponseWithCompression, validateTrailer } from "@connectrpc/connect/protocol-grpc";
@@ -96,8 +97,28 @@ function decode<Desc extends DescMessage>(desc: Desc, body: Buffer): MessageShap
     throw new ConnectError("the answer is not one whole message", Code.Internal);
   // No Buffer: a message's bytes are views of what it was read from, and of the same class.
   const message = new Uint8Array(body.buffer, body.byteOffset + PREFIX_BYTES, body.byteLength - PREFIX_BYTES);
-  return within("the answer can't be decoded", () => fromBinary(desc, message));
+  return within("the answer can't be decoded", () =>
+    mergeFromBinary(desc, create(desc, emptyListsOf(desc)), message),
+  );
 }
+
+/**
+ * An init by whose lists `create` makes a message's own. Without one it takes them from a literal, which V8 comes to
+ * allocate among its old objects, because lists of descriptors stay: each would keep a batch's replies alive until the
+ * next full collection (`server/decisions/0009-memory.md`).
+ */
+function emptyListsOf<Desc extends DescMessage>(desc: Desc): MessageInitShape<Desc> {
+  let init = emptyLists.get(desc);
+  if (init === undefined) {
+    // Lists of anything else aren't copied.
+    const lists = desc.fields.filter((field) => field.fieldKind === "list" && field.listKind === "message");
+    init = Object.fromEntries(lists.map(({ localName }) => [localName, []]));
+    emptyLists.set(desc, init);
+  }
+  return init as MessageInitShape<Desc>;
+}
+
+const emptyLists = new WeakMap<DescMessage, object>();
 
 function within<Value>(what: string, make: () => Value): Value {
   try {
