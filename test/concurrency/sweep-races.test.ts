@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { openPool } from "../../server/src/store/pool.ts";
 import { sweepBatch } from "../../server/src/store/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/connections.ts";
@@ -11,6 +12,8 @@ import { countRows } from "../helpers/time.ts";
 
 const LONG_AGO_S = 3600;
 const MAX_ROWS = 1000;
+/** SQLSTATE of who waited for as long as it may; not deadlock_detected, which may hit either side. */
+const LOCK_NOT_AVAILABLE = "55P03";
 
 let database: TestDatabase;
 let server: TestServer;
@@ -59,6 +62,27 @@ test("the sweep holds no row that somebody needs while it waits for one that the
   await other.query("select from records where tenant_id = $1 and key = 'b-ended' for update", [tenant.id]);
   await other.query("commit");
   expect(await sweeping).toMatchObject({ deleted: 1, kept: 1 });
+});
+
+test("the sweep gives way to whoever holds a row that it waits for, and waits for one that it deleted", async () => {
+  const { tenant, client } = await newCaller();
+  await claimAll(client, ["a-ended", "b-ended"]);
+  await ageRecords(database, tenant, LONG_AGO_S);
+  await ageRecords(database, tenant, 1, "b-ended");
+  const other = await openConnection(database);
+  // The key that the sweep takes second; it deletes b-ended, which is due longer, and waits.
+  await lockRows(other, tenant, ["a-ended"]);
+  // Without the pool's own limit on waiting for locks: Postgres would find the deadlock first, and end either side.
+  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: true });
+  onTestFinished(() => pool.close());
+  const sweeping = sweepBatch(pool, MAX_ROWS);
+  const failed = expect(sweeping).rejects.toMatchObject({ sqlState: LOCK_NOT_AVAILABLE });
+  await untilBlocked(database);
+  await other.query("select from records where tenant_id = $1 and key = 'b-ended' for update", [tenant.id]);
+  await failed;
+  await other.query("commit");
+  expect(await countRows(database, tenant)).toBe(2);
+  expect(await sweepBatch(pool, MAX_ROWS)).toMatchObject({ deleted: 2 });
 });
 
 test("two sweepers at once delete every row that ended once, and neither fails", async () => {

@@ -2,51 +2,48 @@ import type { Pool } from "./pool.ts";
 import { STORED_BYTES } from "./tenant-totals.ts";
 
 /**
- * The rows that are due, the most overdue first, in the order of their key: the order in which every statement takes
- * rows, so that none waits for a row while it holds one that another needs. For the same reason deleting and putting off
- * are two statements: one that did both would start over at the first key.
+ * How many rows are due, `due_from` when to when, and for how long the most overdue one has waited. No row is read: the
+ * index says it.
  */
-const DUE = `
-input as materialized (
-  select tenant_id, namespace, key, sweep_at, result_bytes
-    from (select r.tenant_id, r.namespace, r.key, r.sweep_at,
-                 coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
-                   as result_bytes
-            from records r
-           where r.sweep_at <= now()
-           order by r.sweep_at
-           limit $1::int) due
-   order by tenant_id, namespace, key
-)`;
+const findDueRecords = {
+  name: "find_due_records",
+  text: `
+select count(*)::int as due,
+       min(sweep_at)::text as due_from,
+       max(sweep_at)::text as due_to,
+       coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s
+  from (select r.sweep_at
+          from records r
+         where r.sweep_at <= now()
+         order by r.sweep_at
+         limit $1::int) due`,
+};
 
-/** The row `r` of input `i`, if it is still due: whoever waited for a lock looks again. */
-const STILL_DUE = `
-    r.tenant_id = i.tenant_id
-    and r.namespace = i.namespace
-    and r.key = i.key
-    and r.sweep_at <= now()`;
-
-/** How both statements end: what became of the `swept` rows by namespace, and at least one row. */
+/** How both statements end: what became of the `swept` rows, by namespace. */
 const BY_NAMESPACE = `
-select due, lag_s, tenant_id, namespace, coalesce(records, 0) as records, coalesce(freed_bytes, 0) as freed_bytes
-  from (select count(*)::int as due, coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s from input) looked_at
-  left join (
-    select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
-      from swept
-     group by tenant_id, namespace
-  ) grouped on true`;
+select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+  from swept
+ group by tenant_id, namespace`;
 
 /**
  * Deletes rows whose key retention ended two minutes ago: longer than any statement lasts that drew a fencing token
  * before.
+ *
+ * It takes them in the order of the index, in which a row is found and deleted in one visit; every other statement takes
+ * rows in the order of their key. So it could stand across one that claims two of them anew, and gives way then: it waits
+ * for a lock for half of what Postgres waits before it ends one side of a deadlock (`deadlock_timeout`, 1 s). No row leaves
+ * the join before that is set, and it is set for this statement.
  */
 const deleteEndedRecords = {
   name: "delete_ended_records",
   text: `
-with ${DUE}, swept as (
+with bounded as materialized (
+  select set_config('lock_timeout', '500ms', true) as lock_timeout
+), swept as (
   delete from records r
-   using input i
-   where ${STILL_DUE}
+   using bounded b
+   where b.lock_timeout is not null
+     and r.sweep_at between $1::timestamptz and $2::timestamptz
      and r.expires_at + interval '2 minutes' <= now()
   returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
 )
@@ -54,13 +51,23 @@ ${BY_NAMESPACE}`,
 };
 
 /**
- * Puts rows off that something is left of, to when the next thing ends, and drops results whose own retention ended. An
- * unfinished record may yet be completed with a result that ends sooner than its key.
+ * Puts rows off that something is left of, to when the next thing ends, and drops results whose own retention ended, in the
+ * order of their key. An unfinished record may yet be completed with a result that ends sooner than its key.
  */
 const putOffRecords = {
   name: "put_off_records",
   text: `
-with ${DUE}, swept as (
+with input as materialized (
+  select tenant_id, namespace, key, result_bytes
+    from (select r.tenant_id, r.namespace, r.key,
+                 coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
+                   as result_bytes
+            from records r
+           where r.sweep_at <= now()
+           order by r.sweep_at
+           limit $1::int) due
+   order by tenant_id, namespace, key
+), swept as (
   update records r set
     sweep_at = case
       when r.state <> 2 then interval '2 minutes' + least(
@@ -73,7 +80,10 @@ with ${DUE}, swept as (
     result_content_type = case when r.result_expires_at > now() then r.result_content_type end,
     result_metadata = case when r.result_expires_at > now() then r.result_metadata end
   from input i
-   where ${STILL_DUE}
+   where r.tenant_id = i.tenant_id
+     and r.namespace = i.namespace
+     and r.key = i.key
+     and r.sweep_at <= now()
      and r.expires_at + interval '2 minutes' > now()
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
@@ -102,37 +112,51 @@ export interface SweptNamespace {
   readonly freedBytes: number;
 }
 
-interface SweptRow {
+interface DueRow {
   readonly due: number;
+  /** Postgres' own text, which has the microseconds; null if nothing is due. */
+  readonly due_from: string | null;
+  readonly due_to: string | null;
   readonly lag_s: number;
-  readonly tenant_id: number | null;
-  readonly namespace: string | null;
+}
+
+interface SweptRow {
+  readonly tenant_id: number;
+  readonly namespace: string;
   readonly records: number;
   readonly freed_bytes: number;
 }
 
 /**
- * One bounded batch of the sweep, over at most `maxRows` rows. Any number of replicas may run it at once: each repeats its
- * conditions on the row as it finds it after waiting for a lock, so that a key that was claimed anew meanwhile stays.
+ * One bounded batch of the sweep, over at most `maxRows` rows, and those that are due at the same moment as the last of
+ * them. Any number of replicas may run it at once: each repeats its conditions on the row as it finds it after waiting for
+ * a lock, so that a key that was claimed anew meanwhile stays.
+ *
+ * @throws StatementFailed if somebody kept one of the rows locked, or waits for one in turn: nothing was deleted.
  */
 export async function sweepBatch(pool: Pool, maxRows: number): Promise<Swept> {
-  const ended = await pool.run<SweptRow>(deleteEndedRecords, [maxRows]);
-  const { due, lag_s: lagS } = ended[0] ?? { due: 0, lag_s: 0 };
+  const [found] = await pool.run<DueRow>(findDueRecords, [maxRows]);
+  const { due, lag_s: lagS, due_from: from, due_to: to } = found ?? NOTHING_DUE;
+  if (due === 0) return { due, lagS, deleted: 0, kept: 0, byNamespace: [] };
+  const ended = await pool.run<SweptRow>(deleteEndedRecords, [from, to]);
   const deleted = countRecords(ended);
   const put = deleted === due ? [] : await pool.run<SweptRow>(putOffRecords, [maxRows]);
   const byNamespace = [
-    ...ended.flatMap((row) => sweptNamespace(row, row.records)),
-    ...put.filter((row) => row.freed_bytes > 0).flatMap((row) => sweptNamespace(row, 0)),
+    ...ended.map((row) => sweptNamespace(row, row.records)),
+    ...put.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)),
   ];
   return { due, lagS, deleted, kept: countRecords(put), byNamespace };
 }
+
+const NOTHING_DUE: DueRow = { due: 0, due_from: null, due_to: null, lag_s: 0 };
 
 function countRecords(rows: readonly SweptRow[]): number {
   return rows.reduce((sum, { records }) => sum + records, 0);
 }
 
-/** None for the row that only says how many were due. */
-function sweptNamespace(row: SweptRow, deleted: number): readonly SweptNamespace[] {
-  const { tenant_id: tenantId, namespace, freed_bytes: freedBytes } = row;
-  return tenantId === null || namespace === null ? [] : [{ tenantId, namespace, deleted, freedBytes }];
+function sweptNamespace(
+  { tenant_id: tenantId, namespace, freed_bytes: freedBytes }: SweptRow,
+  deleted: number,
+): SweptNamespace {
+  return { tenantId, namespace, deleted, freedBytes };
 }

@@ -173,17 +173,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "store/sweep-records.ts",
-        from: "           where r.sweep_at <= now()\n           order by r.sweep_at\n",
-        to: "           where r.claimed_at <= now() - interval '3 seconds'\n",
-      },
-      {
-        file: "store/sweep-records.ts",
-        from: `    and r.sweep_at <= now()\`;
-
-/** How both`,
-        to: `    and r.claimed_at <= now() - interval '3 seconds'\`;
-
-/** How both`,
+        from: "         where r.sweep_at <= now()\n         order by r.sweep_at\n         limit $1::int) due`,",
+        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int) due`,",
       },
       {
         file: "store/sweep-records.ts",
