@@ -98,7 +98,13 @@ class Exchange {
     });
     // What is cut off ends, too, and then closes.
     stream.on("end", () => this.#complete && this.#succeed());
-    stream.on("close", () => this.#break(isAlone() ? stream.rstCode : undefined));
+    stream.on("close", () => {
+      this.#break(isAlone() ? stream.rstCode : undefined);
+      // V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of
+      // Node's: with its listeners go this exchange, its question and its answer.
+      stream.removeAllListeners();
+      stream.on("error", ignore);
+    });
     stream.end(this.#question.body);
   }
 
@@ -138,6 +144,8 @@ class Exchange {
     return true;
   }
 }
+
+function ignore(): void {}
 
 /** Nobody can tell whether the call had its effect. */
 function unanswered(cause: unknown): ConnectError {

@@ -49,6 +49,7 @@ export function answerUnaryCall(
 
   // Whatever breaks a stream also closes it, and then there is nobody to be answered.
   stream.on("error", ignore);
+  stream.on("close", forget);
   stream.on("data", (chunk: Buffer) => {
     // What comes after a refusal is read, and let go, so that its sender gets to the answer.
     if (refused) return;
@@ -76,6 +77,15 @@ export function answerUnaryCall(
 }
 
 function ignore(): void {}
+
+/**
+ * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
+ * its listeners go the call's request and headers.
+ */
+function forget(this: ServerHttp2Stream): void {
+  this.removeAllListeners();
+  this.on("error", ignore);
+}
 
 function first(values: string | string[] | undefined): string | undefined {
   return Array.isArray(values) ? values[0] : values;
