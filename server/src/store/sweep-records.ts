@@ -1,10 +1,7 @@
 import type { Pool } from "./pool.ts";
 import { STORED_BYTES } from "./tenant-totals.ts";
 
-/**
- * How many rows are due, `due_from` when to when, and for how long the most overdue one has waited. No row is read: the
- * index says it.
- */
+/** How many rows are due, `due_from` when to when, and for how long the most overdue one has waited. */
 const findDueRecords = {
   name: "find_due_records",
   text: `
