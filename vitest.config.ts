@@ -3,9 +3,12 @@ import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
 
 /** What statements and transactions answer: runs once per Postgres version that is there. */
-const DATABASE_TESTS = ["test/{admin,contract,concurrency,outage,store,client}/**/*.test.ts"];
+const DATABASE_TESTS = ["test/{admin,contract,concurrency,outage,store,client/inbox}/**/*.test.ts"];
 /** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
-const ONE_DATABASE_TESTS = ["test/{cache,cli,consumers,transports}/**/*.test.ts"];
+const ONE_DATABASE_TESTS = [
+  "test/{cache,cli,consumers,transports,client/adapters}/**/*.test.ts",
+  "test/client/*.test.ts",
+];
 
 const POSTGRES_SETUP = "test/helpers/postgres-setup.ts";
 const REDIS_SETUP = "test/helpers/redis-setup.ts";

@@ -89,7 +89,8 @@ const RETRY_AFTER_MS = 500;
 
 /**
  * Every statement looks rows up by primary key, and takes their locks in the order of their key, which rules deadlocks
- * out (the sweep's deletion, which gives way, is the exception): nested loops do. Planning one takes as long as running it for a lone call, so plans are kept.
+ * out: nested loops do. (The sweep's deletion is the exception, and gives way.) Planning one takes as long as running it
+ * for a lone call, so plans are kept.
  */
 const PLANNER_SETTINGS = {
   plan_cache_mode: "force_generic_plan",
