@@ -16,6 +16,9 @@ select count(*)::int as due,
          limit $1::int) due`,
 };
 
+/** Whether row `r` is one of those found, and still due: whoever waited for a lock looks again. */
+const DUE = "r.sweep_at between $1::timestamptz and $2::timestamptz";
+
 /** How both statements end: what became of the `swept` rows, by namespace. */
 const BY_NAMESPACE = `
 select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
@@ -40,7 +43,7 @@ with bounded as materialized (
   delete from records r
    using bounded b
    where b.lock_timeout is not null
-     and r.sweep_at between $1::timestamptz and $2::timestamptz
+     and ${DUE}
      and r.expires_at + interval '2 minutes' <= now()
   returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
 )
@@ -55,15 +58,11 @@ const putOffRecords = {
   name: "put_off_records",
   text: `
 with input as materialized (
-  select tenant_id, namespace, key, result_bytes
-    from (select r.tenant_id, r.namespace, r.key,
-                 coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
-                   as result_bytes
-            from records r
-           where r.sweep_at <= now()
-           order by r.sweep_at
-           limit $1::int) due
-   order by tenant_id, namespace, key
+  select r.tenant_id, r.namespace, r.key,
+         coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0) as result_bytes
+    from records r
+   where ${DUE}
+   order by r.tenant_id, r.namespace, r.key
 ), swept as (
   update records r set
     sweep_at = case
@@ -80,7 +79,7 @@ with input as materialized (
    where r.tenant_id = i.tenant_id
      and r.namespace = i.namespace
      and r.key = i.key
-     and r.sweep_at <= now()
+     and ${DUE}
      and r.expires_at + interval '2 minutes' > now()
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
@@ -113,6 +112,7 @@ interface DueRow {
   readonly due: number;
   /** Postgres' own text, which has the microseconds; null if nothing is due. */
   readonly due_from: string | null;
+  /** As `due_from`. */
   readonly due_to: string | null;
   readonly lag_s: number;
 }
@@ -133,11 +133,12 @@ interface SweptRow {
  */
 export async function sweepBatch(pool: Pool, maxRows: number): Promise<Swept> {
   const [found] = await pool.run<DueRow>(findDueRecords, [maxRows]);
-  const { due, lag_s: lagS, due_from: from, due_to: to } = found ?? NOTHING_DUE;
-  if (due === 0) return { due, lagS, deleted: 0, kept: 0, byNamespace: [] };
-  const ended = await pool.run<SweptRow>(deleteEndedRecords, [from, to]);
+  if (found === undefined || found.due === 0) return NOTHING_DUE;
+  const { due, lag_s: lagS } = found;
+  const window = [found.due_from, found.due_to];
+  const ended = await pool.run<SweptRow>(deleteEndedRecords, window);
   const deleted = countRecords(ended);
-  const put = deleted === due ? [] : await pool.run<SweptRow>(putOffRecords, [maxRows]);
+  const put = deleted === due ? [] : await pool.run<SweptRow>(putOffRecords, window);
   const byNamespace = [
     ...ended.map((row) => sweptNamespace(row, row.records)),
     ...put.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)),
@@ -145,7 +146,7 @@ export async function sweepBatch(pool: Pool, maxRows: number): Promise<Swept> {
   return { due, lagS, deleted, kept: countRecords(put), byNamespace };
 }
 
-const NOTHING_DUE: DueRow = { due: 0, due_from: null, due_to: null, lag_s: 0 };
+const NOTHING_DUE: Swept = { due: 0, lagS: 0, deleted: 0, kept: 0, byNamespace: [] };
 
 function countRecords(rows: readonly SweptRow[]): number {
   return rows.reduce((sum, { records }) => sum + records, 0);
