@@ -1,14 +1,12 @@
-import diagnostics from "node:diagnostics_channel";
-import type { ServerHttp2Stream } from "node:http2";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type Claimant, saysUnavailable, startLoad } from "../helpers/claim-load.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { grpcJsClient } from "../helpers/grpc-js-client.ts";
+import { onHttp2Stream } from "../helpers/http2-streams.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant } from "../helpers/tenants.ts";
 
-const STREAM_CREATED = "http2.server.stream.created";
 /** So often the client is asked to leave. */
 const GOAWAYS = 3;
 
@@ -25,19 +23,6 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The connections that the server takes calls on from now. */
-function watchConnections(): ReadonlySet<unknown> {
-  const sessions = new Set<unknown>();
-  const onStream = (message: unknown) => {
-    sessions.add((message as { readonly stream: ServerHttp2Stream }).stream.session);
-  };
-  diagnostics.subscribe(STREAM_CREATED, onStream);
-  onTestFinished(() => {
-    diagnostics.unsubscribe(STREAM_CREATED, onStream);
-  });
-  return sessions;
-}
-
 test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
   ["connect-node", (apiKey) => connectClient(server, apiKey)],
   ["grpc-js", (apiKey) => grpcJsClient(server, apiKey)],
@@ -46,7 +31,8 @@ test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
   async (_name, connect) => {
     const client = connect((await createTenant(database)).apiKey);
     onTestFinished(() => client.close?.());
-    const sessions = watchConnections();
+    const sessions = new Set<unknown>();
+    onHttp2Stream("server", ({ session }) => sessions.add(session));
     const load = startLoad(client, 8, "retry UNAVAILABLE");
     await expect.poll(() => sessions.size, { timeout: 15_000 }).toBeGreaterThan(GOAWAYS);
     await load.stop();
