@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
@@ -94,7 +95,7 @@ export async function useRecords(server: Addresses, users: Users, transport: Tra
   await admin.listRecords({ pageSize: 2, keyPrefix: "x", pageToken: page.nextPageToken }).catch(() => {});
 }
 
-/** Calls every RPC with every credential, and FILLING in all that can be said. @returns the errors, as they were sent. */
+/** Calls every unary RPC with every credential, and FILLING in all that can be said. @returns the errors, as they were sent. */
 export async function fillAllFields(
   server: Addresses,
   credentials: readonly string[],
@@ -106,7 +107,8 @@ export async function fillAllFields(
   const names = { namespace: NAMESPACE, namespaces: NAMESPACE, name: NAMESPACE, tenant: NAMESPACE };
   const given = { ...names, label: "a label", reason: REASON };
   const answers = await wholeAnswers(server, transport);
-  for (const method of SERVICES.flatMap((service) => service.methods)) {
+  const methods = SERVICES.flatMap((service): readonly DescMethod[] => service.methods);
+  for (const method of methods.filter(({ methodKind }) => methodKind === "unary")) {
     for (const text of texts) {
       const request = planted(method.input, text, given);
       const asked = credentials.map((each) => answers.ask(method, request, each));

@@ -3,13 +3,14 @@ import type { IdempotencyService } from "../../clients/typescript/src/gen/oncewa
 import type { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import type { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import type { UnaryMethods } from "../../server/src/services/call.ts";
 import type { Names } from "./affairs.ts";
 import { FORGET, RELEASE } from "./resolutions.ts";
 import { bytes, success } from "./verbs.ts";
 
-/** For every RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
+/** For every unary RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
 type Requests<Service extends DescService> = {
-  readonly [Method in keyof Service["method"]]: (
+  readonly [Method in keyof UnaryMethods<Service>]: (
     names: Names,
   ) => readonly MessageInitShape<Service["method"][Method]["input"]>[];
 };

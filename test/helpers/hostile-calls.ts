@@ -13,12 +13,15 @@ import { post } from "./raw-http.ts";
 import { createApiKey, createTenant } from "./tenants.ts";
 import type { Encoded } from "./wire-values.ts";
 
-/** Every RPC, as a test's title and what it is. */
+/** Every unary RPC, as a test's title and what it is. */
 export const RPCS: readonly (readonly [title: string, method: DescMethod])[] = [
   IdempotencyService,
   TenantAdminService,
   OperatorService,
-].flatMap((service) => service.methods.map((method) => [`${service.name}.${method.name}`, method] as const));
+]
+  .flatMap((service): readonly DescMethod[] => service.methods)
+  .filter((method) => method.methodKind === "unary")
+  .map((method) => [`${method.parent.name}.${method.name}`, method] as const);
 
 /** What a request was answered with; `code` is that of google.rpc.Code, such as INVALID_ARGUMENT. */
 export interface HostileAnswer {

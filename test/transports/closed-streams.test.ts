@@ -1,10 +1,14 @@
 import type { Http2Stream } from "node:http2";
-import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { createClient } from "@connectrpc/connect";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { createUnaryTransport } from "../../clients/typescript/src/grpc-transport.ts";
+import { SessionManager } from "../../clients/typescript/src/session-manager.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { onHttp2Stream } from "../helpers/http2-streams.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant } from "../helpers/tenants.ts";
+import { ORDER } from "../helpers/verbs.ts";
 
 let database: TestDatabase;
 let server: TestServer;
@@ -25,12 +29,17 @@ test.each(["server", "client"] as const)(
     const streams: Http2Stream[] = [];
     onHttp2Stream(side, (stream) => streams.push(stream));
     const { apiKey } = await createTenant(database);
-    await using client = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
-    await client.calls.claim({ namespace: "charges", key: "order-1" });
-    // One that is refused, too.
-    await expect(client.calls.claim({ namespace: "charges", key: "" })).rejects.toThrow("key");
-    await expect.poll(() => streams.map(({ closed }) => closed)).toEqual([true, true]);
+    const sessions = new SessionManager(`http://127.0.0.1:${server.grpcPort}`);
+    onTestFinished(() => sessions.abort());
+    const client = createClient(IdempotencyService, createUnaryTransport(sessions, `Bearer ${apiKey}`));
+    await client.claim(ORDER);
+    await expect(client.claim({ ...ORDER, key: "" })).rejects.toThrow("key");
+    // On a stream of batches, which is left after a second.
+    await client.batch({ items: [{ request: { case: "lookup", value: ORDER } }] }, { timeoutMs: 5000 });
+    await expect
+      .poll(() => streams.map(({ closed }) => closed), { timeout: 5000 })
+      .toEqual([true, true, true]);
     // Without any, an error that comes late would end the process.
-    await expect.poll(() => streams.map((stream) => stream.eventNames())).toEqual([["error"], ["error"]]);
+    await expect.poll(() => streams.map((stream) => stream.eventNames())).toEqual(Array(3).fill(["error"]));
   },
 );

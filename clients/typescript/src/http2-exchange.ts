@@ -6,6 +6,7 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { brokenError, forget, unanswered } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What one HTTP/2 stream was answered with. */
@@ -75,10 +76,8 @@ class Exchange {
   }
 
   #send(stream: ClientHttp2Stream): void {
-    // Streams that are over have none any more.
-    const { session } = stream;
-    const isAlone = () => session?.destroyed === false;
-    stream.on("error", (cause) => this.#break(isAlone() ? stream.rstCode : undefined, cause));
+    const broken = brokenError(stream);
+    stream.on("error", (cause) => this.#break(() => broken(cause)));
     if (this.#over) {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
@@ -99,11 +98,8 @@ class Exchange {
     // What is cut off ends, too, and then closes.
     stream.on("end", () => this.#complete && this.#succeed());
     stream.on("close", () => {
-      this.#break(isAlone() ? stream.rstCode : undefined);
-      // V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of
-      // Node's: with its listeners go this exchange, its question and its answer.
-      stream.removeAllListeners();
-      stream.on("error", ignore);
+      this.#break(broken);
+      forget(stream);
     });
     stream.end(this.#question.body);
   }
@@ -116,8 +112,8 @@ class Exchange {
   }
 
   /** Every stream closes; for most, their answer was there before. */
-  #break(resetWith: number | undefined, cause?: unknown): void {
-    if (!this.#over) this.#fail(brokenError(resetWith, cause));
+  #break(error: () => ConnectError): void {
+    if (!this.#over) this.#fail(error());
   }
 
   #fail(error: ConnectError): void {
@@ -143,36 +139,4 @@ class Exchange {
     this.#question.signal?.removeEventListener("abort", this.#abort);
     return true;
   }
-}
-
-function ignore(): void {}
-
-/** Nobody can tell whether the call had its effect. */
-function unanswered(cause: unknown): ConnectError {
-  if (cause instanceof ConnectError && cause.code === Code.Canceled) return cause;
-  const message = cause instanceof Error ? cause.message : "the connection ended before the answer";
-  return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
-}
-
-/** https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors */
-const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
-  [constants.NGHTTP2_PROTOCOL_ERROR, Code.Internal],
-  [constants.NGHTTP2_INTERNAL_ERROR, Code.Internal],
-  [constants.NGHTTP2_FLOW_CONTROL_ERROR, Code.Internal],
-  [constants.NGHTTP2_SETTINGS_TIMEOUT, Code.Internal],
-  [constants.NGHTTP2_FRAME_SIZE_ERROR, Code.Internal],
-  [constants.NGHTTP2_COMPRESSION_ERROR, Code.Internal],
-  [constants.NGHTTP2_CONNECT_ERROR, Code.Internal],
-  [constants.NGHTTP2_REFUSED_STREAM, Code.Unavailable],
-  [constants.NGHTTP2_CANCEL, Code.Canceled],
-  [constants.NGHTTP2_ENHANCE_YOUR_CALM, Code.ResourceExhausted],
-  [constants.NGHTTP2_INADEQUATE_SECURITY, Code.PermissionDenied],
-]);
-
-/** Why a stream has no answer: the server reset it, or, without a code, the connection ended. */
-function brokenError(resetWith: number | undefined, cause: unknown): ConnectError {
-  const code = CODE_OF_RESET.get(resetWith);
-  if (code === undefined) return unanswered(cause);
-  const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
-  return new ConnectError(message, code, undefined, undefined, cause);
 }

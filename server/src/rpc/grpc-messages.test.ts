@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { createMessageReader, frameMessage } from "./grpc-messages.ts";
+import { createMessageReader, createMessageSplitter, frameMessage } from "./grpc-messages.ts";
 
 const MAX_BYTES = 100;
 const MESSAGE = Buffer.from("a message of some bytes");
@@ -63,4 +63,41 @@ describe("what is refused", () => {
   ])("%s", (_name, chunks) => {
     expect(() => read(...chunks)).toThrow(expect.objectContaining({ code: Code.Unimplemented }));
   });
+});
+
+describe("a stream's messages", () => {
+  test.each([1, 3, 5, 7, 1000])("come out of pieces of %d bytes as they went in", (size) => {
+    const messages = ["", "a", "b".repeat(300), ""].map((text) => Buffer.from(text));
+    const whole = Buffer.concat(messages.map((message) => frameMessage(message)));
+    const splitter = createMessageSplitter(300);
+    const out: Buffer[] = [];
+    for (let at = 0; at < whole.byteLength; at += size) {
+      splitter.push(whole.subarray(at, at + size));
+      for (let next = splitter.next(); next !== undefined; next = splitter.next()) out.push(next);
+      const done = at + size >= whole.byteLength;
+      if (done) expect(splitter.isAmidst()).toBe(false);
+    }
+    expect(out).toEqual(messages);
+  });
+
+  test("are known not to be all there", () => {
+    const splitter = createMessageSplitter(100);
+    expect(splitter.isAmidst()).toBe(false);
+    splitter.push(frameMessage(Buffer.from("abc")).subarray(0, 6));
+    expect(splitter.next()).toBeUndefined();
+    expect(splitter.isAmidst()).toBe(true);
+  });
+
+  test("that are too long, or compressed, are refused by their heads", () => {
+    const long = createMessageSplitter(100);
+    long.push(Buffer.of(0, 0, 0, 0, 101));
+    expect(() => long.next()).toThrow("Received message larger than max (101 vs 100)");
+    const compressed = createMessageSplitter(100);
+    compressed.push(Buffer.of(1, 0, 0, 0, 1));
+    expect(() => compressed.next()).toThrow("compressed");
+  });
+});
+
+test("a message is framed with what stands behind it", () => {
+  expect(frameMessage(Buffer.from("ab"), Buffer.from("c"))).toEqual(Buffer.from("\0\0\0\0\x03abc", "latin1"));
 });

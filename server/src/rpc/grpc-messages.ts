@@ -42,12 +42,7 @@ export function createMessageReader(maxBytes: number): MessageReader {
     const head = Buffer.concat(chunks, bytes);
     chunks.length = 0;
     chunks.push(head);
-    const messageBytes = head.readUInt32BE(1);
-    if (messageBytes > maxBytes) {
-      const description = `Received message larger than max (${messageBytes} vs ${maxBytes})`;
-      throw new MessageRefused(Code.ResourceExhausted, description);
-    }
-    wantedBytes = HEAD_BYTES + messageBytes;
+    wantedBytes = HEAD_BYTES + checkedLength(head.readUInt32BE(1), maxBytes);
   }
 
   return {
@@ -70,11 +65,74 @@ export function createMessageReader(maxBytes: number): MessageReader {
   };
 }
 
-/** A message as it is sent. Answers are not compressed. */
-export function frameMessage(message: Uint8Array): Buffer {
-  const frame = Buffer.allocUnsafe(HEAD_BYTES + message.byteLength);
+/** Takes the messages of a stream out of what comes of it piece by piece. */
+export interface MessageSplitter {
+  push(chunk: Buffer): void;
+  /**
+   * The next message, if all of it is there: a view of what was pushed.
+   *
+   * @throws MessageRefused as soon as it is known to be too long, or compressed.
+   */
+  next(): Buffer | undefined;
+  /** Whether there is part of a message. */
+  isAmidst(): boolean;
+}
+
+/** @see MessageSplitter */
+export function createMessageSplitter(maxBytes: number): MessageSplitter {
+  let chunks: Buffer[] = [];
+  let bytes = 0;
+  /** Of the next message, without its head; undefined until that is there. */
+  let messageBytes: number | undefined;
+
+  function joined(): Buffer {
+    const [first = EMPTY] = chunks;
+    if (chunks.length <= 1) return first;
+    const whole = Buffer.concat(chunks, bytes);
+    chunks = [whole];
+    return whole;
+  }
+
+  return {
+    push(chunk) {
+      chunks.push(chunk);
+      bytes += chunk.byteLength;
+    },
+    next() {
+      if (bytes < HEAD_BYTES) return undefined;
+      messageBytes ??= readHead(joined(), maxBytes);
+      const end = HEAD_BYTES + messageBytes;
+      if (bytes < end) return undefined;
+      const whole = joined();
+      chunks = bytes === end ? [] : [whole.subarray(end)];
+      bytes -= end;
+      messageBytes = undefined;
+      return whole.subarray(HEAD_BYTES, end);
+    },
+    isAmidst: () => bytes > 0,
+  };
+}
+
+function readHead(head: Buffer, maxBytes: number): number {
+  if (head[0] !== 0)
+    throw new MessageRefused(Code.Unimplemented, "Messages of a stream can't be compressed.");
+  return checkedLength(head.readUInt32BE(1), maxBytes);
+}
+
+/** @throws MessageRefused */
+function checkedLength(messageBytes: number, maxBytes: number): number {
+  if (messageBytes <= maxBytes) return messageBytes;
+  const description = `Received message larger than max (${messageBytes} vs ${maxBytes})`;
+  throw new MessageRefused(Code.ResourceExhausted, description);
+}
+
+/** A message, and what is to stand behind it, as it is sent. Answers are not compressed. */
+export function frameMessage(message: Uint8Array, tail: Uint8Array = EMPTY): Buffer {
+  const messageBytes = message.byteLength + tail.byteLength;
+  const frame = Buffer.allocUnsafe(HEAD_BYTES + messageBytes);
   frame.writeUInt8(0);
-  frame.writeUInt32BE(message.byteLength, 1);
+  frame.writeUInt32BE(messageBytes, 1);
   frame.set(message, HEAD_BYTES);
+  frame.set(tail, HEAD_BYTES + message.byteLength);
   return frame;
 }

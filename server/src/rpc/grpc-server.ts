@@ -2,9 +2,11 @@ import diagnostics from "node:diagnostics_channel";
 import type { ServerHttp2Session } from "node:http2";
 import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
+import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-stream.ts";
 import { refuseCompression } from "./grpc-encoding.ts";
 import { createGrpcListener } from "./grpc-listener.ts";
 import { MAX_READ_BYTES } from "./grpc-messages.ts";
+import { isGrpcCall } from "./grpc-streams.ts";
 import { closeWhenIdle } from "./idle-session.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
@@ -12,7 +14,7 @@ import type { Route } from "./route.ts";
 import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 import type { Tls } from "./tls.ts";
-import { answerUnaryCall, isGrpcCall } from "./unary-call.ts";
+import { answerUnaryCall } from "./unary-call.ts";
 import { createUnreadReplies } from "./unread-replies.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
@@ -55,7 +57,7 @@ const MAX_SESSION_MEMORY_MB = 64;
 grpc.setLogVerbosity(grpc.logVerbosity.NONE);
 
 /**
- * Connections are grpc-js's, and so are health and reflection. Our own calls, which are all unary, are answered right on
+ * Connections are grpc-js's, and so are health and reflection. Our own calls are answered right on
  * their streams: what grpc-js makes for each call costs more than half as much again as HTTP/2 (decisions/0010).
  *
  * @see GrpcServer
@@ -87,6 +89,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   });
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
   const known = new WeakSet<ServerHttp2Session>();
+  const batchStreams = createBatchStreams({ routes, pipeline, timeoutMs: requestTimeoutMs });
 
   /** Puts itself between a connection and grpc-js, before either has seen a stream of it. */
   function adopt(session: ServerHttp2Session): void {
@@ -95,11 +98,14 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const toGrpcJs = session.listeners("stream");
     const busyWith = closeWhenIdle(session, CONNECTION_IDLE_MS);
     const unread = createUnreadReplies(MAX_UNREAD_BYTES);
+    const answerBatchStream = batchStreams.ofConnection(unread);
     session.removeAllListeners("stream");
     session.on("stream", (stream, headers, ...rest) => {
-      slowRequests.watch(stream);
       busyWith(stream);
-      const route = isGrpcCall(headers) ? routesByPath.get(headers[":path"] ?? "") : undefined;
+      const path = isGrpcCall(headers) ? headers[":path"] : undefined;
+      if (path === BATCH_STREAM_PATH) return answerBatchStream(stream, headers);
+      slowRequests.watch(stream);
+      const route = path === undefined ? undefined : routesByPath.get(path);
       if (route !== undefined) return answerUnaryCall(stream, headers, route, pipeline, unread);
       takeTimeoutHeader(headers);
       refuseCompression(headers);
@@ -124,6 +130,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       const closed = listener.close(graceMs);
       // Sends GOAWAY. It doesn't wait for connections that it didn't accept itself.
       server.tryShutdown(() => {});
+      batchStreams.leave();
       await closed;
       diagnostics.unsubscribe(STREAM_CREATED, onStreamCreated);
       slowRequests.stop();

@@ -11,14 +11,13 @@ export interface Route {
   readonly handle: (request: Message, call: Call) => Answer<Message>;
 }
 
-/** The routes of a service whose RPCs are all for one role. */
+/** The routes of a service whose RPCs are all for one role. A stream is no route: its messages are put to one. */
 export function routesOf<Service extends DescService>(
   service: Service,
   role: Role,
   handlers: Handlers<Service>,
 ): readonly Route[] {
-  return service.methods.map((method: DescMethod) => {
-    if (!isUnary(method)) throw new Error(`${method.name} is not unary`);
+  return service.methods.filter(isUnary).map((method) => {
     // The handlers' type has one per method of the service, from its request to its response.
     const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as Route["handle"];
     return { method, path: `/${service.typeName}/${method.name}`, role, handle };

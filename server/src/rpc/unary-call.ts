@@ -4,31 +4,20 @@ import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
+import type { Status } from "../gen/google/rpc/status_pb.ts";
 import { toStatus } from "./errors.ts";
 import { type Compression, compressionOf, decompress } from "./grpc-encoding.ts";
 import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
+import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, OK } from "./grpc-streams.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { TIMEOUT_HEADER } from "./timeouts.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
-/** What every answer begins with; without a date, which gRPC has no use for. */
-const HEADERS = {
-  ":status": 200,
-  "content-type": "application/grpc+proto",
-  "grpc-accept-encoding": "identity,deflate,gzip",
-};
 /** As Node would make it of them for each answer. */
-const RAW_HEADERS = Object.entries(HEADERS).flat().map(String);
-const OK = { "grpc-status": 0 };
+const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
 const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
-
-/** Whether a stream asks for a unary call as gRPC does: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
-export function isGrpcCall(headers: IncomingHttpHeaders): boolean {
-  return headers[":method"] === "POST" && (headers["content-type"]?.startsWith("application/grpc") ?? false);
-}
 
 /** Answers a gRPC call: one message in, one message out or a status. */
 export function answerUnaryCall(
@@ -47,9 +36,7 @@ export function answerUnaryCall(
     endWith(stream, error.code, error.message);
   }
 
-  // Whatever breaks a stream also closes it, and then there is nobody to be answered.
-  stream.on("error", ignore);
-  stream.on("close", forget);
+  forgetWhenClosed(stream);
   stream.on("data", (chunk: Buffer) => {
     // What comes after a refusal is read, and let go, so that its sender gets to the answer.
     if (refused) return;
@@ -63,7 +50,7 @@ export function answerUnaryCall(
     if (refused) return;
     try {
       const { message, compressed } = reader.end();
-      const compression = compressed ? compressionOf(first(headers["grpc-encoding"])) : undefined;
+      const compression = compressed ? compressionOf(firstOf(headers["grpc-encoding"])) : undefined;
       const call = new IncomingGrpcCall(stream, headers, route, message, compression);
       const encode = (reply: Message) => encodeUnlessUnread(stream, route, reply, unread);
       pipeline(route, call, encode).then(
@@ -74,21 +61,6 @@ export function answerUnaryCall(
       refuse(error);
     }
   });
-}
-
-function ignore(): void {}
-
-/**
- * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
- * its listeners go the call's request and headers.
- */
-function forget(this: ServerHttp2Stream): void {
-  this.removeAllListeners();
-  this.on("error", ignore);
-}
-
-function first(values: string | string[] | undefined): string | undefined {
-  return Array.isArray(values) ? values[0] : values;
 }
 
 /** Undefined, and not even encoded, where nobody reads, or nobody is there any more. */
@@ -132,11 +104,7 @@ function fail(stream: ServerHttp2Stream, error: unknown): void {
 /** An answer that is nothing but a status. */
 function endWith(stream: ServerHttp2Stream, code: number, message: string, details?: Status): void {
   if (stream.closed || stream.destroyed) return;
-  const status = { "grpc-status": code, "grpc-message": encodeURI(message) };
-  const more = details && {
-    "grpc-status-details-bin": Buffer.from(toBinary(StatusSchema, details)).toString("base64"),
-  };
-  stream.respond({ ...HEADERS, ...status, ...more }, WITHOUT_MESSAGE);
+  stream.respond({ ...GRPC_HEADERS, ...grpcStatus(code, message, details) }, WITHOUT_MESSAGE);
 }
 
 class IncomingGrpcCall implements IncomingCall {
@@ -162,7 +130,7 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   header(name: string): string | undefined {
-    return first(this.#headers[name === TIMEOUT_HEADER ? "grpc-timeout" : name]);
+    return firstOf(this.#headers[name === TIMEOUT_HEADER ? "grpc-timeout" : name]);
   }
 
   get messageBytes(): number {

@@ -13,3 +13,14 @@ test("there is room for answers until there are too many, and again once a strea
   one.emit("close");
   expect(unread.isFull()).toBe(false);
 });
+
+test("an answer of many on a stream counts until it is written", () => {
+  const unread = createUnreadReplies(100);
+  const written: (() => void)[] = [];
+  const stream = { write: (_: Buffer, done: () => void) => written.push(done) };
+  unread.write(stream as unknown as ServerHttp2Stream, Buffer.alloc(60));
+  unread.write(stream as unknown as ServerHttp2Stream, Buffer.alloc(60));
+  expect(unread.isFull()).toBe(true);
+  written[0]?.();
+  expect(unread.isFull()).toBe(false);
+});

@@ -6,6 +6,8 @@ export interface UnreadReplies {
   isFull(): boolean;
   /** Counts an answer until its stream is over, which it is once the system has all of it. */
   add(stream: ServerHttp2Stream, bytes: number): void;
+  /** Writes one of a stream's many answers, and counts it until the system has it, or the stream is over. */
+  write(stream: ServerHttp2Stream, answer: Buffer): void;
 }
 
 /**
@@ -22,6 +24,12 @@ export function createUnreadReplies(maxBytes: number): UnreadReplies {
       unreadBytes += bytes;
       stream.once("close", () => {
         unreadBytes -= bytes;
+      });
+    },
+    write(stream, answer) {
+      unreadBytes += answer.byteLength;
+      stream.write(answer, () => {
+        unreadBytes -= answer.byteLength;
       });
     },
   };

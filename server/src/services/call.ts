@@ -1,4 +1,4 @@
-import type { DescService, MessageShape } from "@bufbuild/protobuf";
+import type { DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { Deadline } from "../domain/deadline.ts";
 import type { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
@@ -17,12 +17,19 @@ export interface Call extends Deadline {
   refusalOf(error: unknown): Refusal;
 }
 
+/** Those RPCs of a service that take one message and answer with one. */
+export type UnaryMethods<Service extends DescService> = {
+  readonly [Method in keyof Service["method"] as Service["method"][Method] extends DescMethodUnary
+    ? Method
+    : never]: Service["method"][Method];
+};
+
 /**
- * The implementation of a service's RPCs: one function each, from its request to its response, which it answers at once
+ * The implementation of a service's unary RPCs: one function each, from its request to its response, which it answers at once
  * where nothing has to be waited for. Each throws Refusal, or rejects with it, and nothing else unless it is a bug.
  */
 export type Handlers<Service extends DescService> = {
-  readonly [Method in keyof Service["method"]]: (
+  readonly [Method in keyof UnaryMethods<Service>]: (
     request: MessageShape<Service["method"][Method]["input"]>,
     call: Call,
   ) => Answer<MessageShape<Service["method"][Method]["output"]>>;

@@ -5,8 +5,11 @@ import { runBatch } from "./batch.ts";
 import { refusal, toConnectError } from "./refusal.ts";
 import { type CallContext, type ServiceState, SingleCalls } from "./single-calls.ts";
 
+/** Without the stream of batches, which is for connections over a network. */
+export type UnaryService = Omit<ServiceImpl<typeof IdempotencyService>, "batchStream">;
+
 /** IdempotencyService for one tenant, in memory: what each RPC promises stands in `idempotency.proto`. */
-export function createService(state: ServiceState): ServiceImpl<typeof IdempotencyService> {
+export function createService(state: ServiceState): UnaryService {
   const single = new SingleCalls(state);
   return {
     claim: rpc((request, context) => single.claim(request, context)),

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/idempotency.proto.
  */
 export const file_onceward_v1_idempotency: GenFile = /*@__PURE__*/
-  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEi/wEKDENsYWltUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgMEhAKCGNsYWltX2lkGAQgASgJEigKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKCXJldGVudGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBW93bmVyGAggASgJEhgKEGFjY2VwdF9hbWJpZ3VvdXMYCSABKAgi/QEKDUNsYWltUmVzcG9uc2USJwoHY2xhaW1lZBgBIAEoCzIULm9uY2V3YXJkLnYxLkNsYWltZWRIABIuCgtpbl9wcm9ncmVzcxgCIAEoCzIXLm9uY2V3YXJkLnYxLkluUHJvZ3Jlc3NIABIrCgljb21wbGV0ZWQYAyABKAsyFi5vbmNld2FyZC52MS5Db21wbGV0ZWRIABIrCglhbWJpZ3VvdXMYBCABKAsyFi5vbmNld2FyZC52MS5BbWJpZ3VvdXNIABIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJCgdvdXRjb21lIv4BCgdDbGFpbWVkEhUKDWZlbmNpbmdfdG9rZW4YASABKAMSNAoQbGVhc2VfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoPbGVhc2VfcmVtYWluaW5nGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2F0dGVtcHQYBCABKAUSNAoQZmlyc3RfY2xhaW1lZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgGIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQikgEKCkluUHJvZ3Jlc3MSDQoFb3duZXIYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRI0ChBsZWFzZV9leHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgtyZXRyeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ6CglDb21wbGV0ZWQSIwoGcmVzdWx0GAEgASgLMhMub25jZXdhcmQudjEuUmVzdWx0EhYKDnJlc3VsdF9leHBpcmVkGAIgASgIEjAKDGNvbXBsZXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAijgEKCUFtYmlndW91cxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCmNoZWNrcG9pbnQYBCABKAsyFy5vbmNld2FyZC52MS5DaGVja3BvaW50IpsBCg9Db21wbGV0ZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1mZW5jaW5nX3Rva2VuGAMgASgDEiMKBnJlc3VsdBgEIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIsCglyZXRlbnRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ijwEKEENvbXBsZXRlUmVzcG9uc2USMAoMY29tcGxldGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFhbHJlYWR5X2NvbXBsZXRlZBgDIAEoCCJXCg5SZWxlYXNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSDgoGcmVhc29uGAQgASgJIkEKD1JlbGVhc2VSZXNwb25zZRIuCgpleHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKiAQoSRXh0ZW5kTGVhc2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSFQoNZmVuY2luZ190b2tlbhgDIAEoAxIoCgVsZWFzZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCgpjaGVja3BvaW50GAUgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKvAQoTRXh0ZW5kTGVhc2VSZXNwb25zZRI0ChBsZWFzZV9leHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKZXhwaXJlc19hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiLwoNTG9va3VwUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJIjUKDkxvb2t1cFJlc3BvbnNlEiMKBnJlY29yZBgBIAEoCzITLm9uY2V3YXJkLnYxLlJlY29yZCI8CgxCYXRjaFJlcXVlc3QSLAoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtIpICChBCYXRjaFJlcXVlc3RJdGVtEioKBWNsYWltGAEgASgLMhkub25jZXdhcmQudjEuQ2xhaW1SZXF1ZXN0SAASMAoIY29tcGxldGUYAiABKAsyHC5vbmNld2FyZC52MS5Db21wbGV0ZVJlcXVlc3RIABIuCgdyZWxlYXNlGAMgASgLMhsub25jZXdhcmQudjEuUmVsZWFzZVJlcXVlc3RIABI3CgxleHRlbmRfbGVhc2UYBCABKAsyHy5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlcXVlc3RIABIsCgZsb29rdXAYBSABKAsyGi5vbmNld2FyZC52MS5Mb29rdXBSZXF1ZXN0SABCCQoHcmVxdWVzdCI+Cg1CYXRjaFJlc3BvbnNlEi0KBWl0ZW1zGAEgAygLMh4ub25jZXdhcmQudjEuQmF0Y2hSZXNwb25zZUl0ZW0ixwIKEUJhdGNoUmVzcG9uc2VJdGVtEisKBWNsYWltGAEgASgLMhoub25jZXdhcmQudjEuQ2xhaW1SZXNwb25zZUgAEjEKCGNvbXBsZXRlGAIgASgLMh0ub25jZXdhcmQudjEuQ29tcGxldGVSZXNwb25zZUgAEi8KB3JlbGVhc2UYAyABKAsyHC5vbmNld2FyZC52MS5SZWxlYXNlUmVzcG9uc2VIABI4CgxleHRlbmRfbGVhc2UYBCABKAsyIC5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlc3BvbnNlSAASLQoGbG9va3VwGAUgASgLMhsub25jZXdhcmQudjEuTG9va3VwUmVzcG9uc2VIABIsCgVlcnJvchgGIAEoCzIbLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9ySABCCgoIcmVzcG9uc2UirgIKDkJhdGNoSXRlbUVycm9yEgwKBGNvZGUYASABKAUSKAoGcmVhc29uGAIgASgOMhgub25jZXdhcmQudjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgDIAEoCRI7CghtZXRhZGF0YRgEIAMoCzIpLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9yLk1ldGFkYXRhRW50cnkSNQoQZmllbGRfdmlvbGF0aW9ucxgFIAMoCzIbLm9uY2V3YXJkLnYxLkZpZWxkVmlvbGF0aW9uEi4KC3JldHJ5X2RlbGF5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI0Cg5GaWVsZFZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCTK9AwoSSWRlbXBvdGVuY3lTZXJ2aWNlEj4KBUNsYWltEhkub25jZXdhcmQudjEuQ2xhaW1SZXF1ZXN0Ghoub25jZXdhcmQudjEuQ2xhaW1SZXNwb25zZRJHCghDb21wbGV0ZRIcLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVxdWVzdBodLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVzcG9uc2USRAoHUmVsZWFzZRIbLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXF1ZXN0Ghwub25jZXdhcmQudjEuUmVsZWFzZVJlc3BvbnNlElAKC0V4dGVuZExlYXNlEh8ub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0GiAub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXNwb25zZRJGCgZMb29rdXASGi5vbmNld2FyZC52MS5Mb29rdXBSZXF1ZXN0Ghsub25jZXdhcmQudjEuTG9va3VwUmVzcG9uc2UiA5ACARI+CgVCYXRjaBIZLm9uY2V3YXJkLnYxLkJhdGNoUmVxdWVzdBoaLm9uY2V3YXJkLnYxLkJhdGNoUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_record]);
+  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEi/wEKDENsYWltUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgMEhAKCGNsYWltX2lkGAQgASgJEigKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKCXJldGVudGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBW93bmVyGAggASgJEhgKEGFjY2VwdF9hbWJpZ3VvdXMYCSABKAgi/QEKDUNsYWltUmVzcG9uc2USJwoHY2xhaW1lZBgBIAEoCzIULm9uY2V3YXJkLnYxLkNsYWltZWRIABIuCgtpbl9wcm9ncmVzcxgCIAEoCzIXLm9uY2V3YXJkLnYxLkluUHJvZ3Jlc3NIABIrCgljb21wbGV0ZWQYAyABKAsyFi5vbmNld2FyZC52MS5Db21wbGV0ZWRIABIrCglhbWJpZ3VvdXMYBCABKAsyFi5vbmNld2FyZC52MS5BbWJpZ3VvdXNIABIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJCgdvdXRjb21lIv4BCgdDbGFpbWVkEhUKDWZlbmNpbmdfdG9rZW4YASABKAMSNAoQbGVhc2VfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoPbGVhc2VfcmVtYWluaW5nGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2F0dGVtcHQYBCABKAUSNAoQZmlyc3RfY2xhaW1lZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgGIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQikgEKCkluUHJvZ3Jlc3MSDQoFb3duZXIYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRI0ChBsZWFzZV9leHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgtyZXRyeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ6CglDb21wbGV0ZWQSIwoGcmVzdWx0GAEgASgLMhMub25jZXdhcmQudjEuUmVzdWx0EhYKDnJlc3VsdF9leHBpcmVkGAIgASgIEjAKDGNvbXBsZXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAijgEKCUFtYmlndW91cxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCmNoZWNrcG9pbnQYBCABKAsyFy5vbmNld2FyZC52MS5DaGVja3BvaW50IpsBCg9Db21wbGV0ZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1mZW5jaW5nX3Rva2VuGAMgASgDEiMKBnJlc3VsdBgEIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIsCglyZXRlbnRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ijwEKEENvbXBsZXRlUmVzcG9uc2USMAoMY29tcGxldGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFhbHJlYWR5X2NvbXBsZXRlZBgDIAEoCCJXCg5SZWxlYXNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSDgoGcmVhc29uGAQgASgJIkEKD1JlbGVhc2VSZXNwb25zZRIuCgpleHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKiAQoSRXh0ZW5kTGVhc2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSFQoNZmVuY2luZ190b2tlbhgDIAEoAxIoCgVsZWFzZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCgpjaGVja3BvaW50GAUgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKvAQoTRXh0ZW5kTGVhc2VSZXNwb25zZRI0ChBsZWFzZV9leHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKZXhwaXJlc19hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiLwoNTG9va3VwUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJIjUKDkxvb2t1cFJlc3BvbnNlEiMKBnJlY29yZBgBIAEoCzITLm9uY2V3YXJkLnYxLlJlY29yZCI8CgxCYXRjaFJlcXVlc3QSLAoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtInoKEkJhdGNoU3RyZWFtUmVxdWVzdBIsCgVpdGVtcxgBIAMoCzIdLm9uY2V3YXJkLnYxLkJhdGNoUmVxdWVzdEl0ZW0SCgoCaWQYAiABKA0SKgoHdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKSAgoQQmF0Y2hSZXF1ZXN0SXRlbRIqCgVjbGFpbRgBIAEoCzIZLm9uY2V3YXJkLnYxLkNsYWltUmVxdWVzdEgAEjAKCGNvbXBsZXRlGAIgASgLMhwub25jZXdhcmQudjEuQ29tcGxldGVSZXF1ZXN0SAASLgoHcmVsZWFzZRgDIAEoCzIbLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXF1ZXN0SAASNwoMZXh0ZW5kX2xlYXNlGAQgASgLMh8ub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0SAASLAoGbG9va3VwGAUgASgLMhoub25jZXdhcmQudjEuTG9va3VwUmVxdWVzdEgAQgkKB3JlcXVlc3QiPgoNQmF0Y2hSZXNwb25zZRItCgVpdGVtcxgBIAMoCzIeLm9uY2V3YXJkLnYxLkJhdGNoUmVzcG9uc2VJdGVtInwKE0JhdGNoU3RyZWFtUmVzcG9uc2USLQoFaXRlbXMYASADKAsyHi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlSXRlbRIKCgJpZBgCIAEoDRIqCgVlcnJvchgDIAEoCzIbLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9yIscCChFCYXRjaFJlc3BvbnNlSXRlbRIrCgVjbGFpbRgBIAEoCzIaLm9uY2V3YXJkLnYxLkNsYWltUmVzcG9uc2VIABIxCghjb21wbGV0ZRgCIAEoCzIdLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVzcG9uc2VIABIvCgdyZWxlYXNlGAMgASgLMhwub25jZXdhcmQudjEuUmVsZWFzZVJlc3BvbnNlSAASOAoMZXh0ZW5kX2xlYXNlGAQgASgLMiAub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXNwb25zZUgAEi0KBmxvb2t1cBgFIAEoCzIbLm9uY2V3YXJkLnYxLkxvb2t1cFJlc3BvbnNlSAASLAoFZXJyb3IYBiABKAsyGy5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvckgAQgoKCHJlc3BvbnNlIq4CCg5CYXRjaEl0ZW1FcnJvchIMCgRjb2RlGAEgASgFEigKBnJlYXNvbhgCIAEoDjIYLm9uY2V3YXJkLnYxLkVycm9yUmVhc29uEg8KB21lc3NhZ2UYAyABKAkSOwoIbWV0YWRhdGEYBCADKAsyKS5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvci5NZXRhZGF0YUVudHJ5EjUKEGZpZWxkX3Zpb2xhdGlvbnMYBSADKAsyGy5vbmNld2FyZC52MS5GaWVsZFZpb2xhdGlvbhIuCgtyZXRyeV9kZWxheRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNAoORmllbGRWaW9sYXRpb24SDQoFZmllbGQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkykwQKEklkZW1wb3RlbmN5U2VydmljZRI+CgVDbGFpbRIZLm9uY2V3YXJkLnYxLkNsYWltUmVxdWVzdBoaLm9uY2V3YXJkLnYxLkNsYWltUmVzcG9uc2USRwoIQ29tcGxldGUSHC5vbmNld2FyZC52MS5Db21wbGV0ZVJlcXVlc3QaHS5vbmNld2FyZC52MS5Db21wbGV0ZVJlc3BvbnNlEkQKB1JlbGVhc2USGy5vbmNld2FyZC52MS5SZWxlYXNlUmVxdWVzdBocLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXNwb25zZRJQCgtFeHRlbmRMZWFzZRIfLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVxdWVzdBogLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVzcG9uc2USRgoGTG9va3VwEhoub25jZXdhcmQudjEuTG9va3VwUmVxdWVzdBobLm9uY2V3YXJkLnYxLkxvb2t1cFJlc3BvbnNlIgOQAgESPgoFQmF0Y2gSGS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3QaGi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlElQKC0JhdGNoU3RyZWFtEh8ub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXF1ZXN0GiAub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXNwb25zZSgBMAFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_record]);
 
 /**
  * @generated from message onceward.v1.ClaimRequest
@@ -561,6 +561,41 @@ export const BatchRequestSchema: GenMessage<BatchRequest> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 14);
 
 /**
+ * A BatchRequest with a name and a deadline.
+ *
+ * @generated from message onceward.v1.BatchStreamRequest
+ */
+export type BatchStreamRequest = Message<"onceward.v1.BatchStreamRequest"> & {
+  /**
+   * As the BatchRequest's: 1-1,000.
+   *
+   * @generated from field: repeated onceward.v1.BatchRequestItem items = 1;
+   */
+  items: BatchRequestItem[];
+
+  /**
+   * Names the batch among those under way on the stream. Required: 1 or more.
+   *
+   * @generated from field: uint32 id = 2;
+   */
+  id: number;
+
+  /**
+   * How long the caller waits for the answer, as a unary call's deadline would say. Unset: the server's default.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 3;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.BatchStreamRequest.
+ * Use `create(BatchStreamRequestSchema)` to create a new message.
+ */
+export const BatchStreamRequestSchema: GenMessage<BatchStreamRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_idempotency, 15);
+
+/**
  * @generated from message onceward.v1.BatchRequestItem
  */
 export type BatchRequestItem = Message<"onceward.v1.BatchRequestItem"> & {
@@ -609,7 +644,7 @@ export type BatchRequestItem = Message<"onceward.v1.BatchRequestItem"> & {
  * Use `create(BatchRequestItemSchema)` to create a new message.
  */
 export const BatchRequestItemSchema: GenMessage<BatchRequestItem> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 15);
+  messageDesc(file_onceward_v1_idempotency, 16);
 
 /**
  * @generated from message onceward.v1.BatchResponse
@@ -628,7 +663,42 @@ export type BatchResponse = Message<"onceward.v1.BatchResponse"> & {
  * Use `create(BatchResponseSchema)` to create a new message.
  */
 export const BatchResponseSchema: GenMessage<BatchResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 16);
+  messageDesc(file_onceward_v1_idempotency, 17);
+
+/**
+ * A BatchResponse with the name of what it answers.
+ *
+ * @generated from message onceward.v1.BatchStreamResponse
+ */
+export type BatchStreamResponse = Message<"onceward.v1.BatchStreamResponse"> & {
+  /**
+   * As the BatchResponse's: one per request item, in order. Empty if `error` is set.
+   *
+   * @generated from field: repeated onceward.v1.BatchResponseItem items = 1;
+   */
+  items: BatchResponseItem[];
+
+  /**
+   * The request's.
+   *
+   * @generated from field: uint32 id = 2;
+   */
+  id: number;
+
+  /**
+   * What the batch as a whole was refused for: what Batch would have failed with.
+   *
+   * @generated from field: onceward.v1.BatchItemError error = 3;
+   */
+  error?: BatchItemError | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.BatchStreamResponse.
+ * Use `create(BatchStreamResponseSchema)` to create a new message.
+ */
+export const BatchStreamResponseSchema: GenMessage<BatchStreamResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_idempotency, 18);
 
 /**
  * @generated from message onceward.v1.BatchResponseItem
@@ -683,10 +753,10 @@ export type BatchResponseItem = Message<"onceward.v1.BatchResponseItem"> & {
  * Use `create(BatchResponseItemSchema)` to create a new message.
  */
 export const BatchResponseItemSchema: GenMessage<BatchResponseItem> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 17);
+  messageDesc(file_onceward_v1_idempotency, 19);
 
 /**
- * What the item's call would have failed with, had it been made alone.
+ * What the item's call would have failed with, had it been made alone; or, of a stream, what Batch would have.
  *
  * @generated from message onceward.v1.BatchItemError
  */
@@ -737,7 +807,7 @@ export type BatchItemError = Message<"onceward.v1.BatchItemError"> & {
  * Use `create(BatchItemErrorSchema)` to create a new message.
  */
 export const BatchItemErrorSchema: GenMessage<BatchItemError> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 18);
+  messageDesc(file_onceward_v1_idempotency, 20);
 
 /**
  * One field that is malformed or over a limit.
@@ -765,7 +835,7 @@ export type FieldViolation = Message<"onceward.v1.FieldViolation"> & {
  * Use `create(FieldViolationSchema)` to create a new message.
  */
 export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 19);
+  messageDesc(file_onceward_v1_idempotency, 21);
 
 /**
  * Asked before a side effect (Claim) and told afterwards (Complete), so that it happens once, however often it is
@@ -869,6 +939,29 @@ export const IdempotencyService: GenService<{
     methodKind: "unary";
     input: typeof BatchRequestSchema;
     output: typeof BatchResponseSchema;
+  },
+  /**
+   * Batches, one after another, on one stream: for a client that sends many, or waits for each. Every message is a batch
+   * by itself and is answered as Batch would answer it, by one message with its id, as soon as that is there: in any order.
+   * Several may be under way at once; of more than 16 the server reads no further until one is answered.
+   *
+   * Each batch is authenticated, and admitted, when it comes, with the stream's credential. What refuses it as a whole is
+   * its answer's `error`, and the stream goes on. The stream ends with a status for what no batch can be told: a message
+   * of more than 8 MiB (RESOURCE_EXHAUSTED), one that holds no id (INVALID_ARGUMENT), or a compressed one
+   * (UNIMPLEMENTED). It ends with OK when the
+   * client has ended its side and all is answered, when for half a minute no batch came and none was under way, and when
+   * the connection is to be closed: then within a second of the GOAWAY, so that a client that sees one opens another
+   * stream and ends its side of this one. What was sent and not answered may have had its effect or not: it is repeated
+   * with the same claim ids and fencing tokens.
+   *
+   * Native gRPC only.
+   *
+   * @generated from rpc onceward.v1.IdempotencyService.BatchStream
+   */
+  batchStream: {
+    methodKind: "bidi_streaming";
+    input: typeof BatchStreamRequestSchema;
+    output: typeof BatchStreamResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_onceward_v1_idempotency, 0);

@@ -1,0 +1,51 @@
+import { type ClientHttp2Stream, constants } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** The error of a call of which nobody can tell whether it had its effect. */
+export function unanswered(cause: unknown): ConnectError {
+  if (cause instanceof ConnectError && cause.code === Code.Canceled) return cause;
+  const message = cause instanceof Error ? cause.message : "the connection ended before the answer";
+  return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
+}
+
+/** https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors */
+const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
+  [constants.NGHTTP2_PROTOCOL_ERROR, Code.Internal],
+  [constants.NGHTTP2_INTERNAL_ERROR, Code.Internal],
+  [constants.NGHTTP2_FLOW_CONTROL_ERROR, Code.Internal],
+  [constants.NGHTTP2_SETTINGS_TIMEOUT, Code.Internal],
+  [constants.NGHTTP2_FRAME_SIZE_ERROR, Code.Internal],
+  [constants.NGHTTP2_COMPRESSION_ERROR, Code.Internal],
+  [constants.NGHTTP2_CONNECT_ERROR, Code.Internal],
+  [constants.NGHTTP2_REFUSED_STREAM, Code.Unavailable],
+  [constants.NGHTTP2_CANCEL, Code.Canceled],
+  [constants.NGHTTP2_ENHANCE_YOUR_CALM, Code.ResourceExhausted],
+  [constants.NGHTTP2_INADEQUATE_SECURITY, Code.PermissionDenied],
+]);
+
+/**
+ * What tells why a stream has no answer: the server reset it, or the connection ended. To be asked for while the stream is
+ * open.
+ */
+export function brokenError(stream: ClientHttp2Stream): (cause?: unknown) => ConnectError {
+  // Streams that are over have none any more.
+  const { session } = stream;
+  return (cause) => {
+    const resetWith = session?.destroyed === false ? stream.rstCode : undefined;
+    const code = CODE_OF_RESET.get(resetWith);
+    if (code === undefined) return unanswered(cause);
+    const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
+    return new ConnectError(message, code, undefined, undefined, cause);
+  };
+}
+
+/**
+ * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
+ * its listeners go the call's question and its answer.
+ */
+export function forget(stream: ClientHttp2Stream): void {
+  stream.removeAllListeners();
+  stream.on("error", ignore);
+}
+
+function ignore(): void {}

@@ -1,0 +1,312 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
+import {
+  BatchStreamRequestSchema,
+  BatchStreamResponseSchema,
+  IdempotencyService,
+} from "../gen/onceward/v1/idempotency_pb.ts";
+import { batchItemError } from "../services/batch-errors.ts";
+import { createMessageSplitter, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
+import { firstOf, forgetWhenClosed, GRPC_HEADERS, type GrpcStatus, grpcStatus, OK } from "./grpc-streams.ts";
+import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { Route } from "./route.ts";
+import { TIMEOUT_HEADER } from "./timeouts.ts";
+import type { UnreadReplies } from "./unread-replies.ts";
+
+const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
+/** The path of the RPC. */
+export const BATCH_STREAM_PATH = `/${IdempotencyService.typeName}/${BATCH_STREAM.name}`;
+
+/** Of a stream: more are left unread, in the windows of HTTP/2. */
+const MAX_UNDER_WAY = 16;
+/** Of a connection; a client needs one, and another while the first one ends. */
+const MAX_STREAMS = 100;
+/** A client that sends nothing for so long opens another stream when it has something to send. */
+const IDLE_MS = 30_000;
+/** How long a client has to end its side after the GOAWAY, so that nothing crosses on the way. */
+const LEAVING_MS = 1000;
+
+/** The BatchStreams of a server. */
+export interface BatchStreams {
+  /** @returns what answers all batches of a stream, for the streams of a connection. */
+  ofConnection(unread: UnreadReplies): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
+  /** Ends them, because all connections are to end: each when all that came within a second is answered. */
+  leave(): void;
+}
+
+export interface BatchStreamsOptions {
+  /** Batch is among them: each message is put to it as a call of its own. */
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  /** How long a message may take to arrive whole; a stream is ended up to as much later. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * A stream saves what HTTP/2 and gRPC cost for each call, headers, trailers, and a stream's own objects on both sides
+ * (`server/decisions/0005-what-a-claim-costs.md`). What each of its batches goes through is the same as for a Batch.
+ *
+ * @see BatchStreams
+ */
+export function createBatchStreams(options: BatchStreamsOptions): BatchStreams {
+  const { pipeline, timeoutMs } = options;
+  const route = options.routes.find(({ method }) => method === BATCH);
+  if (route === undefined) throw new Error("nothing answers Batch");
+  const terms = { route, pipeline, timeoutMs };
+  const open = new Set<BatchStream>();
+  return {
+    ofConnection(unread) {
+      let count = 0;
+      return (stream, headers) => {
+        forgetWhenClosed(stream);
+        if (count >= MAX_STREAMS) {
+          stream.close(constants.NGHTTP2_REFUSED_STREAM);
+          return;
+        }
+        const opened = new BatchStream(stream, headers, unread, terms);
+        count++;
+        open.add(opened);
+        stream.once("close", () => {
+          count--;
+          open.delete(opened);
+        });
+      };
+    },
+    leave() {
+      for (const stream of open) stream.leaveSoon();
+    },
+  };
+}
+
+interface Terms extends Pick<BatchStreamsOptions, "pipeline" | "timeoutMs"> {
+  readonly route: Route;
+}
+
+class BatchStream {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #unread: UnreadReplies;
+  readonly #terms: Terms;
+  readonly #messages = createMessageSplitter(MAX_READ_BYTES);
+  readonly #timer: NodeJS.Timeout;
+  /** When a message came or was answered last. */
+  #activeAtMs = performance.now();
+  #leavingTimer: NodeJS.Timeout | undefined;
+  #underWay = 0;
+  /** With what the stream ends once nothing is under way; undefined: it goes on. */
+  #status: GrpcStatus | undefined;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, unread: UnreadReplies, terms: Terms) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#unread = unread;
+    this.#terms = terms;
+    this.#timer = setInterval(() => this.#look(), terms.timeoutMs).unref();
+    stream.on("data", (chunk: Buffer) => {
+      // What comes once it is to end is read, and let go, so that its sender gets to the status.
+      if (this.#status !== undefined) return;
+      this.#messages.push(chunk);
+      this.#takeMessages();
+    });
+    stream.on("drain", () => this.#takeMessages());
+    stream.on("end", () => this.#end(OK));
+    stream.on("close", () => {
+      clearInterval(this.#timer);
+      clearTimeout(this.#leavingTimer);
+    });
+  }
+
+  leaveSoon(): void {
+    this.#leavingTimer ??= setTimeout(() => this.#end(OK), LEAVING_MS).unref();
+  }
+
+  /** Of what has come, as much as may be under way; the rest of it waits, and its sender too. */
+  #takeMessages(): void {
+    try {
+      while (this.#status === undefined && !this.#isBusy()) {
+        const message = this.#messages.next();
+        if (message === undefined) break;
+        this.#take(message);
+      }
+    } catch (error) {
+      if (!(error instanceof MessageRefused)) throw error;
+      this.#end(grpcStatus(error.code, error.message));
+    }
+    if (this.#status === undefined && this.#isBusy()) this.#stream.pause();
+    else if (this.#stream.isPaused()) this.#stream.resume();
+  }
+
+  #isBusy(): boolean {
+    return this.#underWay >= MAX_UNDER_WAY || this.#stream.writableLength >= MAX_MESSAGE_BYTES;
+  }
+
+  /** @throws MessageRefused if it can't be answered. */
+  #take(message: Buffer): void {
+    const { route, pipeline } = this.#terms;
+    const { id, timeoutMs } = readEnvelope(message);
+    // Its age was reached: grpc-js has sent the GOAWAY.
+    if (this.#stream.session?.closed === true) this.leaveSoon();
+    this.#activeAtMs = performance.now();
+    this.#underWay++;
+    void pipeline(
+      route,
+      new IncomingBatch(this.#stream, this.#headers, route, message, timeoutMs),
+      (reply) => (this.#isOver() ? undefined : answerOf(id, toBinary(route.method.output, reply))),
+    ).then(
+      (answer) => this.#answer(answer),
+      (error: unknown) => this.#answer(refusalOf(id, error)),
+    );
+  }
+
+  #answer(answer: Buffer | undefined): void {
+    this.#underWay--;
+    if (answer === undefined || this.#isOver()) return;
+    this.#begin();
+    this.#unread.write(this.#stream, answer);
+    if (this.#unread.isFull()) {
+      this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return;
+    }
+    this.#activeAtMs = performance.now();
+    this.#endIfDone();
+    this.#takeMessages();
+  }
+
+  #isOver(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  #look(): void {
+    if (this.#underWay > 0 || this.#isBusy()) return;
+    const quietMs = performance.now() - this.#activeAtMs;
+    const unfinished = this.#messages.isAmidst() || this.#status !== undefined;
+    if (unfinished && quietMs >= this.#terms.timeoutMs) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else if (quietMs >= IDLE_MS) this.#end(OK);
+  }
+
+  #end(status: GrpcStatus): void {
+    this.#status ??= status;
+    this.#endIfDone();
+  }
+
+  #endIfDone(): void {
+    if (this.#status === undefined || this.#underWay > 0 || this.#isOver()) return;
+    this.#begin();
+    this.#stream.end();
+  }
+
+  #begin(): void {
+    if (this.#stream.headersSent) return;
+    this.#stream.respond(GRPC_HEADERS, { waitForTrailers: true });
+    this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
+  }
+}
+
+/** What a BatchStreamRequest says beside its items. */
+interface Envelope {
+  readonly id: number;
+  readonly timeoutMs: number | undefined;
+}
+
+const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
+
+/**
+ * Reads no item: that is done after authentication.
+ *
+ * @throws MessageRefused INVALID_ARGUMENT if it is no message, or has no id.
+ */
+function readEnvelope(message: Buffer): Envelope {
+  let id = 0;
+  let timeoutMs: number | undefined;
+  try {
+    const reader = new BinaryReader(message);
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
+      else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
+        timeoutMs = durationMs(fromBinary(DurationSchema, reader.bytes()));
+      else reader.skip(wireType, field);
+    }
+  } catch {
+    throw new MessageRefused(Code.InvalidArgument, "Received what is no BatchStreamRequest.");
+  }
+  if (id === 0) throw new MessageRefused(Code.InvalidArgument, "id must be 1 or more.");
+  return { id, timeoutMs };
+}
+
+/** A BatchStreamResponse is a BatchResponse with an id behind it. */
+function answerOf(id: number, reply: Uint8Array): Buffer {
+  const { number } = BatchStreamResponseSchema.field.id;
+  const named = new BinaryWriter().tag(number, WireType.Varint).uint32(id).finish();
+  return frameMessage(reply, named);
+}
+
+function refusalOf(id: number, error: unknown): Buffer {
+  if (!(error instanceof Refusal)) throw error;
+  const answer = create(BatchStreamResponseSchema, { id, error: batchItemError(error) });
+  return frameMessage(toBinary(BatchStreamResponseSchema, answer));
+}
+
+class IncomingBatch implements IncomingCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #route: Route;
+  readonly #message: Buffer;
+  readonly #timeoutMs: number | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    route: Route,
+    message: Buffer,
+    timeoutMs: number | undefined,
+  ) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#route = route;
+    this.#message = message;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  header(name: string): string | undefined {
+    switch (name) {
+      case TIMEOUT_HEADER:
+        return this.#timeoutMs === undefined ? undefined : timeoutHeader(this.#timeoutMs);
+      // One for all batches would name none.
+      case "x-request-id":
+        return undefined;
+      default:
+        return firstOf(this.#headers[name]);
+    }
+  }
+
+  get messageBytes(): number {
+    return this.#message.byteLength;
+  }
+
+  /** What a BatchRequest doesn't have of it is no field that it knows. */
+  read(): Message {
+    return fromBinary(this.#route.method.input, this.#message, { readUnknownFields: false });
+  }
+
+  get cancelled(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  get signal(): AbortSignal {
+    throw new Error("nothing in a batch waits for its caller to leave");
+  }
+}
+
+/** The most that the header holds. */
+const MAX_HEADER_MS = 9_999_999_999;
+
+function timeoutHeader(timeoutMs: number): string {
+  return `${Math.min(Math.max(0, Math.ceil(timeoutMs)), MAX_HEADER_MS)}m`;
+}

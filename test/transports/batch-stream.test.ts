@@ -1,0 +1,252 @@
+import http2 from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
+import { type ItemRequest, runBatch } from "../helpers/batches.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { comparable } from "../helpers/comparable.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { framedBatch, type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
+import { connectHttp2, frameOf } from "../helpers/raw-grpc.ts";
+import { startServerProcess } from "../helpers/server-process.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete, ORDER, success } from "../helpers/verbs.ts";
+
+/** As many batches as a stream has under way; the server reads no further then. */
+const MAX_UNDER_WAY = 16;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(() => target?.end());
+
+afterEach(() => target.expectUnharmed());
+
+/** A connection, gone when the test is. */
+async function connect(port = target.server.grpcPort) {
+  const session = await connectHttp2(port);
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+async function open(apiKey: string): Promise<OpenBatchStream> {
+  return openBatchStream(await connect(), apiKey);
+}
+
+/** A tenant of the test's own, and a stream of it. */
+async function ownTenant() {
+  const { apiKey } = await createTenant(target.database);
+  return { client: connectClient(target.server, apiKey), batches: await open(apiKey) };
+}
+
+const lookup = (key = ORDER.key): ItemRequest => ({ case: "lookup", value: { ...ORDER, key } });
+const claim = (key = ORDER.key): ItemRequest => ({ case: "claim", value: { ...ORDER, key, claimId: "c" } });
+const items = (...requests: ItemRequest[]) => requests.map((request) => ({ request }));
+
+/** Keeps every statement on records waiting until the test lets go of them. */
+async function holdRecords({ database }: Target): Promise<() => Promise<void>> {
+  const connection = new pg.Client({ connectionString: database.url });
+  await connection.connect();
+  await connection.query("begin; lock table records in access exclusive mode");
+  const letGo = () => connection.end();
+  onTestFinished(letGo);
+  return letGo;
+}
+
+describe("batches on a stream", () => {
+  test("are answered as Batch answers them, each by its id", async () => {
+    const requests: ItemRequest[] = [
+      claim("a"),
+      claim("a"),
+      { case: "complete", value: { ...ORDER, key: "b", fencingToken: 1n, result: success("x") } },
+      lookup("nobody's"),
+      claim(""),
+      { case: undefined },
+    ];
+    const [one, other] = [await ownTenant(), await ownTenant()];
+    one.batches.send({ id: 7, items: requests.map((request) => ({ request })) });
+    const { id, items: answered, error } = await one.batches.answerTo(7);
+    expect({ id, error }).toEqual({ id: 7, error: undefined });
+    const alone = await runBatch(other.client, requests);
+    const keys = requests.map(({ value }) => value?.key ?? "");
+    expect(
+      comparable(
+        answered.map(({ response }) => response),
+        keys,
+      ),
+    ).toEqual(comparable(alone, keys));
+    one.batches.stream.end();
+    expect(await one.batches.ended).toBe("OK");
+  });
+
+  test("overtake one another", async () => {
+    const { client, batches } = await ownTenant();
+    await complete(client);
+    // Held in memory: a repeat is answered without the database.
+    await client.claim(ORDER);
+    const letGo = await holdRecords(target);
+    batches.send({ id: 1, items: items(lookup("held up")) });
+    batches.send({ id: 2, items: items(claim()) });
+    const overtaking = await batches.answerTo(2);
+    expect(overtaking.items[0]?.response.case).toBe("claim");
+    expect(batches.answers).toHaveLength(1);
+    await letGo();
+    expect((await batches.answerTo(1)).items).toHaveLength(1);
+  });
+
+  test("that come in pieces, or several at once, are the same", async () => {
+    const { batches } = await ownTenant();
+    const frames = Buffer.concat([1, 2, 3].map((id) => framedBatch({ id, items: items(lookup()) })));
+    for (const byte of frames.subarray(0, 60)) {
+      batches.stream.write(Buffer.of(byte));
+      await sleep(1);
+    }
+    batches.stream.end(frames.subarray(60));
+    expect(await batches.ended).toBe("OK");
+    expect(batches.answers.map(({ id }) => id).toSorted()).toEqual([1, 2, 3]);
+  });
+
+  test("that are under way when the client ends its side are answered", async () => {
+    const { batches } = await ownTenant();
+    const letGo = await holdRecords(target);
+    batches.send({ id: 1, items: items(lookup()) });
+    batches.stream.end();
+    await sleep(50);
+    await letGo();
+    expect(await batches.ended).toBe("OK");
+    expect(batches.answers).toHaveLength(1);
+  });
+
+  test("are refused each by itself, and the stream goes on", async () => {
+    const { batches } = await ownTenant();
+    batches.send({ id: 1, items: [] });
+    // A field of BatchRequest that says it is longer than the message.
+    batches.stream.write(frameOf(Buffer.concat([Buffer.of(0x10, 2), Buffer.of(0x0a, 2, 0xff, 0xff)])));
+    batches.send({ id: 3, items: items(lookup()), timeout: { seconds: 0n, nanos: 0 } });
+    batches.send({ id: 4, items: items(lookup()) });
+    const reasons = await Promise.all(
+      [1, 2, 3, 4].map(async (id) => (await batches.answerTo(id)).error?.reason),
+    );
+    expect(reasons).toEqual([
+      ErrorReason.INVALID_REQUEST,
+      ErrorReason.INVALID_REQUEST,
+      ErrorReason.DEADLINE_EXCEEDED,
+      undefined,
+    ]);
+    expect((await batches.answerTo(1)).error?.fieldViolations[0]?.field).toBe("items");
+  });
+
+  test("keep their deadline", async () => {
+    const { batches } = await ownTenant();
+    const letGo = await holdRecords(target);
+    batches.send({ id: 1, items: items(lookup()), timeout: { seconds: 0n, nanos: 50_000_000 } });
+    const { items: answered, error } = await batches.answerTo(1);
+    await letGo();
+    // Of the batch, or of what it holds: whichever clock was first.
+    expect(error ?? answered[0]?.response.value).toMatchObject({ reason: ErrorReason.DEADLINE_EXCEEDED });
+  });
+
+  test("without a credential are refused before they are read", async () => {
+    const batches = openBatchStream(await connect(), undefined);
+    batches.stream.write(frameOf(Buffer.concat([Buffer.of(0x10, 1), Buffer.of(0x0a, 2, 0xff, 0xff)])));
+    expect((await batches.answerTo(1)).error?.reason).toBe(ErrorReason.CREDENTIAL_MISSING);
+  });
+});
+
+describe("a stream is ended for", () => {
+  test.each([
+    ["a message without an id", framedBatch({ items: items(lookup()) }), "InvalidArgument"],
+    ["what is no message", frameOf(Buffer.of(0x0a, 0x7f)), "InvalidArgument"],
+    ["a message that is too long", Buffer.of(0, 0x7f, 0, 0, 0), "ResourceExhausted"],
+    ["a compressed message", frameOf(Buffer.of(0x10, 1), 1), "Unimplemented"],
+  ])("%s, once what came before is answered", async (_name, frame, status) => {
+    const { batches } = await ownTenant();
+    const letGo = await holdRecords(target);
+    batches.send({ id: 1, items: items(lookup()) });
+    batches.stream.write(frame);
+    await sleep(50);
+    await letGo();
+    expect(await batches.ended).toBe(status);
+    expect(batches.answers.map(({ id }) => id)).toEqual([1]);
+  });
+
+  test("a message that stops half-way", async () => {
+    const { batches } = await ownTenant();
+    batches.stream.write(framedBatch({ id: 1, items: items(lookup()) }).subarray(0, 12));
+    expect(await batches.ended).toBe(`RESET ${http2.constants.NGHTTP2_CANCEL}`);
+  });
+});
+
+describe("a stream bounds", () => {
+  test("what is under way: its sender waits for answers", async () => {
+    const { batches } = await ownTenant();
+    const letGo = await holdRecords(target);
+    const large: ItemRequest = {
+      case: "complete",
+      value: { ...ORDER, fencingToken: 1n, result: success("x".repeat(60_000)) },
+    };
+    const count = 3 * MAX_UNDER_WAY;
+    const ids = Array.from({ length: count }, (_, place) => place + 1);
+    for (const id of ids) batches.send({ id, items: items(large) });
+    await sleep(300);
+    // What was not read lies in the windows of HTTP/2, and with who sends it.
+    expect(batches.stream.writableLength).toBeGreaterThan((count - MAX_UNDER_WAY - 2) * 60_000);
+    await letGo();
+    batches.stream.end();
+    expect(await batches.ended).toBe("OK");
+    expect(batches.answers).toHaveLength(count);
+  });
+
+  test("what is left unread: its sender waits until it reads", async () => {
+    const { client, batches } = await ownTenant();
+    await complete(client, success("x".repeat(60_000)));
+    batches.stream.pause();
+    const wide = { ...ORDER, claimId: "c".repeat(128), owner: "o".repeat(128) };
+    const replays = Array.from({ length: 10 }, (): ItemRequest => ({ case: "claim", value: wide }));
+    // 3 KB each, and 600 KB an answer.
+    const count = 150;
+    for (let id = 1; id <= count; id++) batches.send({ id, items: items(...replays) });
+    await sleep(500);
+    expect(batches.stream.writableLength).toBeGreaterThan(0);
+    batches.stream.resume();
+    batches.stream.end();
+    expect(await batches.ended).toBe("OK");
+    expect(batches.answers).toHaveLength(count);
+  });
+
+  test("how many there are on a connection", async () => {
+    const session = await connect();
+    const { apiKey } = target.tenant;
+    const streams = Array.from({ length: 101 }, () => openBatchStream(session, apiKey));
+    expect(await streams.at(-1)?.ended).toBe(`RESET ${http2.constants.NGHTTP2_REFUSED_STREAM}`);
+    streams[0]?.stream.end();
+    expect(await streams[0]?.ended).toBe("OK");
+    const another = openBatchStream(session, apiKey);
+    another.send({ id: 1, items: items(lookup()) });
+    expect((await another.answerTo(1)).error).toBeUndefined();
+  });
+});
+
+test("a server that stops ends its streams, and answers what came until then", async () => {
+  const server = await startServerProcess(target.database.url);
+  onTestFinished(() => server.end());
+  const session = await connect(server.grpcPort);
+  const [idle, busy] = [
+    openBatchStream(session, target.tenant.apiKey),
+    openBatchStream(session, target.tenant.apiKey),
+  ];
+  busy.send({ id: 1, items: items(lookup()) });
+  await busy.answerTo(1);
+  const left = new Promise((resolve) => session.once("goaway", resolve));
+  server.signal("SIGTERM");
+  await left;
+  // On its way when the client learns of it.
+  busy.send({ id: 2, items: items(lookup()) });
+  await busy.answerTo(2);
+  expect(await Promise.all([idle.ended, busy.ended])).toEqual(["OK", "OK"]);
+  expect(await server.exited).toBe(0);
+});
