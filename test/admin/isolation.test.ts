@@ -31,11 +31,13 @@ const SERVICES: readonly (readonly [DescService, AnyRequests])[] = [
 
 /** Every RPC that there is. */
 const RPCS = SERVICES.flatMap(([service, requests]) =>
-  Object.entries(service.method).map(([localName, method]) => ({
-    name: `${service.name}.${method.name}`,
-    method,
-    requestsAbout: requests[localName],
-  })),
+  service.methods
+    .filter(({ methodKind }: DescMethod) => methodKind === "unary")
+    .map((method) => ({
+      name: `${service.name}.${method.name}`,
+      method,
+      requestsAbout: requests[method.localName],
+    })),
 );
 
 /** What a credential costs now and then, and what is written after an answer. */

@@ -32,8 +32,8 @@ afterAll(async () => {
 /** Names as 06-operations has them; each is there, and moves when what it counts happens. */
 const MOVED_BY_A_CLAIM = [
   'onceward_rpc_duration_seconds_count{method="Claim",code="OK"}',
-  'onceward_store_duration_seconds_count{statement="claim_records"}',
-  'onceward_batch_size_count{statement="claim_records"}',
+  'onceward_store_duration_seconds_count{statement="claim_record"}',
+  'onceward_batch_size_count{statement="claim_record"}',
 ];
 
 test("a claim moves the metrics of the call, its statement, its batch and its outcome", async () => {

@@ -27,22 +27,23 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("a lone claim, complete, replay, lookup, extension and release cost one statement each", async () => {
+test("a lone claim, complete, lookup, extension and release cost one statement each, and what meets a record two", async () => {
   const id = { namespace: "charges", key: "lone" };
   const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from("paid") };
   let fencingToken = 0n;
   const claim = async () => {
     fencingToken = granted(await client.claim(id)).fencingToken;
   };
-  expect(await statementsDuring(server, claim)).toEqual({ claim_records: 1 });
+  expect(await statementsDuring(server, claim)).toEqual({ claim_record: 1 });
   const extend = () => client.extendLease({ ...id, fencingToken });
   expect(await statementsDuring(server, extend)).toEqual({ extend_leases: 1 });
   const release = () => client.release({ ...id, fencingToken });
   expect(await statementsDuring(server, release)).toEqual({ release_records: 1 });
-  expect(await statementsDuring(server, claim)).toEqual({ claim_records: 1 });
+  expect(await statementsDuring(server, claim)).toEqual({ claim_record: 1 });
   const complete = () => client.complete({ ...id, fencingToken, result });
   expect(await statementsDuring(server, complete)).toEqual({ complete_records: 1 });
-  expect(await statementsDuring(server, () => client.claim(id))).toEqual({ claim_records: 1 });
+  const repeat = () => client.claim(id);
+  expect(await statementsDuring(server, repeat)).toEqual({ claim_record: 1, claim_records: 1 });
   expect(await statementsDuring(server, () => client.lookup(id))).toEqual({ read_records: 1 });
 });
 
@@ -51,8 +52,12 @@ test("64 claims at once from a client that does not batch reach Postgres as a fe
     Promise.all(
       Array.from({ length: 64 }, (_, index) => client.claim({ namespace: "charges", key: `many-${index}` })),
     );
-  const { claim_records: statements, ...others } = await statementsDuring(server, work);
-  expect(statements).toBeLessThanOrEqual(8);
+  const {
+    claim_record: alone = 0,
+    claim_records: together = 0,
+    ...others
+  } = await statementsDuring(server, work);
+  expect(alone + together).toBeLessThanOrEqual(8);
   expect(others).toEqual({});
 });
 
@@ -65,9 +70,9 @@ test("a thousand claims of one key at once cost a few statements, and one is gra
     }
     await Promise.all(claims);
   };
-  const { claim_records: statements } = await statementsDuring(server, work);
+  const { claim_record: alone = 0, claim_records: together = 0 } = await statementsDuring(server, work);
   expect(grantsAmong(await Promise.all(claims))).toHaveLength(1);
-  expect(statements).toBeLessThanOrEqual(100);
+  expect(alone + together).toBeLessThanOrEqual(100);
 });
 
 test("a batch of a thousand claims costs four statements", async () => {

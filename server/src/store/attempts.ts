@@ -51,6 +51,8 @@ export interface AttemptOptions<Op, Row, Made = LiveRecord> {
   readonly columns: (ops: readonly Op[]) => readonly Buffer[];
   /** What each operation saw, from the statement's rows. */
   readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly Seen<Made>[];
+  /** Tries an operation for which nobody else would share a statement; undefined: it takes the one for many. */
+  readonly alone?: (op: Op) => Promise<Seen<Made> | undefined>;
   readonly bytesOf?: (op: Op) => number;
   /** What an operation sees that arrives with another on its key, from what that one saw; undefined: it goes later. */
   readonly follow?: (seen: Seen<Made>) => Seen<Made>;
@@ -65,7 +67,16 @@ export function createAttempts<
   Made = LiveRecord,
 >(
   pool: Pool,
-  { statement, columns, readRows, bytesOf, follow, maxInFlight, weightOf }: AttemptOptions<Op, Row, Made>,
+  {
+    statement,
+    columns,
+    readRows,
+    alone,
+    bytesOf,
+    follow,
+    maxInFlight,
+    weightOf,
+  }: AttemptOptions<Op, Row, Made>,
 ): Batcher<Op, Seen<Made>> {
   return createBatcher<Op, Seen<Made>>({
     nameOf: (op) => recordName(op.id),
@@ -75,6 +86,9 @@ export function createAttempts<
     ...(bytesOf && { bytesOf }),
     ...(follow && { follow }),
     async execute(ops) {
+      const [only] = ops;
+      const seen = only !== undefined && ops.length === 1 ? await alone?.(only) : undefined;
+      if (seen !== undefined) return [seen];
       return readRows(await pool.run<Row>(statement, columns(ops), ops.length), ops);
     },
   });

@@ -4,54 +4,65 @@ import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
 import { attemptAll, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
-import { GRANTED, GRANTED_COLUMNS, type GrantedRow, readGranted } from "./granted-claims.ts";
+import {
+  GRANTED,
+  GRANTED_ALONE,
+  GRANTED_COLUMNS,
+  type GrantedClaims,
+  type GrantedRow,
+  readGranted,
+} from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns } from "./record-ids.ts";
 import { MET_COLUMNS, rowOfMet } from "./record-row.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
+/** What a claim is decided by, and their types: parameters of the statement for one, columns of the one for many. */
+const INPUTS = {
+  tenant_id: "int",
+  namespace: "text",
+  key: "text",
+  fingerprint: "bytea",
+  claim_id: "text",
+  owner: "text",
+  accepts_ambiguous: "boolean",
+  holds_on_lease_expiry: "boolean",
+  lease_ms: "int",
+  key_retention_s: "int",
+  result_retention_s: "int",
+  failure_retention_s: "int",
+};
+
+type Input = keyof typeof INPUTS;
+
+const INPUT_NAMES = Object.keys(INPUTS) as Input[];
+
+/** An insert's columns. */
+const CLAIMED_COLUMNS = `
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint`;
+
+/** What an insert puts there for a key that is not in use. */
+function claimedValues(of: (input: Input) => string, token: string): string {
+  return `
+         ${of("tenant_id")}, ${of("namespace")}, ${of("key")}, ${token}, 1, 1,
+         ${of("holds_on_lease_expiry")}, ${of("accepts_ambiguous")}, ${of("lease_ms")},
+         ${of("key_retention_s")}, ${of("result_retention_s")}, ${of("failure_retention_s")},
+         now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
+         now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
+         now() + (least(${of("key_retention_s")}, ${of("result_retention_s")}, ${of("failure_retention_s")}) * 1000::bigint
+                  + ${of("lease_ms")} + 120000) * interval '1 millisecond',
+         ${of("claim_id")}, ${of("owner")}, ${of("fingerprint")}`;
+}
+
 /**
- * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
- * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too, one each; what was
- * granted is answered in one row.
- *
  * What may be taken over: a row that is forgotten or whose retention ended (a new life: attempt 1), or, unless the
  * fingerprints differ, one that was released or whose lease ran out (the same life: attempt + 1). The conditions compare
  * with excluded.claimed_at rather than now(), because Citus allows only immutable functions there.
- *
- * Rows are taken in the order of their key, so that two batches never wait for each other. The arrays are unnested side by
- * side in a select list, which takes one pass; a function in `from` for all of them keeps each array's rows in a store of
- * its own first.
  */
-const claimRecords = {
-  name: "claim_records",
-  text: `
-with drawn as materialized (
-  select nextval('fencing_tokens') as token
-), input as materialized (
-  select *
-    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
-                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
-                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
-                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
-                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
-                 generate_subscripts($1::int[], 1) as place) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), applied as (
-  insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint
-  )
-  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.place, 1, 1,
-         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms, i.key_retention_s, i.result_retention_s, i.failure_retention_s,
-         now(), now(), now() + i.lease_ms * interval '1 millisecond',
-         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
-         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
-                  + i.lease_ms + 120000) * interval '1 millisecond',
-         i.claim_id, i.owner, i.fingerprint
-    from input i
+const TAKE_OVER = `
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
     state = 1,
@@ -87,12 +98,50 @@ with drawn as materialized (
          and (r.state = 3
               or (r.state = 1
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
+
+/**
+ * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
+ * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too, one each; what was
+ * granted is answered in one row.
+ *
+ * Rows are taken in the order of their key, so that two batches never wait for each other. The arrays are unnested side by
+ * side in a select list, which takes one pass; a function in `from` for all of them keeps each array's rows in a store of
+ * its own first.
+ */
+const claimRecords = {
+  name: "claim_records",
+  text: `
+with drawn as materialized (
+  select nextval('fencing_tokens') as token
+), input as materialized (
+  select *
+    from (select ${INPUT_NAMES.map((name, index) => `unnest($${index + 1}::${INPUTS[name]}[]) as ${name}`).join(", ")},
+                 generate_subscripts($1::int[], 1) as place) as i
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  insert into records as r (${CLAIMED_COLUMNS})
+  select ${claimedValues((input) => `i.${input}`, "(select token from drawn) + i.place")}
+    from input i
+${TAKE_OVER}
   returning ${GRANTED_COLUMNS}
 )
 ${GRANTED}
 union all
 select null, ${MET_COLUMNS} ${MET}`,
+};
+
+/**
+ * Claims a key by the same rule, and answers nothing if it was left alone: without what many take, a lone claim takes a
+ * third less of Postgres (server/decisions/0001-one-statement-decides.md).
+ */
+const claimRecord = {
+  name: "claim_record",
+  text: `
+insert into records as r (${CLAIMED_COLUMNS})
+values (${claimedValues((input) => `$${INPUT_NAMES.indexOf(input) + 1}::${INPUTS[input]}`, "nextval('fencing_tokens')")})
+${TAKE_OVER}
+returning ${GRANTED_ALONE}`,
 };
 
 /** While one commits, another runs and a third is on its way. More would only make batches smaller. */
@@ -120,6 +169,10 @@ export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightO
       intArray(commands.map((command) => command.resultRetentionS)),
       intArray(commands.map((command) => command.failureRetentionS)),
     ],
+    async alone(command) {
+      const [granted] = await pool.run<GrantedClaims>(claimRecord, parametersOf(command));
+      return granted && madeOrMet(readGranted(granted, [command]), [], [command])[0];
+    },
     readRows: readClaims,
     follow: ({ record }) => ({ applied: false, record }),
     maxInFlight: MAX_IN_FLIGHT,
@@ -135,6 +188,25 @@ export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightO
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });
   };
+}
+
+/** As INPUTS has them. */
+function parametersOf(command: ClaimCommand): readonly unknown[] {
+  const { id } = command;
+  return [
+    id.tenantId,
+    id.namespace,
+    id.key,
+    command.fingerprint,
+    command.claimId,
+    command.owner,
+    command.acceptAmbiguous,
+    command.onLeaseExpiry === "HOLD",
+    command.leaseMs,
+    command.keyRetentionS,
+    command.resultRetentionS,
+    command.failureRetentionS,
+  ];
 }
 
 /** The first row says what was granted, the others what the rest met. */

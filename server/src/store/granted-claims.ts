@@ -10,10 +10,8 @@ import { type MetRow, NO_MET_COLUMNS } from "./record-row.ts";
  */
 const IS_NEW = `r.attempt = 1 and r.fencing_token <= (select token from drawn) + cardinality($1::int[])`;
 
-/** What a statement's `applied` returns of a row `r` that it granted, for GRANTED: a new row's place, all of another. */
-export const GRANTED_COLUMNS = `
-  case when ${IS_NEW} then r.fencing_token - (select token from drawn) end as new_place,
-  case when not (${IS_NEW}) then json_build_object(
+/** Of a row `r` that was taken over. */
+const TAKEN_OVER = `json_build_object(
          'tenantId', r.tenant_id,
          'namespace', r.namespace,
          'key', r.key,
@@ -25,7 +23,23 @@ export const GRANTED_COLUMNS = `
          'expiresAtMs', date_part('epoch', r.expires_at) * 1000,
          'checkpointName', r.checkpoint_name,
          'checkpointState', encode(r.checkpoint_state, 'hex')
-       ) end as taken_over`;
+       )`;
+
+/** What a statement's `applied` returns of a row `r` that it granted, for GRANTED: a new row's place, all of another. */
+export const GRANTED_COLUMNS = `
+  case when ${IS_NEW} then r.fencing_token - (select token from drawn) end as new_place,
+  case when not (${IS_NEW}) then ${TAKEN_OVER} end as taken_over`;
+
+/**
+ * Of the only row `r` that a statement granted, as GRANTED tells it. A row's first attempt, new or in a new life, is all that
+ * its command and its token say.
+ */
+export const GRANTED_ALONE = `
+  (r.fencing_token - 1)::text as "drawnToken",
+  date_part('epoch', r.claimed_at) * 1000 as "grantedAtMs",
+  date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs",
+  case when r.attempt > 1 then json_build_array() end as "newPlaces",
+  case when r.attempt > 1 then json_build_array(${TAKEN_OVER}) end as "takenOver"`;
 
 /**
  * Everything that a statement granted, from its `applied`, in one row and one column: what a row for each costs is spent
@@ -49,7 +63,8 @@ export interface GrantedRow extends MetRow {
   readonly granted: GrantedClaims | null;
 }
 
-interface GrantedClaims {
+/** What GRANTED says, or a row of GRANTED_ALONE. */
+export interface GrantedClaims {
   readonly drawnToken: string;
   readonly grantedAtMs: number;
   readonly answeredAtMs: number;

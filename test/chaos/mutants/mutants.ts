@@ -140,16 +140,21 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: CLAIM,
-        from: `         now(), now(), now() + i.lease_ms * interval '1 millisecond',
+        from: `         now(), now(), now() + \${of("lease_ms")} * interval '1 millisecond',
          now() + greatest`,
         to: `         to_timestamp($13::float8 / 1000), to_timestamp($13::float8 / 1000),
-         to_timestamp($13::float8 / 1000) + i.lease_ms * interval '1 millisecond',
+         to_timestamp($13::float8 / 1000) + \${of("lease_ms")} * interval '1 millisecond',
          to_timestamp($13::float8 / 1000) + greatest`,
       },
       {
         file: CLAIM,
         from: "intArray(commands.map((command) => command.failureRetentionS)),",
         to: "intArray(commands.map((command) => command.failureRetentionS)),\n      String(Date.now()),",
+      },
+      {
+        file: CLAIM,
+        from: "    command.failureRetentionS,\n",
+        to: "    command.failureRetentionS,\n    Date.now(),\n",
       },
     ],
     faults: [],
