@@ -72,6 +72,11 @@ export const MUTANTS: readonly Mutant[] = [
 ), applied as (
   insert`,
       },
+      {
+        file: CLAIM,
+        from: `"nextval('fencing_tokens')")`,
+        to: `"(select nextval('fencing_tokens') from pg_sleep(0.003))")`,
+      },
     ],
     faults: [],
   },
