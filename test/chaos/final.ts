@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient, type Interceptor } from "@connectrpc/connect";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { ItemRequest } from "../helpers/batches.ts";
 import type { FinalRead } from "../history/final-reads.ts";
@@ -8,6 +7,7 @@ import { openJournal } from "../history/journal.ts";
 import { seenRecord } from "../history/messages.ts";
 import { nowMs, type RecordName } from "../history/operation.ts";
 import { recordingInterceptor } from "../history/recorder.ts";
+import { grpcTransport } from "./grpc-transport.ts";
 import { bearing } from "./load/calls.ts";
 import type { Rig } from "./rig.ts";
 
@@ -57,17 +57,9 @@ export async function readAll(rig: Rig, names: readonly RecordName[]): Promise<F
   return reads;
 }
 
-function connect(
-  rig: Rig,
-  tenant: string,
-  port: number,
-  recording: Parameters<typeof createGrpcTransport>[0]["interceptors"],
-) {
-  const interceptors = [bearing(rig.apiKeys[tenant] ?? ""), ...(recording ?? [])];
-  return createClient(
-    IdempotencyService,
-    createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}`, interceptors }),
-  );
+function connect(rig: Rig, tenant: string, port: number, recording: readonly Interceptor[]) {
+  const interceptors = [bearing(rig.apiKeys[tenant] ?? ""), ...recording];
+  return createClient(IdempotencyService, grpcTransport(port, interceptors));
 }
 
 function chunksOf(names: readonly RecordName[]) {

@@ -1,13 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { ResultSchema } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { IdempotencyClient } from "../../helpers/clients.ts";
 import { success } from "../../helpers/verbs.ts";
 import { nameOfResult } from "../../history/messages.ts";
 import { nowMs } from "../../history/operation.ts";
+import { grpcTransport } from "../grpc-transport.ts";
 import { bearing } from "../load/calls.ts";
 import { TENANTS } from "../load/spaces.ts";
 import type { Rig } from "../rig.ts";
@@ -32,10 +32,7 @@ export const NAMESPACE = "charges";
 export function connectTo(rig: Rig, number: number): IdempotencyClient {
   const replica = rig.replicas[number % rig.replicas.length];
   if (replica === undefined) throw new Error("there are no replicas");
-  const transport = createGrpcTransport({
-    baseUrl: `http://127.0.0.1:${replica.inbound.port}`,
-    interceptors: [bearing(rig.apiKeys[TENANT] ?? "")],
-  });
+  const transport = grpcTransport(replica.inbound.port, [bearing(rig.apiKeys[TENANT] ?? "")]);
   return createClient(IdempotencyService, transport);
 }
 

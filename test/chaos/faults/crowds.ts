@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import {
   BatchRequestSchema,
   IdempotencyService,
@@ -18,6 +17,7 @@ import {
 } from "../../helpers/http2-frames.ts";
 import { framed, pathOf } from "../../helpers/raw-grpc.ts";
 import { seconds, success } from "../../helpers/verbs.ts";
+import { grpcTransport } from "../grpc-transport.ts";
 import { bearing } from "../load/calls.ts";
 import { TENANTS } from "../load/spaces.ts";
 import { anyReplica, type Fault, last } from "./fault.ts";
@@ -38,13 +38,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
     target: "client",
     async inject({ rig }) {
       const clients = rig.replicas.map(({ inbound }) =>
-        createClient(
-          IdempotencyService,
-          createGrpcTransport({
-            baseUrl: `http://127.0.0.1:${inbound.port}`,
-            interceptors: [bearing(rig.apiKeys[TENANT] ?? "")],
-          }),
-        ),
+        createClient(IdempotencyService, grpcTransport(inbound.port, [bearing(rig.apiKeys[TENANT] ?? "")])),
       );
       const id = { namespace: NAMESPACE, key: randomUUID(), lease: seconds(60) };
       const tokens = new Set<bigint>();
@@ -69,13 +63,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
       const { inbound, process } = anyReplica(scene);
       const apiKey = scene.rig.apiKeys[TENANT] ?? "";
       const id = { namespace: NAMESPACE, key: randomUUID() };
-      const client = createClient(
-        IdempotencyService,
-        createGrpcTransport({
-          baseUrl: `http://127.0.0.1:${inbound.port}`,
-          interceptors: [bearing(apiKey)],
-        }),
-      );
+      const client = createClient(IdempotencyService, grpcTransport(inbound.port, [bearing(apiKey)]));
       // Under another fault there may be nothing to read; then there is just somebody who does not.
       await storeLarge(client, id).catch(() => {});
       // Past the proxy, which would read in its place.

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResultSchema } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJob_State } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
@@ -12,6 +11,7 @@ import type { Journal } from "../../history/journal.ts";
 import { describeError, marked, nameOfResult } from "../../history/messages.ts";
 import { type AdminRequest, nowMs, type RetentionChange } from "../../history/operation.ts";
 import { recordCall } from "../../history/recorder.ts";
+import { grpcTransport } from "../grpc-transport.ts";
 import { bearing, type Calls } from "./calls.ts";
 import type { ClientPlan } from "./messages.ts";
 import { NAMESPACES, pickAdministered, TENANTS } from "./spaces.ts";
@@ -41,10 +41,7 @@ export function createAdministrator(
   const changes: RetentionChange[] = [];
   const clients = plan.replicas.map(({ name, grpcPort }) => ({
     name,
-    api: createClient(
-      TenantAdminService,
-      createGrpcTransport({ baseUrl: `http://127.0.0.1:${grpcPort}`, interceptors: [bearing(adminKey)] }),
-    ),
+    api: createClient(TenantAdminService, grpcTransport(grpcPort, [bearing(adminKey)])),
   }));
   const anyClient = () => {
     const client = clients[random.below(clients.length)];

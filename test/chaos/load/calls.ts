@@ -1,6 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { Random } from "../../demo/random.ts";
 import type { IdempotencyClient } from "../../helpers/clients.ts";
@@ -8,6 +7,7 @@ import type { Journal } from "../../history/journal.ts";
 import { describeError } from "../../history/messages.ts";
 import { nameOf, type RecordName } from "../../history/operation.ts";
 import { recordingInterceptor } from "../../history/recorder.ts";
+import { grpcTransport } from "../grpc-transport.ts";
 import type { ClientPlan, ReplicaAddress } from "./messages.ts";
 
 /** A client of every replica for every tenant, whose calls are recorded and bounded in time. */
@@ -71,10 +71,7 @@ function connect(
     // Last, so that it is next to the wire.
     recordingInterceptor({ journal, client, replica: name, tenant }),
   ];
-  return createClient(
-    IdempotencyService,
-    createGrpcTransport({ baseUrl: `http://127.0.0.1:${grpcPort}`, interceptors }),
-  );
+  return createClient(IdempotencyService, grpcTransport(grpcPort, interceptors));
 }
 
 /** Says who calls. */

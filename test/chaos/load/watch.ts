@@ -1,7 +1,7 @@
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { nowMs } from "../../history/operation.ts";
+import { grpcTransport } from "../grpc-transport.ts";
 import { bearing } from "./calls.ts";
 import type { ClientPlan } from "./messages.ts";
 import { TENANTS } from "./spaces.ts";
@@ -34,10 +34,7 @@ export function startWatch({ client, replicas, apiKeys, round }: ClientPlan): Wa
   const looks: Look[] = [];
   const underWay = new Set<Promise<void>>();
   const timers = replicas.map(({ name, grpcPort }) => {
-    const transport = createGrpcTransport({
-      baseUrl: `http://127.0.0.1:${grpcPort}`,
-      interceptors: [bearing(apiKeys[TENANT] ?? "")],
-    });
+    const transport = grpcTransport(grpcPort, [bearing(apiKeys[TENANT] ?? "")]);
     const api = createClient(IdempotencyService, transport);
     let number = 0;
     async function look(): Promise<void> {
