@@ -157,6 +157,22 @@ describe("batches on a stream", () => {
   });
 });
 
+test("a key that is revoked is good for no batch any more, on a stream that was opened with it", async () => {
+  const { apiKey } = await createTenant(target.database);
+  const batches = await open(apiKey);
+  batches.send({ id: 1, items: items(lookup()) });
+  expect((await batches.answerTo(1)).error).toBeUndefined();
+  await target.database.query("update api_keys set revoked_at = now() where id = $1", [apiKey.split("_")[1]]);
+  let id = 1;
+  const reason = async () => {
+    id++;
+    batches.send({ id, items: items(lookup()) });
+    return (await batches.answerTo(id)).error?.reason;
+  };
+  // As README says of every key.
+  await expect.poll(reason, { timeout: 10_000, interval: 200 }).toBe(ErrorReason.CREDENTIAL_INVALID);
+});
+
 describe("a stream is ended for", () => {
   test.each([
     ["a message without an id", framedBatch({ items: items(lookup()) }), "InvalidArgument"],

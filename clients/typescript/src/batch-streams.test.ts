@@ -28,6 +28,8 @@ let streams: ServerHttp2Stream[];
 let credentials: (string | undefined)[];
 /** How many batches of each wait for their answer. */
 let underWay: Map<ServerHttp2Stream, number>;
+/** With what a stream ends that has begun. */
+let status: string;
 /** How often it was asked for a Batch without a stream. */
 let unaryBatches: number;
 /** What the server does with a stream of batches. */
@@ -41,6 +43,7 @@ beforeEach(async () => {
   onStream = (stream) => stream.respond(GRPC, { waitForTrailers: true });
   onBatch = reply;
   underWay = new Map();
+  status = "0";
   credentials = [];
   server = createServer();
   server.on("sessionError", () => {});
@@ -76,7 +79,7 @@ function serve(stream: ServerHttp2Stream): void {
       onBatch(stream, fromBinary(BatchStreamRequestSchema, message));
     }
   });
-  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": status }));
   stream.on("end", () => endIfDone(stream));
 }
 
@@ -268,6 +271,13 @@ describe("a stream", () => {
     expect(errors.map(isRetryable)).toEqual([true, true]);
     onBatch = reply;
     expect(await ask("again")).toBe("again");
+    expect(unaryBatches).toBe(0);
+  });
+
+  test("that ends as UNIMPLEMENTED once it has begun does not send again what it may have taken", async () => {
+    status = String(Code.Unimplemented);
+    onBatch = (stream) => stream.end();
+    expect(await failure(ask())).toMatchObject({ code: Code.Unimplemented });
     expect(unaryBatches).toBe(0);
   });
 

@@ -114,8 +114,9 @@ class BatchStream {
   readonly #idleTimer: NodeJS.Timeout;
   #lastId = 0;
   #headers: AnsweredWith["headers"] | undefined;
-  /** Once they are there; headers that nothing follows are all that there is. */
   #trailers: AnsweredWith["trailers"] | undefined;
+  /** Whether it was answered by a status alone, before anything of it was taken. */
+  #refused = false;
   /** Whether it takes no more. */
   #left = false;
 
@@ -128,7 +129,8 @@ class BatchStream {
     const broken = brokenError(stream);
     stream.on("response", (headers, flags) => {
       this.#headers = headers;
-      if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) this.#trailers = {};
+      this.#refused = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+      if (this.#refused) this.#trailers = {};
     });
     stream.on("data", (chunk: Buffer) => this.#read(chunk));
     stream.on("trailers", (trailers) => {
@@ -225,7 +227,7 @@ class BatchStream {
     this.#left = true;
     if (this.#asked.size === 0) return;
     const error = this.#statusError() ?? broken();
-    if (error.code === Code.Unimplemented) this.#passBack();
+    if (this.#refused && error.code === Code.Unimplemented) this.#passBack();
     else this.#fail(error);
   }
 
@@ -239,7 +241,7 @@ class BatchStream {
     return undefined;
   }
 
-  /** The server knows no such stream, and has taken nothing. */
+  /** The server knows no such stream. */
   #passBack(): void {
     this.#giveUp();
     for (const id of [...this.#asked.keys()]) this.#take(id)?.resolve(undefined);

@@ -36,7 +36,8 @@ export function createUnaryTransport(sessions: SessionManager, authorization: st
       checkStatus(answer);
       return new Reply(method, answer, readMessage(method.output, answer.body));
     },
-    stream: () => Promise.reject(new ConnectError("Onceward has no streaming calls.", Code.Unimplemented)),
+    stream: () =>
+      Promise.reject(new ConnectError("Batches find their stream by themselves.", Code.Unimplemented)),
   };
 }
 

@@ -50,7 +50,7 @@ export interface BatchStreamsOptions {
 
 /**
  * A stream saves what HTTP/2 and gRPC cost for each call, headers, trailers, and a stream's own objects on both sides
- * (`server/decisions/0005-what-a-claim-costs.md`). What each of its batches goes through is the same as for a Batch.
+ * (`server/decisions/0011-batches-on-a-stream.md`). What each of its batches goes through is the same as for a Batch.
  *
  * @see BatchStreams
  */
