@@ -1,14 +1,22 @@
 import http2 from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import grpc from "@grpc/grpc-js";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
+import {
+  type BatchStreamRequest,
+  BatchStreamRequestSchema,
+  type BatchStreamResponse,
+  BatchStreamResponseSchema,
+} from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { type ItemRequest, runBatch } from "../helpers/batches.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { comparable } from "../helpers/comparable.ts";
 import { startTarget, type Target } from "../helpers/hostility.ts";
 import { framedBatch, type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
-import { connectHttp2, frameOf } from "../helpers/raw-grpc.ts";
+import { connectHttp2, frameOf, pathOf } from "../helpers/raw-grpc.ts";
 import { startServerProcess } from "../helpers/server-process.ts";
 import { createTenant } from "../helpers/tenants.ts";
 import { complete, ORDER, success } from "../helpers/verbs.ts";
@@ -81,6 +89,29 @@ describe("batches on a stream", () => {
     ).toEqual(comparable(alone, keys));
     one.batches.stream.end();
     expect(await one.batches.ended).toBe("OK");
+  });
+
+  test("are a stream like any other to grpc-js, as most services in Node have it", async () => {
+    const client = new grpc.Client(`127.0.0.1:${target.server.grpcPort}`, grpc.credentials.createInsecure());
+    onTestFinished(() => client.close());
+    const metadata = new grpc.Metadata();
+    metadata.set("authorization", `Bearer ${target.tenant.apiKey}`);
+    const stream = client.makeBidiStreamRequest(
+      pathOf("BatchStream"),
+      (request: BatchStreamRequest) => Buffer.from(toBinary(BatchStreamRequestSchema, request)),
+      (bytes) => fromBinary(BatchStreamResponseSchema, bytes),
+      metadata,
+    );
+    const ids = new Set<number>();
+    stream.on("data", ({ id, items: answered }: BatchStreamResponse) => {
+      if (answered[0]?.response.case === "lookup") ids.add(id);
+    });
+    const status = new Promise<grpc.StatusObject>((resolve) => stream.on("status", resolve));
+    for (const id of [1, 2, 3])
+      stream.write(create(BatchStreamRequestSchema, { id, items: items(lookup()) }));
+    stream.end();
+    expect((await status).code).toBe(grpc.status.OK);
+    expect(ids).toEqual(new Set([1, 2, 3]));
   });
 
   test("overtake one another", async () => {
