@@ -13,10 +13,18 @@ import {
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "../services/batch-errors.ts";
 import { createMessageSplitter, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
-import { firstOf, forgetWhenClosed, GRPC_HEADERS, type GrpcStatus, grpcStatus, OK } from "./grpc-streams.ts";
+import {
+  firstOf,
+  forgetWhenClosed,
+  GRPC_HEADERS,
+  type GrpcStatus,
+  grpcStatus,
+  isOver,
+  OK,
+} from "./grpc-streams.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
-import { TIMEOUT_HEADER } from "./timeouts.ts";
+import { MAX_TIMEOUT_MS } from "./timeouts.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
 const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
@@ -157,7 +165,7 @@ class BatchStream {
     void pipeline(
       route,
       new IncomingBatch(this.#stream, this.#headers, route, message, timeoutMs),
-      (reply) => (this.#isOver() ? undefined : answerOf(id, toBinary(route.method.output, reply))),
+      (reply) => (isOver(this.#stream) ? undefined : answerOf(id, toBinary(route.method.output, reply))),
     ).then(
       (answer) => this.#answer(answer),
       (error: unknown) => this.#answer(refusalOf(id, error)),
@@ -166,7 +174,7 @@ class BatchStream {
 
   #answer(answer: Buffer | undefined): void {
     this.#underWay--;
-    if (answer === undefined || this.#isOver()) return;
+    if (answer === undefined || isOver(this.#stream)) return;
     this.#begin();
     this.#unread.write(this.#stream, answer);
     if (this.#unread.isFull()) {
@@ -176,10 +184,6 @@ class BatchStream {
     this.#activeAtMs = performance.now();
     this.#endIfDone();
     this.#takeMessages();
-  }
-
-  #isOver(): boolean {
-    return this.#stream.closed || this.#stream.destroyed;
   }
 
   #look(): void {
@@ -196,7 +200,7 @@ class BatchStream {
   }
 
   #endIfDone(): void {
-    if (this.#status === undefined || this.#underWay > 0 || this.#isOver()) return;
+    if (this.#status === undefined || this.#underWay > 0 || isOver(this.#stream)) return;
     this.#begin();
     this.#stream.end();
   }
@@ -230,7 +234,7 @@ function readEnvelope(message: Buffer): Envelope {
       const [field, wireType] = reader.tag();
       if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
       else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
-        timeoutMs = durationMs(fromBinary(DurationSchema, reader.bytes()));
+        timeoutMs = Math.min(durationMs(fromBinary(DurationSchema, reader.bytes())), MAX_TIMEOUT_MS);
       else reader.skip(wireType, field);
     }
   } catch {
@@ -258,7 +262,7 @@ class IncomingBatch implements IncomingCall {
   readonly #headers: IncomingHttpHeaders;
   readonly #route: Route;
   readonly #message: Buffer;
-  readonly #timeoutMs: number | undefined;
+  readonly timeoutMs: number | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
@@ -271,19 +275,12 @@ class IncomingBatch implements IncomingCall {
     this.#headers = headers;
     this.#route = route;
     this.#message = message;
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
   }
 
   header(name: string): string | undefined {
-    switch (name) {
-      case TIMEOUT_HEADER:
-        return this.#timeoutMs === undefined ? undefined : timeoutHeader(this.#timeoutMs);
-      // One for all batches would name none.
-      case "x-request-id":
-        return undefined;
-      default:
-        return firstOf(this.#headers[name]);
-    }
+    // One for all batches would name none.
+    return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
   }
 
   get messageBytes(): number {
@@ -296,17 +293,10 @@ class IncomingBatch implements IncomingCall {
   }
 
   get cancelled(): boolean {
-    return this.#stream.closed || this.#stream.destroyed;
+    return isOver(this.#stream);
   }
 
   get signal(): AbortSignal {
     throw new Error("nothing in a batch waits for its caller to leave");
   }
-}
-
-/** The most that the header holds. */
-const MAX_HEADER_MS = 9_999_999_999;
-
-function timeoutHeader(timeoutMs: number): string {
-  return `${Math.min(Math.max(0, Math.ceil(timeoutMs)), MAX_HEADER_MS)}m`;
 }

@@ -16,6 +16,7 @@ import { toConnectError } from "./errors.ts";
 import { MAX_READ_BYTES } from "./grpc-messages.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
+import { parseTimeoutMs, TIMEOUT_HEADER } from "./timeouts.ts";
 import { emptied, saysUnreadable } from "./unreadable.ts";
 
 /** Answers a request; rejects only where the answer can't be given, because the caller has gone. */
@@ -117,6 +118,10 @@ class IncomingConnectCall implements IncomingCall {
 
   header(name: string): string | undefined {
     return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  get timeoutMs(): number | undefined {
+    return parseTimeoutMs(this.header(TIMEOUT_HEADER));
   }
 
   get messageBytes(): number {

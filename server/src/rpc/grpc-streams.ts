@@ -33,6 +33,11 @@ export function firstOf(values: string | string[] | undefined): string | undefin
   return Array.isArray(values) ? values[0] : values;
 }
 
+/** Whether nobody is there any more to be answered. */
+export function isOver(stream: ServerHttp2Stream): boolean {
+  return stream.closed || stream.destroyed;
+}
+
 /**
  * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
  * its listeners go the call's request and headers. Whatever breaks a stream also closes it, and then there is nobody to be

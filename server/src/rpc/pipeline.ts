@@ -12,12 +12,13 @@ import type { Denials } from "../services/denials.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Refusals } from "./refusals.ts";
 import type { Route } from "./route.ts";
-import { parseTimeoutMs, TIMEOUT_HEADER } from "./timeouts.ts";
 
 /** A call as a transport brings it in. */
 export interface IncomingCall {
   /** By lower-case name. */
   header(name: string): string | undefined;
+  /** How long the caller is willing to wait; undefined if it didn't say. @throws Refusal if what it said is malformed. */
+  readonly timeoutMs: number | undefined;
   /** How large the message is on the wire, where the transport knows. */
   readonly messageBytes: number | undefined;
   /** @throws if the message can't be parsed. */
@@ -59,7 +60,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const nextRequestId = requestIds();
 
   async function handle(route: Route, incoming: IncomingCall, refusals: Refusals): Promise<Message> {
-    const timeoutMs = parseTimeoutMs(incoming.header(TIMEOUT_HEADER)) ?? defaultTimeoutMs;
+    const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
     if (timeoutMs <= 0)
       throw new Refusal("DEADLINE_EXCEEDED", "The deadline had passed when the call arrived.");

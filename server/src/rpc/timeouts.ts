@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Refusal } from "../domain/refusal.ts";
 
-/** The header under which a call's timeout reaches the pipeline, whatever protocol it came by. */
+/** The header under which a timeout gets past a protocol's library. */
 export const TIMEOUT_HEADER = "onceward-timeout";
 
 /**
@@ -31,7 +31,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   n: 1e-6,
 };
 /** Nothing here takes longer than a wait, and a timer takes 24 days at most. */
-const MAX_TIMEOUT_MS = 10 * 60_000;
+export const MAX_TIMEOUT_MS = 10 * 60_000;
 
 /**
  * How long the caller is willing to wait, clamped to ten minutes; undefined if it didn't say.

@@ -8,10 +8,10 @@ import type { Status } from "../gen/google/rpc/status_pb.ts";
 import { toStatus } from "./errors.ts";
 import { type Compression, compressionOf, decompress } from "./grpc-encoding.ts";
 import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
-import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, OK } from "./grpc-streams.ts";
+import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isOver, OK } from "./grpc-streams.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
-import { TIMEOUT_HEADER } from "./timeouts.ts";
+import { parseTimeoutMs } from "./timeouts.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
 /** As Node would make it of them for each answer. */
@@ -70,14 +70,14 @@ function encodeUnlessUnread(
   reply: Message,
   unread: UnreadReplies,
 ): Uint8Array | undefined {
-  if (unread.isFull() || stream.closed || stream.destroyed) return undefined;
+  if (unread.isFull() || isOver(stream)) return undefined;
   const bytes = toBinary(method.output, reply);
   unread.add(stream, bytes.byteLength);
   return bytes;
 }
 
 function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
-  if (stream.closed || stream.destroyed) return;
+  if (isOver(stream)) return;
   if (reply === undefined) {
     endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
     return;
@@ -103,7 +103,7 @@ function fail(stream: ServerHttp2Stream, error: unknown): void {
 
 /** An answer that is nothing but a status. */
 function endWith(stream: ServerHttp2Stream, code: number, message: string, details?: Status): void {
-  if (stream.closed || stream.destroyed) return;
+  if (isOver(stream)) return;
   stream.respond({ ...GRPC_HEADERS, ...grpcStatus(code, message, details) }, WITHOUT_MESSAGE);
 }
 
@@ -130,7 +130,11 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   header(name: string): string | undefined {
-    return firstOf(this.#headers[name === TIMEOUT_HEADER ? "grpc-timeout" : name]);
+    return firstOf(this.#headers[name]);
+  }
+
+  get timeoutMs(): number | undefined {
+    return parseTimeoutMs(this.header("grpc-timeout"));
   }
 
   get messageBytes(): number {
@@ -144,7 +148,7 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   get cancelled(): boolean {
-    return this.#stream.closed || this.#stream.destroyed;
+    return isOver(this.#stream);
   }
 
   /** Made when somebody asks: few calls wait for anything but the database. */
