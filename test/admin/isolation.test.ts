@@ -4,6 +4,7 @@ import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1
 import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { unaryMethods } from "../../server/src/rpc/route.ts";
 import { type AdministeredTenant, describeAdministration } from "../helpers/admin.ts";
 import { type Names, nobodys, someAffairs } from "../helpers/affairs.ts";
 import { comparable } from "../helpers/comparable.ts";
@@ -31,13 +32,11 @@ const SERVICES: readonly (readonly [DescService, AnyRequests])[] = [
 
 /** Every RPC that there is. */
 const RPCS = SERVICES.flatMap(([service, requests]) =>
-  service.methods
-    .filter(({ methodKind }: DescMethod) => methodKind === "unary")
-    .map((method) => ({
-      name: `${service.name}.${method.name}`,
-      method,
-      requestsAbout: requests[method.localName],
-    })),
+  unaryMethods(service).map((method) => ({
+    name: `${service.name}.${method.name}`,
+    method,
+    requestsAbout: requests[method.localName],
+  })),
 );
 
 /** What a credential costs now and then, and what is written after an answer. */

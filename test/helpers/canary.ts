@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { DescMethod } from "@bufbuild/protobuf";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import { unaryMethods } from "../../server/src/rpc/route.ts";
 import type { Addresses } from "../../server/src/server.ts";
 import { connectAdmin } from "./admin.ts";
 import { connectClient, type TransportName } from "./clients.ts";
@@ -107,8 +107,7 @@ export async function fillAllFields(
   const names = { namespace: NAMESPACE, namespaces: NAMESPACE, name: NAMESPACE, tenant: NAMESPACE };
   const given = { ...names, label: "a label", reason: REASON };
   const answers = await wholeAnswers(server, transport);
-  const methods = SERVICES.flatMap((service): readonly DescMethod[] => service.methods);
-  for (const method of methods.filter(({ methodKind }) => methodKind === "unary")) {
+  for (const method of SERVICES.flatMap(unaryMethods)) {
     for (const text of texts) {
       const request = planted(method.input, text, given);
       const asked = credentials.map((each) => answers.ask(method, request, each));

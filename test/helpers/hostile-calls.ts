@@ -7,6 +7,7 @@ import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/op
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { CATALOGUE, type Reason } from "../../server/src/domain/refusal.ts";
 import type { Role } from "../../server/src/domain/tenant.ts";
+import { unaryMethods } from "../../server/src/rpc/route.ts";
 import type { Target } from "./hostility.ts";
 import { callRaw, frameOf, grpcHeaders } from "./raw-grpc.ts";
 import { post } from "./raw-http.ts";
@@ -19,8 +20,7 @@ export const RPCS: readonly (readonly [title: string, method: DescMethod])[] = [
   TenantAdminService,
   OperatorService,
 ]
-  .flatMap((service): readonly DescMethod[] => service.methods)
-  .filter((method) => method.methodKind === "unary")
+  .flatMap(unaryMethods)
   .map((method) => [`${method.parent.name}.${method.name}`, method] as const);
 
 /** What a request was answered with; `code` is that of google.rpc.Code, such as INVALID_ARGUMENT. */

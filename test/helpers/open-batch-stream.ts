@@ -1,13 +1,13 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import {
-  type BatchStreamRequestSchema,
+  BatchStreamRequestSchema,
   type BatchStreamResponse,
-  BatchStreamRequestSchema as RequestSchema,
-  BatchStreamResponseSchema as ResponseSchema,
+  BatchStreamResponseSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { frameOf, grpcHeaders } from "./raw-grpc.ts";
+import { MessageSplitter } from "../../clients/typescript/src/grpc-messages.ts";
+import { framed, grpcHeaders } from "./raw-grpc.ts";
 
 /** A BatchStream as a client in any language may use it, frame by frame. */
 export interface OpenBatchStream {
@@ -21,25 +21,17 @@ export interface OpenBatchStream {
   readonly ended: Promise<string>;
 }
 
-/** The message with its head. */
-export function framedBatch(request: MessageInitShape<typeof BatchStreamRequestSchema>): Buffer {
-  return frameOf(toBinary(RequestSchema, create(RequestSchema, request)));
-}
-
 /** Opens a stream. Its side stays open until the test ends it. */
 export function openBatchStream(session: ClientHttp2Session, apiKey: string | undefined): OpenBatchStream {
   const stream = session.request(grpcHeaders("BatchStream", apiKey), { endStream: false });
   const answers: BatchStreamResponse[] = [];
   let status: string | undefined;
-  let rest: Buffer = Buffer.alloc(0);
+  const messages = new MessageSplitter();
   stream.on("error", () => {});
   stream.on("data", (chunk: Buffer) => {
-    rest = Buffer.concat([rest, chunk]);
-    while (rest.byteLength >= 5 && rest.byteLength >= 5 + rest.readUInt32BE(1)) {
-      const end = 5 + rest.readUInt32BE(1);
-      answers.push(fromBinary(ResponseSchema, rest.subarray(5, end)));
-      rest = rest.subarray(end);
-    }
+    messages.push(chunk);
+    for (let message = messages.next(); message !== undefined; message = messages.next())
+      answers.push(fromBinary(BatchStreamResponseSchema, message));
     stream.emit("answered");
   });
   const read = (headers: IncomingHttpHeaders) => {
@@ -57,7 +49,7 @@ export function openBatchStream(session: ClientHttp2Session, apiKey: string | un
     stream,
     answers,
     send(request) {
-      stream.write(framedBatch(request));
+      stream.write(framed(BatchStreamRequestSchema, request));
     },
     async answerTo(id) {
       for (;;) {

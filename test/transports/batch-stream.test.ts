@@ -15,8 +15,8 @@ import { type ItemRequest, runBatch } from "../helpers/batches.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { comparable } from "../helpers/comparable.ts";
 import { startTarget, type Target } from "../helpers/hostility.ts";
-import { framedBatch, type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
-import { connectHttp2, frameOf, pathOf } from "../helpers/raw-grpc.ts";
+import { type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
+import { connectHttp2, framed, frameOf, pathOf } from "../helpers/raw-grpc.ts";
 import { startServerProcess } from "../helpers/server-process.ts";
 import { createTenant } from "../helpers/tenants.ts";
 import { complete, ORDER, success } from "../helpers/verbs.ts";
@@ -131,7 +131,9 @@ describe("batches on a stream", () => {
 
   test("that come in pieces, or several at once, are the same", async () => {
     const { batches } = await ownTenant();
-    const frames = Buffer.concat([1, 2, 3].map((id) => framedBatch({ id, items: items(lookup()) })));
+    const frames = Buffer.concat(
+      [1, 2, 3].map((id) => framed(BatchStreamRequestSchema, { id, items: items(lookup()) })),
+    );
     for (const byte of frames.subarray(0, 60)) {
       batches.stream.write(Buffer.of(byte));
       await sleep(1);
@@ -206,7 +208,11 @@ test("a key that is revoked is good for no batch any more, on a stream that was 
 
 describe("a stream is ended for", () => {
   test.each([
-    ["a message without an id", framedBatch({ items: items(lookup()) }), "InvalidArgument"],
+    [
+      "a message without an id",
+      framed(BatchStreamRequestSchema, { items: items(lookup()) }),
+      "InvalidArgument",
+    ],
     ["what is no message", frameOf(Buffer.of(0x0a, 0x7f)), "InvalidArgument"],
     ["a message that is too long", Buffer.of(0, 0x7f, 0, 0, 0), "ResourceExhausted"],
     ["a compressed message", frameOf(Buffer.of(0x10, 1), 1), "Unimplemented"],
@@ -223,7 +229,7 @@ describe("a stream is ended for", () => {
 
   test("a message that stops half-way", async () => {
     const { batches } = await ownTenant();
-    batches.stream.write(framedBatch({ id: 1, items: items(lookup()) }).subarray(0, 12));
+    batches.stream.write(framed(BatchStreamRequestSchema, { id: 1, items: items(lookup()) }).subarray(0, 12));
     expect(await batches.ended).toBe(`RESET ${http2.constants.NGHTTP2_CANCEL}`);
   });
 });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { constants, createServer, type Http2Server, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { errorFromCall, isRetryable } from "./error-mapping.ts";
@@ -15,6 +15,7 @@ import {
   BatchStreamResponseSchema,
   IdempotencyService,
 } from "./gen/onceward/v1/idempotency_pb.ts";
+import { frameMessage, MessageSplitter } from "./grpc-messages.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -68,13 +69,10 @@ afterEach(() => {
 function serve(stream: ServerHttp2Stream): void {
   streams.push(stream);
   onStream(stream);
-  let rest: Buffer = Buffer.alloc(0);
+  const messages = new MessageSplitter();
   stream.on("data", (chunk: Buffer) => {
-    rest = Buffer.concat([rest, chunk]);
-    while (rest.byteLength >= 5 && rest.byteLength >= 5 + rest.readUInt32BE(1)) {
-      const end = 5 + rest.readUInt32BE(1);
-      const message = rest.subarray(5, end);
-      rest = rest.subarray(end);
+    messages.push(chunk);
+    for (let message = messages.next(); message !== undefined; message = messages.next()) {
       underWay.set(stream, (underWay.get(stream) ?? 0) + 1);
       onBatch(stream, fromBinary(BatchStreamRequestSchema, message));
     }
@@ -106,17 +104,11 @@ function answerUnary(stream: ServerHttp2Stream): void {
   stream.respond(GRPC, { waitForTrailers: true });
   stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
   stream.resume();
-  stream.end(framed(toBinary(BatchResponseSchema, create(BatchResponseSchema, { items: [{}] }))));
-}
-
-function framed(bytes: Uint8Array): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(bytes.byteLength, 1);
-  return Buffer.concat([prefix, bytes]);
+  stream.end(frameMessage(BatchResponseSchema, { items: [{}] }));
 }
 
 function answer(response: Partial<Omit<BatchStreamResponse, "$typeName">>): Buffer {
-  return framed(toBinary(BatchStreamResponseSchema, create(BatchStreamResponseSchema, response)));
+  return Buffer.from(frameMessage(BatchStreamResponseSchema, response));
 }
 
 /** What was looked up, as the owners of records. */

@@ -18,8 +18,8 @@ import {
   IdempotencyService,
 } from "./gen/onceward/v1/idempotency_pb.ts";
 import { decodeMessage, frameMessage, MessageSplitter } from "./grpc-messages.ts";
-import { type AnsweredWith, checkStatus } from "./grpc-status.ts";
-import { brokenError, forget, unanswered } from "./http2-streams.ts";
+import { checkStatus } from "./grpc-status.ts";
+import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** After this a batch opens another stream, so that a balancer between here and the replicas has a say in where it goes. */
@@ -89,10 +89,6 @@ function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Valu
     const timer = setTimeout(() => reject(timedOut()), timeoutMs);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-function timedOut(): ConnectError {
-  return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }
 
 /** A batch that has not been answered. */

@@ -1,11 +1,6 @@
-import type { IncomingHttpHeaders, IncomingHttpStatusHeader } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http2";
 import { validateResponseWithCompression, validateTrailer } from "@connectrpc/connect/protocol-grpc";
-
-/** What says how a call went. */
-export interface AnsweredWith {
-  readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
-  readonly trailers: IncomingHttpHeaders;
-}
+import type { AnsweredWith } from "./http2-streams.ts";
 
 /** @throws ConnectError if the call failed: the status is in the trailers, or, without a message, in the headers. */
 export function checkStatus({ headers, trailers }: AnsweredWith): void {

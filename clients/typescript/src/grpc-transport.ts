@@ -4,8 +4,9 @@ import { Code, ConnectError, type Transport, type UnaryResponse } from "@connect
 import { BatchStreams } from "./batch-streams.ts";
 import { type BatchRequestSchema, IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, readMessage } from "./grpc-messages.ts";
-import { type AnsweredWith, checkStatus, webHeaders } from "./grpc-status.ts";
+import { checkStatus, webHeaders } from "./grpc-status.ts";
 import { exchange } from "./http2-exchange.ts";
+import type { AnsweredWith } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /**

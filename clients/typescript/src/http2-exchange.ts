@@ -2,17 +2,14 @@ import {
   type ClientHttp2Stream,
   constants,
   type IncomingHttpHeaders,
-  type IncomingHttpStatusHeader,
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { brokenError, forget, unanswered } from "./http2-streams.ts";
+import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What one HTTP/2 stream was answered with. */
-export interface Answer {
-  readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
-  readonly trailers: IncomingHttpHeaders;
+export interface Answer extends AnsweredWith {
   readonly body: Buffer;
 }
 
@@ -121,7 +118,7 @@ class Exchange {
   }
 
   readonly #expire = () => {
-    this.#fail(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+    this.#fail(timedOut());
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   };
 

@@ -1,5 +1,21 @@
-import { type ClientHttp2Stream, constants } from "node:http2";
+import {
+  type ClientHttp2Stream,
+  constants,
+  type IncomingHttpHeaders,
+  type IncomingHttpStatusHeader,
+} from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+
+/** What a stream was answered with, beside a body. */
+export interface AnsweredWith {
+  readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
+  readonly trailers: IncomingHttpHeaders;
+}
+
+/** The error of a call that was not answered in time. */
+export function timedOut(): ConnectError {
+  return new ConnectError("the operation timed out", Code.DeadlineExceeded);
+}
 
 /** The error of a call of which nobody can tell whether it had its effect. */
 export function unanswered(cause: unknown): ConnectError {

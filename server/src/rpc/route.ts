@@ -17,11 +17,17 @@ export function routesOf<Service extends DescService>(
   role: Role,
   handlers: Handlers<Service>,
 ): readonly Route[] {
-  return service.methods.filter(isUnary).map((method) => {
+  return unaryMethods(service).map((method) => {
     // The handlers' type has one per method of the service, from its request to its response.
     const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as Route["handle"];
     return { method, path: `/${service.typeName}/${method.name}`, role, handle };
   });
+}
+
+/** The RPCs of a service that take one message and answer with one. */
+export function unaryMethods(service: DescService): readonly DescMethodUnary[] {
+  const methods: readonly DescMethod[] = service.methods;
+  return methods.filter(isUnary);
 }
 
 function isUnary(method: DescMethod): method is DescMethodUnary {
