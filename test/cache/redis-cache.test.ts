@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createRedisCache } from "../../server/src/cache/redis.ts";
 import { connectRedis } from "../../server/src/cache/redis-connection.ts";
@@ -17,8 +18,8 @@ describeWithRedis("A connection to Redis", () => {
   });
 
   /** A cache on a connection that is ready, and what it reports. */
-  async function connect() {
-    const target = parseRedisUrl(redis.url);
+  async function connect(url = redis.url) {
+    const target = parseRedisUrl(url);
     if (target === undefined) throw new Error("the URL is malformed");
     const connection = connectRedis(target, "commands", () => {});
     const failures: unknown[] = [];
@@ -39,11 +40,58 @@ describeWithRedis("A connection to Redis", () => {
   test("answers what was stored, byte for byte, and that there is nothing", async () => {
     const { cache } = await connect();
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
-    cache.set("bytes", bytes, 60_000);
-    expect(await cache.get("bytes")).toEqual({ bytes, answered: true });
+    cache.set("bytes", () => bytes, 60_000);
+    await expect.poll(() => cache.get("bytes")).toEqual({ bytes, answered: true });
     expect(await cache.get("nothing")).toEqual({ bytes: undefined, answered: true });
     const names = (await redis.command("keys", "*")) as Buffer[];
     expect(names.map(String)).toEqual(["onceward:bytes"]);
+  });
+
+  test("what is set in one turn leaves in one command after it, each value with its own lifetime", async () => {
+    const { connection, cache } = await connect();
+    const [script, single] = [vi.spyOn(connection, "eval"), vi.spyOn(connection, "set")];
+    const values = new Map(
+      Array.from({ length: 5 }, (_, n) => [`value-${n}`, Buffer.from([n, 0x80 + n, 0])]),
+    );
+    const made: string[] = [];
+    [...values].forEach(([name, bytes], n) => {
+      const make = () => {
+        made.push(name);
+        return bytes;
+      };
+      cache.set(name, make, (n + 1) * 60_000 - 0.5);
+    });
+    expect(made).toEqual([]);
+    await turnOfTheLoop();
+    expect(made).toEqual([...values.keys()]);
+    for (const [name, bytes] of values)
+      await expect.poll(() => cache.get(name)).toEqual({ bytes, answered: true });
+    const lifetimesMs = await Promise.all(
+      [...values.keys()].map((name) => redis.command("pttl", `onceward:${name}`)),
+    );
+    expect(lifetimesMs.map((ms) => Math.ceil(Number(ms) / 60_000))).toEqual([1, 2, 3, 4, 5]);
+    expect([script.mock.calls.length, single.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  test("that refuses scripts is asked for one once a minute, and stores every value all the same", async () => {
+    await redis.command("acl", "setuser", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting");
+    const { connection, cache, failures } = await connect(`redis://plain:secret@127.0.0.1:${redis.port}`);
+    const script = vi.spyOn(connection, "eval");
+    for (const round of [1, 2, 3]) {
+      const names = Array.from({ length: 3 }, (_, n) => `round-${round}-${n}`);
+      for (const name of names) cache.set(name, () => Buffer.from(name), 60_000);
+      const stored = async () => (await Promise.all(names.map(cache.get))).map(({ bytes }) => String(bytes));
+      await expect.poll(stored).toEqual(names);
+    }
+    expect([script.mock.calls.length, failures]).toEqual([1, []]);
+  });
+
+  test("that takes neither a script nor single values says so once for all of them", async () => {
+    await redis.command("acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+get", "+info");
+    const { cache, failures } = await connect(`redis://reader:secret@127.0.0.1:${redis.port}`);
+    for (const name of ["one", "two", "three"]) cache.set(name, () => Buffer.from(name), 60_000);
+    await expect.poll(() => failures.map(String)).toEqual([expect.stringContaining("NOPERM")]);
+    expect(await cache.get("one")).toEqual({ bytes: undefined, answered: true });
   });
 
   test("that is frozen: a read is given up long before the connection, and the third opens the breaker", async () => {
@@ -67,10 +115,11 @@ describeWithRedis("A connection to Redis", () => {
 
   test("that is frozen takes a bounded number of writes", async () => {
     const { connection, cache } = await connect();
-    const sends = vi.spyOn(connection, "set");
+    const scripts = vi.spyOn(connection, "eval");
     redis.signal("SIGSTOP");
-    for (let write = 0; write < 5000; write++) cache.set(`write-${write}`, Buffer.alloc(10), 60_000);
-    expect(sends.mock.calls.length).toBe(1000);
+    for (let write = 0; write < 5000; write++) cache.set(`write-${write}`, () => Buffer.alloc(10), 60_000);
+    await turnOfTheLoop();
+    expect(scripts.mock.calls.map(([, keys]) => keys)).toEqual([256, 256, 256, 232]);
   });
 
   test("that is lost fails nothing, and costs no command until it is back", async () => {
@@ -80,12 +129,12 @@ describeWithRedis("A connection to Redis", () => {
     const sends = vi.spyOn(connection, "getBuffer");
     failures.length = 0;
     expect(await cache.get("bytes")).toEqual({ bytes: undefined, answered: false });
-    cache.set("bytes", Buffer.alloc(1), 60_000);
+    cache.set("bytes", () => Buffer.alloc(1), 60_000);
     cache.publish("onceward:channel", "");
     expect([sends.mock.calls.length, failures]).toEqual([0, []]);
     await redis.restart();
     await vi.waitUntil(() => !cache.isBypassed(), { timeout: 5000 });
-    cache.set("bytes", Buffer.from("back"), 60_000);
-    expect(await cache.get("bytes")).toEqual({ bytes: Buffer.from("back"), answered: true });
+    cache.set("bytes", () => Buffer.from("back"), 60_000);
+    await expect.poll(() => cache.get("bytes")).toEqual({ bytes: Buffer.from("back"), answered: true });
   });
 });

@@ -42,7 +42,7 @@ function createReplicas() {
   const redis: RedisCache = {
     get: async (name) => ({ bytes: stored.get(name), answered: true }),
     set(name, bytes, lifetimeMs) {
-      stored.set(name, bytes);
+      stored.set(name, bytes());
       lifetimes.push(lifetimeMs);
     },
     publish() {},

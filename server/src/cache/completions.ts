@@ -125,7 +125,8 @@ export function createCompletions({
       const name = nameOf(id, terms);
       const bytes = encodeCopy(copy);
       memory.set(name, bytes, lifetimeMs);
-      redis?.set(redisName(name), sealEntry(redisName(name), bytes, key), lifetimeMs);
+      const entryName = redisName(name);
+      redis?.set(entryName, () => sealEntry(entryName, bytes, key), lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),

@@ -1,12 +1,16 @@
 import { createBreaker } from "./breaker.ts";
 import type { RedisConnection } from "./redis-connection.ts";
+import { createRedisSetter, type Setting } from "./redis-setter.ts";
 
 /** Bytes by name in Redis, which may be empty, slow, lying or gone: nothing here ever rejects, or takes long. */
 export interface RedisCache {
   /** Undefined where there is nothing, or where Redis doesn't answer in time. */
   get(name: string): Promise<{ readonly bytes: Buffer | undefined; readonly answered: boolean }>;
-  /** Fire and forget. */
-  set(name: string, bytes: Buffer, lifetimeMs: number): void;
+  /**
+   * Fire and forget. The bytes are asked for when they leave, after this turn of the event loop, so that no answer waits for
+   * what making them takes.
+   */
+  set(name: string, bytes: () => Buffer, lifetimeMs: number): void;
   /** Fire and forget; the channel's name is used as it is. */
   publish(channel: string, message: string): void;
   /** Whether Redis is being passed over. */
@@ -30,13 +34,17 @@ const MAX_FAILURES = 3;
 const PAUSE_MS = 1000;
 /** Writes that may be under way; beyond, new ones are left out, so that a slow Redis can't pile them up. */
 const MAX_WRITES = 1000;
+/** As many as a statement completes: 4 MiB of the largest copies, and 2 ms in which Redis answers nobody else. */
+const MAX_SET_TOGETHER = 256;
 const PREFIX = "onceward:";
 
 const NO_ANSWER = { bytes: undefined, answered: false } as const;
 
 /** @see RedisCache */
 export function createRedisCache(connection: RedisConnection, observer: RedisObserver): RedisCache {
+  const setAll = createRedisSetter(connection);
   let writes = 0;
+  let unsent: Setting[] = [];
   const isReady = () => connection.status === "ready";
   const read = (name: string) => within(connection.getBuffer(PREFIX + name));
   const breaker = createBreaker({
@@ -59,12 +67,19 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
     }
   }
 
-  function write(command: () => Promise<unknown>): void {
-    if (writes >= MAX_WRITES || !isReady() || !breaker.allows()) return;
-    writes++;
-    void report(within(command())).finally(() => {
-      writes--;
+  const mayWrite = () => writes < MAX_WRITES && isReady() && breaker.allows();
+
+  /** So many writes have been made by the command. */
+  function finish(command: Promise<unknown>, count: number): void {
+    void report(within(command)).finally(() => {
+      writes -= count;
     });
+  }
+
+  function sendUnsent(): void {
+    const settings = unsent;
+    unsent = [];
+    if (settings.length > 0) finish(setAll(settings), settings.length);
   }
 
   return {
@@ -73,9 +88,18 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
       const reply = await report(read(name));
       return reply === undefined ? NO_ANSWER : { bytes: reply ?? undefined, answered: true };
     },
-    set: (name, bytes, lifetimeMs) =>
-      write(() => connection.set(PREFIX + name, bytes, "PX", Math.ceil(lifetimeMs))),
-    publish: (channel, message) => write(() => connection.publish(channel, message)),
+    set(name, bytes, lifetimeMs) {
+      if (!mayWrite()) return;
+      writes++;
+      if (unsent.length === 0) setImmediate(sendUnsent);
+      unsent.push({ name: PREFIX + name, bytes, lifetimeMs: Math.ceil(lifetimeMs) });
+      if (unsent.length === MAX_SET_TOGETHER) sendUnsent();
+    },
+    publish(channel, message) {
+      if (!mayWrite()) return;
+      writes++;
+      finish(connection.publish(channel, message), 1);
+    },
     isBypassed: () => !isReady() || !breaker.allows(),
     stop: breaker.stop,
   };
