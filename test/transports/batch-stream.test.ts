@@ -1,4 +1,4 @@
-import http2 from "node:http2";
+import http2, { type IncomingHttpHeaders } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
@@ -204,6 +204,13 @@ test("a key that is revoked is good for no batch any more, on a stream that was 
   };
   // As README says of every key.
   await expect.poll(reason, { timeout: 10_000, interval: 200 }).toBe(ErrorReason.CREDENTIAL_INVALID);
+});
+
+test("a stream says beforehand that it takes no compressed message", async () => {
+  const { batches } = await ownTenant();
+  const headers = new Promise<IncomingHttpHeaders>((resolve) => batches.stream.once("response", resolve));
+  batches.send({ id: 1, items: items(lookup()) });
+  expect((await headers)["grpc-accept-encoding"]).toBe("identity");
 });
 
 describe("a stream is ended for", () => {

@@ -31,6 +31,8 @@ const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
 /** The path of the RPC. */
 export const BATCH_STREAM_PATH = `/${IdempotencyService.typeName}/${BATCH_STREAM.name}`;
 
+/** Messages are taken as they come: no compressed one is. */
+const HEADERS = { ...GRPC_HEADERS, "grpc-accept-encoding": "identity" };
 /** Of a stream: more are left unread, in the windows of HTTP/2. */
 const MAX_UNDER_WAY = 16;
 /** Of a connection; a client needs one, and another while the first one ends. */
@@ -207,7 +209,7 @@ class BatchStream {
 
   #begin(): void {
     if (this.#stream.headersSent) return;
-    this.#stream.respond(GRPC_HEADERS, { waitForTrailers: true });
+    this.#stream.respond(HEADERS, { waitForTrailers: true });
     this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
   }
 }
