@@ -38,9 +38,16 @@ const text = fc.oneof(
   fc.constantFrom("", "NULL", "null", "{}", '""', "\\x00"),
 );
 
+/** As keys and names are, up to and beyond what has a size of one byte. */
+const asciiText = fc
+  .tuple(fc.string({ maxLength: 12 }), fc.constantFrom(0, 115, 116, 127, 128, 300))
+  .map(([start, length]) => start.padEnd(length, "k"));
+
+const texts = fc.oneof(fc.array(fc.option(text, { nil: undefined })), fc.array(asciiText));
+
 test("texts are the same after a round trip", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.option(text, { nil: undefined })), async (texts) => {
+    fc.asyncProperty(texts, async (texts) => {
       expect(await roundTrip(textArray(texts), "text")).toEqual(texts.map((each) => each ?? null));
     }),
     { numRuns: 300 },
