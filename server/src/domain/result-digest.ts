@@ -6,13 +6,15 @@ import type { Result } from "./record.ts";
  * Kept beside the result, so that a repeated Complete is told from a different one even when the result itself is gone.
  */
 export function digestResult(result: Result): Buffer {
-  const hash = createHash("sha256");
   const names = Object.keys(result.metadata).sort();
   const texts = [
     result.kind,
     result.contentType,
     ...names.flatMap((name) => [name, result.metadata[name] ?? ""]),
   ];
-  for (const text of texts) hash.update(`${Buffer.byteLength(text)}:${text}`);
-  return hash.update(`${result.payload.byteLength}:`).update(result.payload).digest();
+  const beforePayload = texts.map((text) => `${Buffer.byteLength(text)}:${text}`).join("");
+  return createHash("sha256")
+    .update(`${beforePayload}${result.payload.byteLength}:`)
+    .update(result.payload)
+    .digest();
 }
