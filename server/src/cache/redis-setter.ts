@@ -9,7 +9,7 @@ export interface Setting {
 }
 
 /**
- * `SET` for each of them: one command instead of as many saves a sixth of what a claim and its completion cost this process
+ * `SET` for each of them: one command instead of as many saves a fifth of what a claim and its completion cost this process
  * (server/decisions/0005-what-a-claim-costs.md).
  */
 const SET_ALL = `for i = 1, #KEYS do redis.call("SET", KEYS[i], ARGV[2 * i - 1], "PX", ARGV[2 * i]) end`;

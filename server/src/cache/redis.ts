@@ -67,10 +67,11 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
     }
   }
 
-  const mayWrite = () => writes < MAX_WRITES && isReady() && breaker.allows();
+  const mayWrite = () => writes + unsent.length < MAX_WRITES && isReady() && breaker.allows();
 
-  /** So many writes have been made by the command. */
-  function finish(command: Promise<unknown>, count: number): void {
+  /** So many writes are made by the command. */
+  function write(command: Promise<unknown>, count: number): void {
+    writes += count;
     void report(within(command)).finally(() => {
       writes -= count;
     });
@@ -79,7 +80,8 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
   function sendUnsent(): void {
     const settings = unsent;
     unsent = [];
-    if (settings.length > 0) finish(setAll(settings), settings.length);
+    // Lost since, or closed: they are left out, like what comes now.
+    if (settings.length > 0 && isReady()) write(setAll(settings), settings.length);
   }
 
   return {
@@ -90,15 +92,12 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
     },
     set(name, bytes, lifetimeMs) {
       if (!mayWrite()) return;
-      writes++;
       if (unsent.length === 0) setImmediate(sendUnsent);
       unsent.push({ name: PREFIX + name, bytes, lifetimeMs: Math.ceil(lifetimeMs) });
       if (unsent.length === MAX_SET_TOGETHER) sendUnsent();
     },
     publish(channel, message) {
-      if (!mayWrite()) return;
-      writes++;
-      finish(connection.publish(channel, message), 1);
+      if (mayWrite()) write(connection.publish(channel, message), 1);
     },
     isBypassed: () => !isReady() || !breaker.allows(),
     stop: breaker.stop,

@@ -135,7 +135,7 @@ export function createWaiters({
   }
 
   function wakeAll(name: string): void {
-    // Of each name that a map is asked for, V8 makes one of its own: not worth it for every completion.
+    // V8 keeps a copy of each name that a map is asked for: too much for every completion.
     if (places.size === 0) return;
     for (const waiter of places.get(name)?.waiters ?? []) waiter.resolve();
   }
