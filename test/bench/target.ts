@@ -83,10 +83,11 @@ export class FreshClaims<Token> {
     const stored = (await this.#target.countKeys()) - othersKeys;
     if (stored !== this.#granted)
       this.#violations.add(`${name}: ${this.#granted} claims granted, ${stored} stored`);
-    for (const key of this.#repeated) {
+    const again = this.#repeated.map(async (key) => {
       if ((await this.#target.claim(key)) !== undefined)
         this.#violations.add(`${name}: ${key} granted twice`);
-    }
+    });
+    await Promise.all(again);
   }
 
   async #claim(key: string): Promise<Token | undefined> {

@@ -6,7 +6,7 @@ import { freshKeys, payloadOf } from "../target.ts";
 import { openUnaryTarget, type UnaryTarget } from "../target-unary.ts";
 
 const WAITERS = 10_000;
-const QUICK_WAITERS = 1000;
+const QUICK_WAITERS = 500;
 /** Completed one after another, a moment apart, as they come in. */
 const COMPLETED = 500;
 const QUICK_COMPLETED = 100;
