@@ -19,7 +19,7 @@ const GREEDY_START_MS = 1500;
 /** P10, what a tenant feels of another that calls fifty times as much. */
 export const measureFairness: Figure = async ({ main, options, violations, signal, pace, progress }) => {
   progress("a greedy neighbour");
-  const durationMs = options.quick ? 800 : 3000;
+  const durationMs = options.quick ? 500 : 3000;
   const fresh = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
   const claim = () => runSlice(fresh.claim, { callers: CALLERS, durationMs }, signal);
   await runSlice(fresh.claim, { callers: CALLERS, durationMs: pace.warmUpMs }, signal);

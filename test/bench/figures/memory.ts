@@ -22,7 +22,7 @@ export const measureMemory: Figure = async ({ rig, options, violations, signal, 
   const sampler = setInterval(() => void sample().catch(() => {}), SAMPLE_EVERY_MS);
   try {
     const fresh = new FreshClaims(oncewardTarget(station.client.calls, station.database), violations);
-    await runSlice(fresh.pair, { callers: CALLERS, durationMs: options.quick ? 1000 : 15_000 }, signal);
+    await runSlice(fresh.pair, { callers: CALLERS, durationMs: options.quick ? 700 : 15_000 }, signal);
     await fresh.verify();
   } finally {
     clearInterval(sampler);

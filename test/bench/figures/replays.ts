@@ -9,7 +9,7 @@ const CALLERS = 256;
 /** What everybody asks for at the moment. */
 const HOT_KEYS = 10;
 const SPREAD_KEYS = 100_000;
-const QUICK_SPREAD_KEYS = 2000;
+const QUICK_SPREAD_KEYS = 1000;
 
 /** P3, replays of completed keys. */
 export const measureReplays: Figure = async (bench) => {

@@ -8,7 +8,7 @@ import { oncewardTarget } from "../target-onceward.ts";
 const CALLERS = 256;
 /** Long against the time between two sweeps. */
 const SLICE_MS = 8000;
-const QUICK_SLICE_MS = 1500;
+const QUICK_SLICE_MS = 1000;
 /** By when the sweep must have caught up after a slice; otherwise the rows left go into the next finding as they are. */
 const CATCH_UP_MS = 20_000;
 
