@@ -4,7 +4,7 @@ import type { RedisConnection } from "./redis-connection.ts";
 /** What is to be stored under a name, for so many whole milliseconds. */
 export interface Setting {
   readonly name: string;
-  readonly bytes: () => Buffer;
+  readonly bytes: Buffer;
   readonly lifetimeMs: number;
 }
 
@@ -27,13 +27,13 @@ export function createRedisSetter(
 ): (settings: readonly Setting[]) => Promise<unknown> {
   let scriptsFromMs = Number.NEGATIVE_INFINITY;
 
-  const setOne = ({ name, bytes, lifetimeMs }: Setting) => connection.set(name, bytes(), "PX", lifetimeMs);
+  const setOne = ({ name, bytes, lifetimeMs }: Setting) => connection.set(name, bytes, "PX", lifetimeMs);
   const setEach = (settings: readonly Setting[]) => Promise.all(settings.map(setOne));
 
   return async (settings) => {
     if (settings.length === 1 || performance.now() < scriptsFromMs) return setEach(settings);
     const names = settings.map(({ name }) => name);
-    const values = settings.flatMap(({ bytes, lifetimeMs }) => [bytes(), lifetimeMs]);
+    const values = settings.flatMap(({ bytes, lifetimeMs }) => [bytes, lifetimeMs]);
     try {
       return await connection.eval(SET_ALL, names.length, ...names, ...values);
     } catch (error) {

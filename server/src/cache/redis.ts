@@ -44,7 +44,7 @@ const NO_ANSWER = { bytes: undefined, answered: false } as const;
 export function createRedisCache(connection: RedisConnection, observer: RedisObserver): RedisCache {
   const setAll = createRedisSetter(connection);
   let writes = 0;
-  let unsent: Setting[] = [];
+  let unsent: (() => Setting)[] = [];
   const isReady = () => connection.status === "ready";
   const read = (name: string) => within(connection.getBuffer(PREFIX + name));
   const breaker = createBreaker({
@@ -78,10 +78,10 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
   }
 
   function sendUnsent(): void {
-    const settings = unsent;
+    const makers = unsent;
     unsent = [];
     // Lost since, or closed: they are left out, like what comes now.
-    if (settings.length > 0 && isReady()) write(setAll(settings), settings.length);
+    if (makers.length > 0 && isReady()) write(setAll(makers.map((make) => make())), makers.length);
   }
 
   return {
@@ -93,7 +93,7 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
     set(name, bytes, lifetimeMs) {
       if (!mayWrite()) return;
       if (unsent.length === 0) setImmediate(sendUnsent);
-      unsent.push({ name: PREFIX + name, bytes, lifetimeMs: Math.ceil(lifetimeMs) });
+      unsent.push(() => ({ name: PREFIX + name, bytes: bytes(), lifetimeMs: Math.ceil(lifetimeMs) }));
       if (unsent.length === MAX_SET_TOGETHER) sendUnsent();
     },
     publish(channel, message) {
