@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectRedis } from "../../server/src/cache/redis-connection.ts";
+import { parseRedisUrl } from "../../server/src/cache/redis-url.ts";
 import { makeCertificate } from "../helpers/certificates.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
@@ -94,7 +96,7 @@ describeWithRedis("Copies are kept", () => {
     await expect.poll(isWoken, { timeout: 20_000 }).toBe("completed");
   }
 
-  test("over TLS, of a server whose certificate is trusted, and of no other", async () => {
+  async function startTlsRedis() {
     const certificate = await makeCertificate();
     onTestFinished(certificate.remove);
     const { certificateFile, keyFile } = certificate;
@@ -113,8 +115,12 @@ describeWithRedis("Copies are kept", () => {
       connect: { tls: { ca: await readFile(certificateFile) } },
     });
     onTestFinished(() => redis.stop());
+    return { url: `rediss://127.0.0.1:${port}`, certificateFile };
+  }
+
+  test("over TLS, of a server whose certificate is trusted, and of no other", async () => {
+    const { url: REDIS_URL, certificateFile } = await startTlsRedis();
     const tenant = await createTenant(database);
-    const REDIS_URL = `rediss://127.0.0.1:${port}`;
     const trusting = await startServerProcess(database.url, {
       REDIS_URL,
       ONCEWARD_CACHE_MIB: "0",
@@ -133,5 +139,29 @@ describeWithRedis("Copies are kept", () => {
     await untilBypassed(wary, true);
     expect((await connectClient(wary, tenant.apiKey).claim(ORDER)).outcome.case).toBe("completed");
     expect(await countLooks(wary, "redis", "hit")).toBe(0);
+  });
+
+  test("over TLS, and a handshake that fails while it is broken off ends no process", async () => {
+    const { url } = await startTlsRedis();
+    const target = parseRedisUrl(url);
+    if (target === undefined) throw new Error("the URL is malformed");
+    const uncaught: Error[] = [];
+    const note = (error: Error) => uncaught.push(error);
+    process.on("uncaughtException", note);
+    onTestFinished(() => void process.off("uncaughtException", note));
+    const refused: Error[] = [];
+    for (const delayMs of [0, 2, 5]) {
+      const connections = Array.from({ length: 30 }, () =>
+        connectRedis(target, "commands", (error) => refused.push(error)),
+      );
+      await pause(delayMs);
+      for (const connection of connections) connection.disconnect();
+      const open = () => connections.filter(({ status }) => status !== "end");
+      await expect.poll(open).toEqual([]);
+    }
+    expect(refused.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining("self-signed certificate"),
+    );
+    expect(uncaught).toEqual([]);
   });
 });

@@ -1,8 +1,11 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { surviveSecondErrors } from "./redis-sockets.ts";
 import type { RedisTarget } from "./redis-url.ts";
 
 /** A connection to Redis, however it is run. */
 export type RedisConnection = Redis | Cluster;
+
+surviveSecondErrors();
 
 const CONNECT_TIMEOUT_MS = 1000;
 /** A connection that owes an answer for so long is given up and made anew, of a cluster after asking who serves what. */
