@@ -1,12 +1,13 @@
 import { generateSecret } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { connectAdmin, connectOperator } from "../helpers/admin.ts";
-import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { connectClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../helpers/issuer.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { transportsUnderTest } from "../helpers/transports-under-test.ts";
 import { grant, lookUp, ORDER } from "../helpers/verbs.ts";
 
 let database: TestDatabase;
@@ -59,7 +60,7 @@ function secondsFromNow(seconds: number): number {
   return Math.floor(Date.now() / 1000) + seconds;
 }
 
-describe.each(Object.keys(TRANSPORTS) as TransportName[])("A token, over %s", (transport) => {
+describe.each(transportsUnderTest())("A token, over %s", (transport) => {
   test("is as good as an API key of its tenant, which goes on working beside it", async () => {
     const own = await createTenant(database);
     const byToken = connectClient(server, await callerToken({ onceward_tenant: own.name }), transport);

@@ -8,6 +8,7 @@ import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName }
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "./tenants.ts";
+import { transportsUnderTest } from "./transports-under-test.ts";
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
 export type OperatorClient = Client<typeof OperatorService>;
@@ -68,8 +69,7 @@ export function describeAdministration(
   tests: (world: () => AdminWorld, transport: TransportName) => void,
   env: Readonly<Record<string, string>> = {},
 ): void {
-  const transports = Object.keys(TRANSPORTS) as TransportName[];
-  describe.each(transports)(`${name}, over %s`, (transport) => {
+  describe.each(transportsUnderTest())(`${name}, over %s`, (transport) => {
     let database: TestDatabase;
     let server: TestServer;
     beforeAll(async () => {

@@ -5,6 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Host } from "../../clients/cli/src/host.ts";
 import { runProgram } from "../../clients/cli/src/program.ts";
 import type { Addresses } from "../../server/src/server.ts";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
 const MAIN = fileURLToPath(new URL("../../clients/cli/src/main.ts", import.meta.url));
 /** There are no profiles there, whoever runs the tests. */
@@ -67,7 +68,7 @@ export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli
 
 async function runCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<CliResult> {
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...CHILD_ENVIRONMENT, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { readPidFile } from "../../server/src/embedded/pid-file.ts";
 import { shutDown } from "../../server/src/embedded/postmaster.ts";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 /** Nothing that a command prints takes longer, on a busy machine too. */
@@ -58,7 +59,7 @@ async function stopPostgres(dir: string): Promise<void> {
   if (left !== undefined) await shutDown(left);
 }
 
-/** Starts a command; it is killed when the test is over. Of the environment it has PATH and what is given. */
+/** Starts a command; it is killed when the test is over. It has the environment of any test's process and what is given. */
 export function startCommand(
   args: readonly string[],
   { dir, temporaryDir }: Workplace,
@@ -67,7 +68,7 @@ export function startCommand(
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: dir,
     detached: true,
-    env: { PATH: process.env.PATH, TMPDIR: temporaryDir, ...env },
+    env: { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const printed = { stdout: "", stderr: "" };

@@ -18,7 +18,9 @@ export function comparable(responses: readonly unknown[], keys: readonly string[
 
 function visit(value: unknown, onToken: (token: bigint) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => visit(item, onToken));
-  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return value;
+  if (typeof value !== "object" || value === null) return value;
+  // A `Buffer` or not: that is by how many chunks the response came in.
+  if (value instanceof Uint8Array) return Uint8Array.from(value);
   const { $typeName, ...fields } = value as Record<string, unknown>;
   if ($typeName === "google.protobuf.Timestamp" || $typeName === "google.protobuf.Duration") return $typeName;
   return Object.fromEntries(

@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
-import {
-  connectClient,
-  type IdempotencyClient,
-  TRANSPORTS,
-  type TransportName,
-  timeoutHeader,
-} from "./clients.ts";
+import { connectClient, type IdempotencyClient, type TransportName, timeoutHeader } from "./clients.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { ageRecords } from "./records.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
 import { sweep } from "./time.ts";
+import { transportsUnderTest } from "./transports-under-test.ts";
 import { untilWaiting } from "./waiters.ts";
 
 /** What a test of the server's contract works with: one server and database for all tests of its file. */
@@ -55,7 +50,7 @@ export function describeContract(
       await database?.drop();
     });
 
-    describe.each(Object.keys(TRANSPORTS) as TransportName[])("over %s", (transport) => {
+    describe.each(transportsUnderTest())("over %s", (transport) => {
       tests(contractOver(transport, () => ({ database, server })));
     });
   });

@@ -12,6 +12,11 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
+/** Whether the run is with another Postgres than the packaged one, for what Postgres does in it. */
+export function isOtherPostgres(): boolean {
+  return inject("postgresBinaries") !== "";
+}
+
 /** A database of a test file's own. */
 export interface TestDatabase extends OpenDatabase {
   /** Closes the connection, ends all others, and drops the database. */

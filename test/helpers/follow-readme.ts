@@ -4,6 +4,7 @@ import { readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 import type { Workplace } from "./command.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -65,7 +66,7 @@ export async function followSteps(
     cwd: dir,
     // A group of its own, so that nothing of it is left.
     detached: true,
-    env: { PATH: process.env.PATH, HOME: dir, TMPDIR: temporaryDir, NO_UPDATE_NOTIFIER: "1" },
+    env: { ...CHILD_ENVIRONMENT, HOME: dir, TMPDIR: temporaryDir, NO_UPDATE_NOTIFIER: "1" },
     stdio: "ignore",
   });
   onTestFinished(() => {

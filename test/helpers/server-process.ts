@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Addresses } from "../../server/src/server.ts";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 import { TEST_PEPPER } from "./server.ts";
 
 /** A real server in a process of its own, so that its end shows. */
@@ -35,7 +36,7 @@ export async function startServerProcess(
 ): Promise<ServerProcess> {
   const child = spawn(process.execPath, program, {
     env: {
-      PATH: process.env.PATH,
+      ...CHILD_ENVIRONMENT,
       DATABASE_URL: databaseUrl,
       ONCEWARD_API_KEY_PEPPER: TEST_PEPPER,
       ONCEWARD_GRPC_PORT: "0",

@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished } from "vitest";
 import { createTestingOnceward, type TestingPolicy } from "../../clients/typescript/src/testing.ts";
 import type { IdempotencyClient } from "./clients.ts";
 import { describeContract } from "./contract.ts";
+import { isOtherPostgres } from "./database.ts";
 import type { PolicyColumns } from "./tenants.ts";
 
 /** What those parts of the contract need that the in-memory Onceward keeps as well as a server does. */
@@ -28,9 +29,13 @@ export interface SharedCaller {
   timeoutHeader(timeoutMs: number): Readonly<Record<string, string>>;
 }
 
-/** Runs a part of the contract against a server, over each transport, and against the in-memory Onceward. */
+/**
+ * Runs a part of the contract against a server, over each transport, and, unless the run is about another Postgres, against
+ * the in-memory Onceward.
+ */
 export function describeSharedContract(title: string, tests: (contract: SharedContract) => void): void {
   describeContract(title, tests);
+  if (isOtherPostgres()) return;
   describe(title, () => {
     describe("in memory", () => tests({ newCaller: newCallerInMemory }));
   });

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { CHILD_ENVIRONMENT } from "../../helpers/child-environment.ts";
 
 /** What a worker does, and before which step it dies. */
 export interface Errand {
@@ -27,7 +28,7 @@ export async function runWorker(
   errand: Errand,
 ): Promise<{ readonly steps: readonly string[]; readonly died: boolean }> {
   const child = spawn(process.execPath, ["--conditions=@onceward/source", WORKER, JSON.stringify(errand)], {
-    env: { PATH: process.env.PATH },
+    env: CHILD_ENVIRONMENT,
     stdio: ["ignore", "pipe", "pipe"],
     timeout: WORKER_TIMEOUT_MS,
   });
