@@ -16,7 +16,7 @@ import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
 import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
-import { findHeld } from "./store/read-records.ts";
+import { findResolved } from "./store/read-records.ts";
 import { ensureTenant } from "./store/tenants.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
@@ -79,7 +79,7 @@ export function createServer(
   );
   let fastPath: FastPath | undefined;
   const waiters = createWaiters({
-    findHeld: (ids) => findHeld(pool, ids),
+    findResolved: (ids) => findResolved(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
     onAwaited: (name) => fastPath?.wakeChannel?.listen(name),
     onAbandoned: (name) => fastPath?.wakeChannel?.ignore(name),

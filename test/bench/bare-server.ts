@@ -9,7 +9,7 @@ import { createIdempotencyService } from "../../server/src/services/idempotency.
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallationId } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
-import { findHeld } from "../../server/src/store/read-records.ts";
+import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore } from "../../server/src/store/record-store.ts";
 import { findTenants } from "../../server/src/store/tenants.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
@@ -46,7 +46,7 @@ setInterval(() => {
 }, REFRESH_MS);
 
 const waiters = createWaiters({
-  findHeld: (ids) => findHeld(pool, ids),
+  findResolved: (ids) => findResolved(pool, ids),
   onLookFailed: () => {},
   onAwaited: () => {},
   onAbandoned: () => {},

@@ -158,7 +158,9 @@ describeWithRedis("A claim that waits on another replica", () => {
     });
     await untilWaiting(server, 10_000, 60_000);
     const windowMs = 3000;
-    const { read_held_records: looks = 0, ...others } = await statementsDuring(server, () => pause(windowMs));
+    const { find_resolved_records: looks = 0, ...others } = await statementsDuring(server, () =>
+      pause(windowMs),
+    );
     expect(looks).toBeGreaterThan(0);
     expect(looks).toBeLessThanOrEqual((20 * windowMs) / 1000);
     expect(Object.keys(others).filter((name) => !name.startsWith("read_"))).toEqual([]);

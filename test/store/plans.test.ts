@@ -3,7 +3,7 @@ import type { ClaimCommand } from "../../server/src/domain/claim.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
-import { findHeld } from "../../server/src/store/read-records.ts";
+import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 
@@ -106,7 +106,7 @@ const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
       WHENEVER,
     ),
   read_records: (n) => store.read([idOf(n)], WHENEVER),
-  read_held_records: (n) => findHeld(recorded, [idOf(n)]),
+  find_resolved_records: (n) => findResolved(recorded, [idOf(n)]),
 };
 
 interface Plan {

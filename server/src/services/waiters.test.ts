@@ -9,16 +9,17 @@ const A_MINUTE_MS = 60_000;
 /** Waiters for whom every record stays in progress until the test says otherwise. */
 function setUp() {
   const released = new Set<string>();
-  const findHeld = vi.fn(
-    async (ids: readonly RecordId[]) => new Set(ids.map(recordName).filter((name) => !released.has(name))),
+  const findResolved = vi.fn(
+    async (ids: readonly RecordId[]) =>
+      new Set(ids.flatMap((id, place) => (released.has(recordName(id)) ? [place] : []))),
   );
   const onLookFailed = vi.fn();
   const onAwaited = vi.fn();
   const onAbandoned = vi.fn();
-  const waiters = createWaiters({ findHeld, onLookFailed, onAwaited, onAbandoned });
+  const waiters = createWaiters({ findResolved, onLookFailed, onAwaited, onAbandoned });
   return {
     waiters,
-    findHeld,
+    findResolved,
     onLookFailed,
     onAwaited,
     onAbandoned,
@@ -42,11 +43,11 @@ describe("a waiter", () => {
   });
 
   test("is woken by what settles its record elsewhere, which one look for all of them finds", async () => {
-    const { waiters, findHeld, release } = setUp();
+    const { waiters, findResolved, release } = setUp();
     const waiting = [ONE, ONE, OTHER].map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
     release(ONE);
     await Promise.all(waiting.slice(0, 2));
-    expect(findHeld.mock.calls[0]?.[0]).toEqual([ONE, OTHER]);
+    expect(findResolved.mock.calls[0]?.[0]).toEqual([ONE, OTHER]);
     expect(waiters.count()).toBe(1);
     release(OTHER);
     await waiting[2];
@@ -91,8 +92,8 @@ describe("a waiter", () => {
   });
 
   test("goes on waiting when a look fails", async () => {
-    const { waiters, findHeld, onLookFailed, release } = setUp();
-    findHeld.mockRejectedValueOnce(new Error("away"));
+    const { waiters, findResolved, onLookFailed, release } = setUp();
+    findResolved.mockRejectedValueOnce(new Error("away"));
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
     await vi.waitUntil(() => onLookFailed.mock.calls.length === 1);
     expect(waiters.count()).toBe(1);
@@ -101,30 +102,30 @@ describe("a waiter", () => {
   });
 
   test("is woken although all who had waited before left, and it came, while a look was under way", async () => {
-    const { waiters, findHeld } = setUp();
+    const { waiters, findResolved } = setUp();
     const looks = Promise.withResolvers<void>();
-    findHeld.mockImplementationOnce(async (ids) => {
+    findResolved.mockImplementationOnce(async () => {
       await looks.promise;
-      return new Set(ids.map(recordName));
+      return new Set();
     });
     const before = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => findHeld.mock.calls.length === 1);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 1);
     waiters.wake(recordName(ONE));
     await before;
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
     looks.resolve();
-    await vi.waitUntil(() => findHeld.mock.calls.length === 2);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 2);
     waiters.wake(recordName(ONE));
     await waiting;
     expect(waiters.count()).toBe(0);
   });
 
   test("of many is looked at in turn, a bounded number at once", async () => {
-    const { waiters, findHeld, release } = setUp();
+    const { waiters, findResolved, release } = setUp();
     const ids = Array.from({ length: 2500 }, (_, index) => ({ ...ONE, key: `order-${index}` }));
     const waiting = ids.map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
     for (const id of ids) release(id);
     await Promise.all(waiting);
-    expect(findHeld.mock.calls.map(([looked]) => looked.length)).toEqual([1000, 1000, 500]);
+    expect(findResolved.mock.calls.map(([looked]) => looked.length)).toEqual([1000, 1000, 500]);
   });
 });

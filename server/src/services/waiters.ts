@@ -18,8 +18,8 @@ export interface Waiters {
 }
 
 export interface WaitersOptions {
-  /** Which of these records are still in progress under a running lease, by `recordName`; one statement. */
-  readonly findHeld: (ids: readonly RecordId[]) => Promise<ReadonlySet<string>>;
+  /** Which of these records, by their places, are no longer in progress under a running lease; one statement. */
+  readonly findResolved: (ids: readonly RecordId[]) => Promise<ReadonlySet<number>>;
   /** Told why a look failed; the next tick looks again. */
   readonly onLookFailed: (error: unknown) => void;
   /** Told of every record, by `recordName`, that is awaited here from now on, or no longer. */
@@ -48,7 +48,7 @@ const RETRY_AFTER_MS = 100;
 
 /** @see Waiters */
 export function createWaiters({
-  findHeld,
+  findResolved,
   onLookFailed,
   onAwaited,
   onAbandoned,
@@ -119,11 +119,11 @@ export function createWaiters({
   }
 
   async function look(): Promise<void> {
-    const turn = [...places].slice(0, MAX_KEYS_PER_LOOK);
+    const turn = firstOf(places, MAX_KEYS_PER_LOOK);
     if (turn.length === 0) return;
-    const held = await findHeld(turn.map(([, place]) => place.id));
-    for (const [name, place] of turn) {
-      if (!held.has(name)) wakeAll(name);
+    const resolved = await findResolved(turn.map(([, place]) => place.id));
+    for (const [index, [name, place]] of turn.entries()) {
+      if (resolved.has(index)) wakeAll(name);
       else if (places.get(name) === place) moveToEnd(name, place);
     }
   }
@@ -151,6 +151,15 @@ export function createWaiters({
     },
     count: () => waiting,
   };
+}
+
+/** The first of many, without a list of all. */
+function firstOf<Entry>(entries: Iterable<Entry>, count: number): readonly Entry[] {
+  const first: Entry[] = [];
+  for (const entry of entries) {
+    if (first.push(entry) === count) break;
+  }
+  return first;
 }
 
 function shuttingDown(): Refusal {

@@ -4,7 +4,7 @@ import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts"
 import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
-import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
+import { idColumns } from "./record-ids.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 const readRecords = {
@@ -45,19 +45,25 @@ export function createReadRecords(pool: Pool, fillPayload: FillPayload, weightOf
     finishLate(await reads.submitAll(ids, deadline), (record) => record && fillPayload(record, deadline));
 }
 
-const readHeldRecords = {
-  name: "read_held_records",
+const findResolvedRecords = {
+  name: "find_resolved_records",
+  // Those that are asked for are nearly all held: only the others are rows.
   text: `
-select r.tenant_id, r.namespace, r.key
-  from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
-  join records r using (tenant_id, namespace, key)
- where r.state = 1
-   and r.lease_expires_at > now()
-   and r.expires_at > now()`,
+select i.place::int - 1 as place
+  from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, place)
+ where not exists (
+       select
+         from records r
+        where r.tenant_id = i.tenant_id
+          and r.namespace = i.namespace
+          and r.key = i.key
+          and r.state = 1
+          and r.lease_expires_at > now()
+          and r.expires_at > now())`,
 };
 
-/** Which of many keys are in progress under a running lease, by `recordName`: one statement. */
-export async function findHeld(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<string>> {
-  const rows = await pool.run<IdRow>(readHeldRecords, idColumns(ids));
-  return new Set(rows.map(nameOfRow));
+/** Which of many keys, by their places, are not in progress under a running lease, or not any more: one statement. */
+export async function findResolved(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<number>> {
+  const rows = await pool.run<{ readonly place: number }>(findResolvedRecords, idColumns(ids));
+  return new Set(rows.map(({ place }) => place));
 }
