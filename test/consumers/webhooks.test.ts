@@ -14,12 +14,14 @@ import {
   type WebhookSource,
   webhookOnce,
 } from "../../clients/typescript/src/webhooks.ts";
+import { restoreGlobals } from "../helpers/own-globals.ts";
 import { type Guarded, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";
 const stripe = new Stripe("sk_test_none");
 const webhooks = new Webhooks({ secret: SECRET });
 
+restoreGlobals();
 const newGuard = useGuards();
 
 /** Serves the handler over HTTP, and returns what sends a request there. */

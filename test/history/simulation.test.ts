@@ -27,7 +27,10 @@ test("every history of a correct service is legal", () => {
 });
 
 test("a legal history that takes more than a hundred thousand attempts is found to be legal", () => {
-  expect(checkHistory(simulate({ seed: 2147460997 }).history)).toMatchObject({ violations: [], timeouts: [] });
+  expect(checkHistory(simulate({ seed: 2147460997 }).history)).toMatchObject({
+    violations: [],
+    timeouts: [],
+  });
 });
 
 test.each(EXPECTATIONS)(

@@ -4,10 +4,13 @@ import { Hono } from "hono";
 import { cors } from "hono/cors";
 import { expect, test } from "vitest";
 import { type IdempotencyVariables, idempotency } from "../../../clients/typescript/src/hono.ts";
+import { restoreGlobals } from "../../helpers/own-globals.ts";
 import { responseOf } from "./fetch-reply.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
 import type { StartApp, Worlds } from "./http-world.ts";
 import { listen } from "./listen.ts";
+
+restoreGlobals();
 
 const startApp: StartApp = (onceward, options, effect) => {
   const once = idempotency(onceward, { ...options, caller: (c) => c.req.header("x-account") ?? "" });

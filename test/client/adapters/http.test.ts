@@ -1,10 +1,13 @@
 import type { Server } from "node:http";
 import { createAdaptorServer } from "@hono/node-server";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
+import { restoreGlobals } from "../../helpers/own-globals.ts";
 import { responseOf } from "./fetch-reply.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
 import type { StartApp } from "./http-world.ts";
 import { listen } from "./listen.ts";
+
+restoreGlobals();
 
 const startApp: StartApp = (onceward, options, effect) => {
   const once = idempotent(
