@@ -13,7 +13,7 @@ import {
   UNFINISHED,
   useRecords,
 } from "../helpers/canary.ts";
-import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { connectClient, TRANSPORT_NAMES } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { type Issuer, makeSigningKey, startIssuer } from "../helpers/issuer.ts";
 import { plant, showing } from "../helpers/plants.ts";
@@ -22,8 +22,6 @@ import { type ServerProcess, startServerProcess } from "../helpers/server-proces
 import { socketOf } from "../helpers/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/tenants.ts";
-
-const TRANSPORT_NAMES = Object.keys(TRANSPORTS) as TransportName[];
 
 /** What opens something; credentials are added as they are made. */
 const secrets = {

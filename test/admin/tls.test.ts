@@ -4,7 +4,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Certificate, makeCertificate, tlsSettings } from "../helpers/certificates.ts";
-import { type ClientTls, connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { type ClientTls, connectClient, TRANSPORT_NAMES } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { exchange, openSocket } from "../helpers/raw-socket.ts";
@@ -13,7 +13,6 @@ import { createTenant, type TestTenant } from "../helpers/tenants.ts";
 import { ORDER } from "../helpers/verbs.ts";
 
 const PORTS = ["grpcPort", "httpPort", "managementPort"] as const;
-const transports = Object.keys(TRANSPORTS) as TransportName[];
 
 let database: TestDatabase;
 let tenant: TestTenant;
@@ -81,7 +80,7 @@ function statusOf(server: TestServer, path: string, tls: ClientTls): Promise<num
 }
 
 describe("with a certificate", () => {
-  test.each(transports)("calls are answered over TLS, by %s", async (transport) => {
+  test.each(TRANSPORT_NAMES)("calls are answered over TLS, by %s", async (transport) => {
     const server = await start(tlsSettings(own));
     const client = connectClient(server, tenant.apiKey, transport, clientTls());
     expect((await client.lookup(ORDER)).record).toBeUndefined();
@@ -100,7 +99,7 @@ describe("with a certificate", () => {
     const server = await start(tlsSettings(own));
     const request = "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     for (const port of PORTS) expect(await exchange(server[port], request)).not.toContain("200");
-    for (const transport of transports) {
+    for (const transport of TRANSPORT_NAMES) {
       await expect(connectClient(server, tenant.apiKey, transport).lookup(ORDER)).rejects.toThrow(
         ConnectError,
       );
@@ -126,7 +125,7 @@ describe("with a certificate", () => {
 });
 
 describe("with authorities of clients", () => {
-  test.each(transports)(
+  test.each(TRANSPORT_NAMES)(
     "calls need a certificate of one of them, and a credential, by %s",
     async (transport) => {
       const server = await start(tlsSettings(own, known));

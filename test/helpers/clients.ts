@@ -36,6 +36,8 @@ function at(port: number, tls: ClientTls | undefined) {
 
 export type TransportName = keyof typeof TRANSPORTS;
 
+export const TRANSPORT_NAMES = Object.keys(TRANSPORTS) as readonly TransportName[];
+
 /** A client with a credential; undefined sends none. Over TLS, if there is some. */
 export function connectClient(
   server: Addresses,

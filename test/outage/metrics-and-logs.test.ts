@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { connectClient, TRANSPORT_NAMES } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/http2-frames.ts";
@@ -92,17 +92,14 @@ function watchLog(): () => Record<string, unknown>[] {
   return () => server.output.slice(seen).map((line) => JSON.parse(line));
 }
 
-test.each(Object.keys(TRANSPORTS) as TransportName[])(
-  "a call over %s is one line at debug, under its request id",
-  async (transport) => {
-    const lines = watchLog();
-    const headers = { "x-request-id": "request-of-mine" };
-    await connectClient(server, tenant.apiKey, transport).lookup(ORDER, { headers });
-    await expect
-      .poll(() => lines().filter(({ msg }) => msg === "call"))
-      .toEqual([expect.objectContaining({ method: "Lookup", code: "OK", requestId: "request-of-mine" })]);
-  },
-);
+test.each(TRANSPORT_NAMES)("a call over %s is one line at debug, under its request id", async (transport) => {
+  const lines = watchLog();
+  const headers = { "x-request-id": "request-of-mine" };
+  await connectClient(server, tenant.apiKey, transport).lookup(ORDER, { headers });
+  await expect
+    .poll(() => lines().filter(({ msg }) => msg === "call"))
+    .toEqual([expect.objectContaining({ method: "Lookup", code: "OK", requestId: "request-of-mine" })]);
+});
 
 test("an id that is no id is replaced in the log", async () => {
   const lines = watchLog();
@@ -116,7 +113,7 @@ test("no key, result, owner, checkpoint or credential is in any line of the log"
   const marker = `planted${randomBytes(8).toString("hex")}`;
   const planted = { namespace: "charges", key: marker };
   const result = { ...success(marker), contentType: marker, metadata: { [marker]: marker } };
-  for (const transport of Object.keys(TRANSPORTS) as TransportName[]) {
+  for (const transport of TRANSPORT_NAMES) {
     const client = connectClient(server, tenant.apiKey, transport);
     const id = { ...planted, key: `${marker}-${transport}` };
     const { fencingToken } = await grant(client, { ...id, owner: marker, claimId: marker });

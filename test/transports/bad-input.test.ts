@@ -4,7 +4,7 @@ import type {
   BatchRequestItemSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "../helpers/clients.ts";
+import { connectClient, type IdempotencyClient, TRANSPORT_NAMES } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { errorOf } from "../helpers/errors.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
@@ -80,7 +80,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-describe.each(Object.keys(TRANSPORTS) as TransportName[])("bad input over %s", (transport) => {
+describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
   let client: IdempotencyClient;
 
   beforeEach(async () => {

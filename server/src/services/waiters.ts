@@ -119,13 +119,22 @@ export function createWaiters({
   }
 
   async function look(): Promise<void> {
-    const turn = firstOf(places, MAX_KEYS_PER_LOOK);
+    const turn = nextTurn();
     if (turn.length === 0) return;
     const resolved = await findResolved(turn.map(([, place]) => place.id));
     for (const [index, [name, place]] of turn.entries()) {
       if (resolved.has(index)) wakeAll(name);
       else if (places.get(name) === place) moveToEnd(name, place);
     }
+  }
+
+  /** Those to be looked at, without a list of all. */
+  function nextTurn(): readonly (readonly [string, Place])[] {
+    const turn: (readonly [string, Place])[] = [];
+    for (const entry of places) {
+      if (turn.push(entry) === MAX_KEYS_PER_LOOK) break;
+    }
+    return turn;
   }
 
   /** Only of a place that is still the name's: while the look went on, all may have left, and others come to a new one. */
@@ -151,15 +160,6 @@ export function createWaiters({
     },
     count: () => waiting,
   };
-}
-
-/** The first of many, without a list of all. */
-function firstOf<Entry>(entries: Iterable<Entry>, count: number): readonly Entry[] {
-  const first: Entry[] = [];
-  for (const entry of entries) {
-    if (first.push(entry) === count) break;
-  }
-  return first;
 }
 
 function shuttingDown(): Refusal {

@@ -62,7 +62,7 @@ select i.place::int - 1 as place
           and r.expires_at > now())`,
 };
 
-/** Which of many keys, by their places, are not in progress under a running lease, or not any more: one statement. */
+/** Which of many keys, by their places, are not in progress under a running lease: one statement. */
 export async function findResolved(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<number>> {
   const rows = await pool.run<{ readonly place: number }>(findResolvedRecords, idColumns(ids));
   return new Set(rows.map(({ place }) => place));
