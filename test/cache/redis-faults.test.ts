@@ -136,8 +136,8 @@ describeWithRedis("Redis", () => {
     await load.stop();
     await redis.command("flushall");
     const crowd = () => Promise.all(Array.from({ length: 500 }, () => client.claim(ORDER)));
-    const { claim_records: statements } = await statementsDuring(server, crowd);
-    expect(statements).toBeLessThanOrEqual(50);
+    const statements = await statementsDuring(server, crowd);
+    expect(Object.values(statements).reduce((sum, count) => sum + count)).toBeLessThanOrEqual(50);
   });
 
   test.each([

@@ -98,7 +98,9 @@ describe("while the record is locked", () => {
     ["Connect", "300"],
   ])("a call over %s is answered when its deadline passes", async (port, timeout) => {
     await grant(connectClient(server, tenant.apiKey));
-    await database.query("update records set state = 3 where tenant_id = $1", [tenant.id]);
+    await database.query("update records set state = 3, settled_at = now() where tenant_id = $1", [
+      tenant.id,
+    ]);
     await lockRows(await openConnection(database), tenant, [ORDER.key]);
     // Later, when the statement has given the lock up, it would be UNAVAILABLE.
     expect(await CLAIM_WITH_TIMEOUT[port](timeout)).toMatchObject({ code: "DeadlineExceeded" });

@@ -4,31 +4,20 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, Failed, mapEach } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { type Batcher, createBatcher, type WeightOf } from "./batcher.ts";
+import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
-import { nameOfRow } from "./record-ids.ts";
-import { APPLIED_COLUMNS, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { type Readings, recordsByName } from "./read-records.ts";
+import { APPLIED_COLUMNS, type RecordRow } from "./record-row.ts";
 
-/** What a statement did to an operation's record: what it made of it, or what it met instead. */
+/** What an operation saw: what it made of its record, or what stood there instead. */
 export type Seen<Made = LiveRecord> =
   | { readonly applied: true; readonly record: Made }
   /** Undefined: there is no record. */
   | { readonly applied: false; readonly record: LiveRecord | undefined };
 
-/** Where the rows are that a statement met for the keys in `input`: none are read if `applied` holds one for each. */
-export const MET = `
-  from input i
-  join records r using (tenant_id, namespace, key)
- where (select count(*) from applied) < cardinality($1::int[])`;
-
-/**
- * How a statement ends whose `applied` holds the rows that it changed for the keys in `input`: with these and, if they are
- * not all, with the rows that it met. Where all went well, the second half is not run.
- */
-export const APPLIED_AND_MET = `
-select true as applied, ${APPLIED_COLUMNS} from applied r
-union all
-select false, ${RECORD_COLUMNS} ${MET}`;
+/** How a statement ends whose `applied` holds the rows that it changed. */
+export const APPLIED = `
+select ${APPLIED_COLUMNS} from applied r`;
 
 /** The row `r` of input `i`, if the token still names its claim and nothing has settled it, lease or no lease. */
 export const UNFINISHED_BY_TOKEN = `
@@ -39,95 +28,76 @@ export const UNFINISHED_BY_TOKEN = `
     and r.state = 1
     and r.expires_at > now()`;
 
-/** A row of a statement that changes records: those it changed, and, if any it did not, those that it met. */
-export interface AttemptRow extends RecordRow {
-  readonly applied: boolean;
-}
-
 /** One kind of operation that changes records, batched. */
-export interface AttemptOptions<Op, Row, Made = LiveRecord> {
+export interface AttemptOptions<Op, Row, Made> {
   readonly statement: Statement;
   /** The statement's parameters: one array a column. */
   readonly columns: (ops: readonly Op[]) => readonly Buffer[];
-  /** What each operation saw, from the statement's rows. */
-  readonly readRows: (rows: readonly Row[], ops: readonly Op[]) => readonly Seen<Made>[];
-  /** Tries an operation for which nobody else would share a statement; undefined: it takes the one for many. */
-  readonly alone?: (op: Op) => Promise<Seen<Made> | undefined>;
+  /** What each operation made of its record, from the statement's rows; undefined: it left it alone. */
+  readonly readMade: (rows: readonly Row[], ops: readonly Op[]) => readonly (Made | undefined)[];
+  /** Tries an operation for which nobody else would share a statement, by one of its own. */
+  readonly alone?: (op: Op) => Promise<Made | undefined>;
   readonly bytesOf?: (op: Op) => number;
-  /** What an operation sees that arrives with another on its key, from what that one saw; undefined: it goes later. */
-  readonly follow?: (seen: Seen<Made>) => Seen<Made>;
+  /** What an operation meets that arrives with another on its key, from what that one made; undefined: it goes later. */
+  readonly meet?: (made: Made) => LiveRecord;
   readonly maxInFlight: number;
   readonly weightOf: WeightOf;
 }
 
-/** Gathers operations of one kind from all callers into statements. */
+/** Tries operations of one kind, each once, and reads the records of those that changed nothing. */
+export type Attempts<Op, Made> = (
+  ops: readonly Op[],
+  deadline: Deadline,
+) => Promise<readonly Ended<Seen<Made>>[]>;
+
+/**
+ * Gathers operations of one kind from all callers into statements. A statement tells only what it changed, because nearly all
+ * of them change all that they are asked to; what stood in the way of the others is read after it.
+ */
 export function createAttempts<
   Op extends { readonly id: RecordId },
   Row extends pg.QueryResultRow,
   Made = LiveRecord,
->(
-  pool: Pool,
-  {
-    statement,
-    columns,
-    readRows,
-    alone,
-    bytesOf,
-    follow,
-    maxInFlight,
-    weightOf,
-  }: AttemptOptions<Op, Row, Made>,
-): Batcher<Op, Seen<Made>> {
-  return createBatcher<Op, Seen<Made>>({
+>(pool: Pool, readings: Readings, options: AttemptOptions<Op, Row, Made>): Attempts<Op, Made> {
+  const { statement, columns, readMade, alone, bytesOf, meet, maxInFlight, weightOf } = options;
+  const tries = createBatcher<Op, Seen<Made> | undefined>({
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
     weightOf,
     maxInFlight,
     ...(bytesOf && { bytesOf }),
-    ...(follow && { follow }),
+    ...(meet && { follow: (seen) => (seen?.applied ? { applied: false, record: meet(seen.record) } : seen) }),
     async execute(ops) {
       const [only] = ops;
-      const seen = only !== undefined && ops.length === 1 ? await alone?.(only) : undefined;
-      if (seen !== undefined) return [seen];
-      return readRows(await pool.run<Row>(statement, columns(ops), ops.length), ops);
+      const made =
+        only !== undefined && ops.length === 1 && alone !== undefined
+          ? [await alone(only)]
+          : readMade(await pool.run<Row>(statement, columns(ops), ops.length), ops);
+      return made.map((record) => (record === undefined ? undefined : { applied: true, record }));
     },
   });
+  return async (ops, deadline) => {
+    const tried = await tries.submitAll(ops, deadline);
+    const left = placesOf(tried, (seen) => seen === undefined);
+    if (left.length === 0) return tried as readonly Ended<Seen<Made>>[];
+    const met = mapEach(
+      await readings.submitAll(
+        left.map((place) => (ops[place] as Op).id),
+        deadline,
+      ),
+      (record): Seen<Made> => ({ applied: false, record }),
+    );
+    return replaced(tried, left, met) as readonly Ended<Seen<Made>>[];
+  };
 }
 
-/** Reads the rows of APPLIED_AND_MET. */
-export function readAppliedAndMet(rows: readonly AttemptRow[], ops: readonly Named[]): readonly Seen[] {
-  const applied = recordsByName(rows.filter((row) => row.applied));
-  const made = ops.map(({ id }) => applied.get(recordName(id)));
-  return madeOrMet(
-    made,
-    rows.filter((row) => !row.applied),
-    ops,
-  );
-}
-
-/**
- * What each operation saw: what it made of its record, or else what it met. What was changed may come among what was met,
- * too, as it stood before: the statement reads from its own start.
- */
-export function madeOrMet<Made>(
-  made: readonly (Made | undefined)[],
-  met: readonly RecordRow[],
-  ops: readonly Named[],
-): readonly Seen<Made>[] {
-  const records = recordsByName(met);
-  return ops.map(({ id }, index) => {
-    const record = made[index];
-    if (record !== undefined) return { applied: true, record };
-    return { applied: false, record: records.size === 0 ? undefined : records.get(recordName(id)) };
-  });
-}
-
-interface Named {
-  readonly id: RecordId;
-}
-
-function recordsByName(rows: readonly RecordRow[]): Map<string, LiveRecord | undefined> {
-  return new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+/** Reads the rows of APPLIED. */
+export function readApplied(
+  rows: readonly RecordRow[],
+  ops: readonly { readonly id: RecordId }[],
+): readonly (LiveRecord | undefined)[] {
+  const records = recordsByName(rows);
+  return ops.map(({ id }) => records.get(recordName(id)));
 }
 
 /**
@@ -140,35 +110,27 @@ const CONTENDED_RETRY_AFTER_MS = 50;
 
 /**
  * Tries operations until each has an answer, or what `answer` throws, or RECORD_CONTENDED after a bounded number of looks.
+ *
+ * @param again is how those are tried whose record could have been had as seen.
  */
 export async function attemptAll<Op, Outcome extends { readonly kind: string }, Made>(
-  attempts: Batcher<Op, Seen<Made>>,
+  attempts: Attempts<Op, Made>,
   ops: readonly Op[],
   deadline: Deadline,
   answer: (seen: Seen<Made>, op: Op) => Outcome | Contended,
+  again: Attempts<Op, Made> = attempts,
   looks = MAX_LOOKS,
-): Promise<Ended<Exclude<Outcome, Contended>>[]> {
-  const seen = await attempts.submitAll(ops, deadline);
+): Promise<readonly Ended<Exclude<Outcome, Contended>>[]> {
+  const seen = await attempts(ops, deadline);
   const ended = mapEach(seen, (each, place) => answer(each, ops[place] as Op));
-  const contended = placesOf(ended, isContended);
-  if (contended.length > 0) {
-    const again =
-      looks === 1
-        ? contended.map(() => new Failed(tooContended()))
-        : await attemptAll(
-            attempts,
-            contended.map((place) => ops[place] as Op),
-            deadline,
-            answer,
-            looks - 1,
-          );
-    for (const [i, place] of contended.entries()) ended[place] = again[i] as Ended<Outcome>;
-  }
-  return ended as Ended<Exclude<Outcome, Contended>>[];
-}
-
-function isContended(ended: Ended<{ readonly kind: string }>): boolean {
-  return !(ended instanceof Failed) && ended.kind === "contended";
+  const contended = placesOf(ended, (each) => !(each instanceof Failed) && each.kind === "contended");
+  if (contended.length === 0) return ended as Ended<Exclude<Outcome, Contended>>[];
+  const rest = contended.map((place) => ops[place] as Op);
+  const lookedAgain =
+    looks === 1
+      ? rest.map(() => new Failed(tooContended()))
+      : await attemptAll(again, rest, deadline, answer, again, looks - 1);
+  return replaced(ended, contended, lookedAgain) as Ended<Exclude<Outcome, Contended>>[];
 }
 
 function placesOf<Item>(items: readonly Item[], is: (item: Item) => boolean): number[] {
@@ -177,6 +139,15 @@ function placesOf<Item>(items: readonly Item[], is: (item: Item) => boolean): nu
     if (is(item)) places.push(place);
   });
   return places;
+}
+
+/** The items, with others in some places. */
+function replaced<Item>(items: readonly Item[], places: readonly number[], others: readonly Item[]): Item[] {
+  const all = [...items];
+  places.forEach((place, i) => {
+    all[place] = others[i] as Item;
+  });
+  return all;
 }
 
 function tooContended(): Refusal {

@@ -2,20 +2,22 @@ import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../d
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
-import { attemptAll, createAttempts, MET, madeOrMet, type Seen } from "./attempts.ts";
+import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import {
   GRANTED,
   GRANTED_ALONE,
   GRANTED_COLUMNS,
-  type GrantedClaims,
   type GrantedRow,
+  type Granting,
   readGranted,
+  readGrantedAlone,
 } from "./granted-claims.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
+import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
-import { MET_COLUMNS, rowOfMet } from "./record-row.ts";
+import type { RecordRow } from "./record-row.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
 /** What a claim is decided by, and their types: parameters of the statement for one, columns of the one for many. */
@@ -38,13 +40,13 @@ type Input = keyof typeof INPUTS;
 
 const INPUT_NAMES = Object.keys(INPUTS) as Input[];
 
-/** An insert's columns. */
+/** What a claim writes. */
 const CLAIMED_COLUMNS = `
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint`;
 
-/** What an insert puts there for a key that is not in use. */
+/** What is put there for a key that is not in use. */
 function claimedValues(of: (input: Input) => string, token: string): string {
   return `
          ${of("tenant_id")}, ${of("namespace")}, ${of("key")}, ${token}, 1, 1,
@@ -57,12 +59,60 @@ function claimedValues(of: (input: Input) => string, token: string): string {
          ${of("claim_id")}, ${of("owner")}, ${of("fingerprint")}`;
 }
 
+/** The claims of a statement for many, with their places, in the order of their key: two batches never wait for each other. */
+const DRAWN_AND_INPUT = `
+drawn as materialized (
+  select nextval('fencing_tokens') as token
+), input as materialized (
+  select *
+    from (select ${INPUT_NAMES.map((name, index) => `unnest($${index + 1}::${INPUTS[name]}[]) as ${name}`).join(", ")},
+                 generate_subscripts($1::int[], 1) as place) as i
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+)`;
+
+const INSERTED = `
+  insert into records as r (${CLAIMED_COLUMNS})
+  select ${claimedValues((input) => `i.${input}`, "(select token from drawn) + i.place")}
+    from input i`;
+
+/** A row that is there is neither locked nor changed; one that another transaction is about to insert is waited for. */
+const UNLESS_IN_USE = "on conflict (tenant_id, namespace, key) do nothing";
+
 /**
- * What may be taken over: a row that is forgotten or whose retention ended (a new life: attempt 1), or, unless the
- * fingerprints differ, one that was released or whose lease ran out (the same life: attempt + 1). The conditions compare
- * with excluded.claimed_at rather than now(), because Citus allows only immutable functions there.
+ * Claims the keys that are not in use, of many at once: the unique constraint decides. What was granted is answered in one
+ * row. Arrays are unnested side by side in a select list, which takes one pass; a function in `from` for all of them keeps
+ * each array's rows in a store of its own first.
  */
-const TAKE_OVER = `
+const claimRecords = {
+  name: "claim_records",
+  text: `
+with ${DRAWN_AND_INPUT}, applied as (${INSERTED}
+  ${UNLESS_IN_USE}
+  returning ${GRANTED_COLUMNS}
+)
+${GRANTED}`,
+};
+
+/** The same for one key: without what many take, a third less of Postgres. */
+const claimRecord = {
+  name: "claim_record",
+  text: `
+insert into records as r (${CLAIMED_COLUMNS})
+values (${claimedValues((input) => `$${INPUT_NAMES.indexOf(input) + 1}::${INPUTS[input]}`, "nextval('fencing_tokens')")})
+${UNLESS_IN_USE}
+returning ${GRANTED_ALONE}`,
+};
+
+/**
+ * Claims keys whose records could be had when they were looked at. What may be taken over is a row that is forgotten or whose
+ * retention ended (a new life: attempt 1), or, unless the fingerprints differ, one that was released or whose lease ran out
+ * (the same life: attempt + 1): decided anew, under the row's lock. The conditions compare with excluded.claimed_at rather
+ * than now(), because Citus allows only immutable functions there.
+ */
+const takeOverRecords = {
+  name: "take_over_records",
+  text: `
+with ${DRAWN_AND_INPUT}, applied as (${INSERTED}
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
     state = 1,
@@ -98,54 +148,15 @@ const TAKE_OVER = `
          and (r.state = 3
               or (r.state = 1
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
-
-/**
- * Claims many keys at once. The unique constraint decides: a key is inserted, or taken over where the row that is in the
- * way allows it, or left alone. Where any was left alone, the rows as they stand are answered too, one each; what was
- * granted is answered in one row.
- *
- * Rows are taken in the order of their key, so that two batches never wait for each other. The arrays are unnested side by
- * side in a select list, which takes one pass; a function in `from` for all of them keeps each array's rows in a store of
- * its own first.
- */
-const claimRecords = {
-  name: "claim_records",
-  text: `
-with drawn as materialized (
-  select nextval('fencing_tokens') as token
-), input as materialized (
-  select *
-    from (select ${INPUT_NAMES.map((name, index) => `unnest($${index + 1}::${INPUTS[name]}[]) as ${name}`).join(", ")},
-                 generate_subscripts($1::int[], 1) as place) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), applied as (
-  insert into records as r (${CLAIMED_COLUMNS})
-  select ${claimedValues((input) => `i.${input}`, "(select token from drawn) + i.place")}
-    from input i
-${TAKE_OVER}
-  returning ${GRANTED_COLUMNS}
+                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+  returning r.*
 )
-${GRANTED}
-union all
-select null, ${MET_COLUMNS} ${MET}`,
-};
-
-/**
- * Claims a key by the same rule, and answers nothing if it was left alone: without what many take, a lone claim takes a
- * third less of Postgres (server/decisions/0001-one-statement-decides.md).
- */
-const claimRecord = {
-  name: "claim_record",
-  text: `
-insert into records as r (${CLAIMED_COLUMNS})
-values (${claimedValues((input) => `$${INPUT_NAMES.indexOf(input) + 1}::${INPUTS[input]}`, "nextval('fencing_tokens')")})
-${TAKE_OVER}
-returning ${GRANTED_ALONE}`,
+${APPLIED}`,
 };
 
 /** While one commits, another runs and a third is on its way. More would only make batches smaller. */
 const MAX_IN_FLIGHT = 3;
+const MAX_TAKING_OVER = 1;
 
 /** Asks for the right to perform the side effect of each key; every claim ends by itself, in its place. */
 export type ClaimRecords = (
@@ -154,33 +165,39 @@ export type ClaimRecords = (
 ) => Promise<readonly Ended<ClaimOutcome>[]>;
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
-export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ClaimRecords {
-  const attempts = createAttempts<ClaimCommand, GrantedRow>(pool, {
+export function createClaimRecords(
+  pool: Pool,
+  readings: Readings,
+  fillPayload: FillPayload,
+  weightOf: WeightOf,
+): ClaimRecords {
+  const insertions = createAttempts<ClaimCommand, GrantedRow>(pool, readings, {
     statement: claimRecords,
-    columns: (commands) => [
-      ...idColumns(commands.map((command) => command.id)),
-      byteaArray(commands.map((command) => command.fingerprint)),
-      textArray(commands.map((command) => command.claimId)),
-      textArray(commands.map((command) => command.owner)),
-      booleanArray(commands.map((command) => command.acceptAmbiguous)),
-      booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
-      intArray(commands.map((command) => command.leaseMs)),
-      intArray(commands.map((command) => command.keyRetentionS)),
-      intArray(commands.map((command) => command.resultRetentionS)),
-      intArray(commands.map((command) => command.failureRetentionS)),
-    ],
+    columns: columnsOf,
     async alone(command) {
-      const [granted] = await pool.run<GrantedClaims>(claimRecord, parametersOf(command));
-      return granted && madeOrMet(readGranted(granted, [command]), [], [command])[0];
+      const [granted] = await pool.run<Granting>(claimRecord, parametersOf(command));
+      return granted && readGrantedAlone(granted, command);
     },
-    readRows: readClaims,
-    follow: ({ record }) => ({ applied: false, record }),
+    readMade: readGranted,
+    meet: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
+  const takeOvers = createAttempts<ClaimCommand, RecordRow>(pool, readings, {
+    statement: takeOverRecords,
+    columns: columnsOf,
+    readMade: readApplied,
+    meet: (granted) => granted,
+    maxInFlight: MAX_TAKING_OVER,
+    weightOf,
+  });
   return async (commands, deadline) => {
-    const outcomes = await attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>
-      applied ? claimed(record, false) : answerClaim(record, command),
+    const outcomes = await attemptAll(
+      insertions,
+      commands,
+      deadline,
+      ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
+      takeOvers,
     );
     return finishLate(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
@@ -188,6 +205,22 @@ export function createClaimRecords(pool: Pool, fillPayload: FillPayload, weightO
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });
   };
+}
+
+/** As INPUTS has them: arrays, one a column. */
+function columnsOf(commands: readonly ClaimCommand[]): readonly Buffer[] {
+  return [
+    ...idColumns(commands.map((command) => command.id)),
+    byteaArray(commands.map((command) => command.fingerprint)),
+    textArray(commands.map((command) => command.claimId)),
+    textArray(commands.map((command) => command.owner)),
+    booleanArray(commands.map((command) => command.acceptAmbiguous)),
+    booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+    intArray(commands.map((command) => command.leaseMs)),
+    intArray(commands.map((command) => command.keyRetentionS)),
+    intArray(commands.map((command) => command.resultRetentionS)),
+    intArray(commands.map((command) => command.failureRetentionS)),
+  ];
 }
 
 /** As INPUTS has them. */
@@ -207,15 +240,6 @@ function parametersOf(command: ClaimCommand): readonly unknown[] {
     command.resultRetentionS,
     command.failureRetentionS,
   ];
-}
-
-/** The first row says what was granted, the others what the rest met. */
-function readClaims(
-  [first, ...met]: readonly GrantedRow[],
-  commands: readonly ClaimCommand[],
-): readonly Seen[] {
-  if (first === undefined || first.granted === null) throw new Error("claims were not answered");
-  return madeOrMet(readGranted(first.granted, commands), met.map(rowOfMet), commands);
 }
 
 function resultOf({ phase }: LiveRecord): Result | undefined {

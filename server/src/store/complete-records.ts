@@ -2,12 +2,13 @@ import type { Deadline } from "../domain/deadline.ts";
 import type { Ended } from "../domain/ended.ts";
 import type { CompletedCopy } from "../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../domain/settlement.ts";
-import { attemptAll, createAttempts, MET, madeOrMet, type Seen, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import { attemptAll, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
+import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
-import { MET_COLUMNS, RESULT_KIND, rowOfMet } from "./record-row.ts";
+import { RESULT_KIND } from "./record-row.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "./sql-arrays.ts";
 import {
   KEY_RETENTION_S,
@@ -33,7 +34,7 @@ export const COMPLETED = `
 /**
  * Completes many claims at once, each only if its token is the row's and it is still in progress, whether or not its
  * lease runs. Retention counts from here, as stamped at the claim or tightened now. `sweep_at` stays, so that the update
- * touches no index (heap-only tuple). What was completed is answered in one row, and what any was refused for in one each.
+ * touches no index (heap-only tuple). What was completed is answered in one row.
  */
 const completeRecords = {
   name: "complete_records",
@@ -52,9 +53,7 @@ with input as materialized (
   where ${UNFINISHED_BY_TOKEN}
   returning ${STORED_COLUMNS}
 )
-${STORED}
-union all
-select null, ${MET_COLUMNS} ${MET}`,
+${STORED}`,
 };
 
 /** As for claims. */
@@ -67,8 +66,8 @@ export type CompleteRecords = (
 ) => Promise<readonly Ended<Completion>[]>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
-export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteRecords {
-  const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, {
+export function createCompleteRecords(pool: Pool, readings: Readings, weightOf: WeightOf): CompleteRecords {
+  const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, readings, {
     statement: completeRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -81,7 +80,7 @@ export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteR
       intArray(commands.map((command) => command.keyRetentionS)),
     ],
     bytesOf: (command) => command.result.payload.byteLength,
-    readRows: readCompletions,
+    readMade: readStored,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });
@@ -89,15 +88,6 @@ export function createCompleteRecords(pool: Pool, weightOf: WeightOf): CompleteR
     attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>
       applied ? completed(record) : answerComplete(record && withoutLargePayload(record), command),
     );
-}
-
-/** The first row says what was completed, the others what the rest met. */
-function readCompletions(
-  [first, ...met]: readonly StoredRow[],
-  commands: readonly CompleteCommand[],
-): readonly Seen<CompletedCopy>[] {
-  if (first === undefined || first.stored === null) throw new Error("completions were not answered");
-  return madeOrMet(readStored(first.stored, commands), met.map(rowOfMet), commands);
 }
 
 /** As it is stored. */

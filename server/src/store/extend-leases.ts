@@ -1,17 +1,12 @@
 import type { Deadline } from "../domain/deadline.ts";
 import type { Ended } from "../domain/ended.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
-import {
-  APPLIED_AND_MET,
-  type AttemptRow,
-  attemptAll,
-  createAttempts,
-  readAppliedAndMet,
-  UNFINISHED_BY_TOKEN,
-} from "./attempts.ts";
+import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
+import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
+import type { RecordRow } from "./record-row.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
 
 /**
@@ -37,7 +32,7 @@ with input as materialized (
   where ${UNFINISHED_BY_TOKEN}
   returning r.*
 )
-${APPLIED_AND_MET}`,
+${APPLIED}`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -49,8 +44,8 @@ export type ExtendLeases = (
 ) => Promise<readonly Ended<LeaseExtension>[]>;
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
-export function createExtendLeases(pool: Pool, weightOf: WeightOf): ExtendLeases {
-  const attempts = createAttempts<ExtendLeaseCommand, AttemptRow>(pool, {
+export function createExtendLeases(pool: Pool, readings: Readings, weightOf: WeightOf): ExtendLeases {
+  const attempts = createAttempts<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -60,7 +55,7 @@ export function createExtendLeases(pool: Pool, weightOf: WeightOf): ExtendLeases
       byteaArray(commands.map((command) => command.checkpoint?.state)),
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
-    readRows: readAppliedAndMet,
+    readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });

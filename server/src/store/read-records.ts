@@ -1,10 +1,10 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
-import { createBatcher, type WeightOf } from "./batcher.ts";
+import { type Batcher, createBatcher, type WeightOf } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
-import { idColumns } from "./record-ids.ts";
+import { idColumns, nameOfRow } from "./record-ids.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 const readRecords = {
@@ -17,6 +17,29 @@ select ${RECORD_COLUMNS}
 
 const MAX_IN_FLIGHT = 1;
 
+/** Reads records as they stand, without large payloads; undefined if the key is unknown or forgotten. */
+export type Readings = Batcher<RecordId, LiveRecord | undefined>;
+
+/** Gathers reads from all callers, and from the operations that met a record, into statements. */
+export function createReadings(pool: Pool, weightOf: WeightOf): Readings {
+  return createBatcher<RecordId, LiveRecord | undefined>({
+    nameOf: recordName,
+    tenantOf: (id) => id.tenantId,
+    weightOf,
+    follow: (record) => record,
+    maxInFlight: MAX_IN_FLIGHT,
+    async execute(ids) {
+      const records = recordsByName(await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length));
+      return ids.map((id) => records.get(recordName(id)));
+    },
+  });
+}
+
+/** The records that rows stand for, by `recordName`. */
+export function recordsByName(rows: readonly RecordRow[]): ReadonlyMap<string, LiveRecord | undefined> {
+  return new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+}
+
 /** Reads records without touching them, each in its place; undefined if the key is unknown or forgotten. */
 export type ReadRecords = (
   ids: readonly RecordId[],
@@ -24,25 +47,9 @@ export type ReadRecords = (
 ) => Promise<readonly Ended<LiveRecord | undefined>[]>;
 
 /** @returns what reads records, batched over all its callers. */
-export function createReadRecords(pool: Pool, fillPayload: FillPayload, weightOf: WeightOf): ReadRecords {
-  const reads = createBatcher<RecordId, LiveRecord | undefined>({
-    nameOf: recordName,
-    tenantOf: (id) => id.tenantId,
-    weightOf,
-    follow: (record) => record,
-    maxInFlight: MAX_IN_FLIGHT,
-    async execute(ids) {
-      const rows = await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length);
-      const byName = new Map<string, LiveRecord>();
-      for (const row of rows) {
-        const record = parseRecord(row);
-        if (record !== undefined) byName.set(recordName(record.id), record);
-      }
-      return ids.map((id) => byName.get(recordName(id)));
-    },
-  });
+export function createReadRecords(readings: Readings, fillPayload: FillPayload): ReadRecords {
   return async (ids, deadline) =>
-    finishLate(await reads.submitAll(ids, deadline), (record) => record && fillPayload(record, deadline));
+    finishLate(await readings.submitAll(ids, deadline), (record) => record && fillPayload(record, deadline));
 }
 
 const findResolvedRecords = {

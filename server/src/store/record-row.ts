@@ -6,6 +6,7 @@ import {
   type Result,
   unfinishedPhase,
 } from "../domain/record.ts";
+import type { IdRow } from "./record-ids.ts";
 
 /** `records.state`. */
 export const STATE = { forgotten: 0, inProgress: 1, completed: 2, released: 3 } as const;
@@ -24,58 +25,26 @@ export const MAX_INLINE_PAYLOAD_BYTES = 64 * 1024;
  * epoch in a float8, which holds microseconds until the year 2106; `now()` is the statement's start. Short bytes travel as
  * hexadecimal digits.
  */
-const NUMBERS = {
-  tenant_id: "r.tenant_id",
-  state: "r.state",
-  attempt: "r.attempt",
-  holds_on_lease_expiry: "r.holds_on_lease_expiry::int",
-  now_ms: "date_part('epoch', now()) * 1000",
-  first_claimed_at_ms: "date_part('epoch', r.first_claimed_at) * 1000",
-  claimed_at_ms: "date_part('epoch', r.claimed_at) * 1000",
-  lease_expires_at_ms: "date_part('epoch', r.lease_expires_at) * 1000",
-  lease_remaining_ms: "date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000",
-  settled_at_ms: "date_part('epoch', r.settled_at) * 1000",
-  expires_at_ms: "date_part('epoch', r.expires_at) * 1000",
-  result_expires_at_ms: "date_part('epoch', r.result_expires_at) * 1000",
-  result_kind: "r.result_kind",
-} satisfies Record<keyof RecordNumbers, string>;
-
-const TEXTS = {
-  namespace: "r.namespace",
-  key: "r.key",
-  fencing_token: "r.fencing_token::text",
-  claim_id: "r.claim_id",
-  owner: "r.owner",
-  fingerprint: "encode(r.fingerprint, 'hex')",
-  checkpoint_name: "r.checkpoint_name",
-  release_reason: "r.release_reason",
-  result_digest: "encode(r.result_digest, 'hex')",
-  result_content_type: "r.result_content_type",
-} satisfies Record<keyof RecordTexts, string>;
-
-const COLUMNS = Object.entries({ ...NUMBERS, ...TEXTS })
-  .map(([name, value]) => `${value} as ${name}`)
-  .join(", ");
+const COLUMNS = `
+  r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+  r.fencing_token::text as fencing_token,
+  encode(r.fingerprint, 'hex') as fingerprint,
+  date_part('epoch', now()) * 1000 as now_ms,
+  date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+  date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+  date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+  date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+  date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+  date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+  date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+  r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+  encode(r.result_digest, 'hex') as result_digest`;
 
 const INLINE_PAYLOAD = `
   case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload`;
 
 /** Of a row that a statement read. */
 export const RECORD_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata, ${INLINE_PAYLOAD}`;
-
-/**
- * Of a row that a statement met, in few columns: Postgres prepares and describes each column that a statement may answer,
- * and `pg` reads its description, whether or not a row comes; for a lone claim that is a tenth of all its time. Arrays of
- * one type take Postgres as long as the columns would; `json_build_object` takes 6 µs more for each row that does come.
- */
-export const MET_COLUMNS = `
-  array_to_json(array[${Object.values(NUMBERS).join(", ")}]::float8[]) as numbers,
-  array_to_json(array[${Object.values(TEXTS).join(", ")}]) as texts,
-  r.checkpoint_state, r.result_metadata, ${INLINE_PAYLOAD}`;
-
-/** In place of MET_COLUMNS, under the same names, in a row that tells of many records at once. */
-export const NO_MET_COLUMNS = `
-  null as numbers, null as texts, null as checkpoint_state, null as result_metadata, null as result_payload`;
 
 /** Of a row that a statement changed: whoever changed it has the payload already. */
 export const APPLIED_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
@@ -85,12 +54,15 @@ export const APPLIED_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadat
 export const LISTED_COLUMNS = `${COLUMNS}, null::bytea as checkpoint_state, null::text as result_metadata,
   null::bytea as result_payload`;
 
-interface RecordNumbers {
-  readonly tenant_id: number;
+/** RECORD_COLUMNS, APPLIED_COLUMNS and LISTED_COLUMNS as `pg` parses them. */
+export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly state: number;
   readonly attempt: number;
-  /** 1 or 0. */
-  readonly holds_on_lease_expiry: number;
+  readonly holds_on_lease_expiry: boolean;
+  readonly claim_id: string;
+  readonly owner: string;
+  readonly fencing_token: string;
+  readonly fingerprint: string | null;
   readonly now_ms: number;
   readonly first_claimed_at_ms: number;
   readonly claimed_at_ms: number;
@@ -99,55 +71,14 @@ interface RecordNumbers {
   readonly settled_at_ms: number | null;
   readonly expires_at_ms: number;
   readonly result_expires_at_ms: number | null;
-  readonly result_kind: number | null;
-}
-
-interface RecordTexts {
-  readonly namespace: string;
-  readonly key: string;
-  readonly fencing_token: string;
-  readonly claim_id: string;
-  readonly owner: string;
-  readonly fingerprint: string | null;
   readonly checkpoint_name: string | null;
+  readonly checkpoint_state: Buffer | null;
   readonly release_reason: string | null;
+  readonly result_kind: number | null;
   readonly result_digest: string | null;
   readonly result_content_type: string | null;
-}
-
-/** What has no small bound. */
-interface LargeColumns {
-  readonly checkpoint_state: Buffer | null;
   readonly result_metadata: string | null;
   readonly result_payload: Buffer | null;
-}
-
-/** RECORD_COLUMNS and APPLIED_COLUMNS as `pg` parses them. */
-export interface RecordRow extends RecordNumbers, RecordTexts, LargeColumns, pg.QueryResultRow {}
-
-/** MET_COLUMNS as `pg` parses them. */
-export interface MetRow extends LargeColumns, pg.QueryResultRow {
-  /** As NUMBERS. */
-  readonly numbers: readonly (number | null)[];
-  /** As TEXTS. */
-  readonly texts: readonly (string | null)[];
-}
-
-const NUMBER_NAMES = Object.keys(NUMBERS);
-const TEXT_NAMES = Object.keys(TEXTS);
-
-/** The row as if it had come in columns. */
-export function rowOfMet({
-  numbers,
-  texts,
-  checkpoint_state,
-  result_metadata,
-  result_payload,
-}: MetRow): RecordRow {
-  const row: Record<string, unknown> = { checkpoint_state, result_metadata, result_payload };
-  for (let i = 0; i < NUMBER_NAMES.length; i++) row[NUMBER_NAMES[i] as string] = numbers[i];
-  for (let i = 0; i < TEXT_NAMES.length; i++) row[TEXT_NAMES[i] as string] = texts[i];
-  return row as RecordRow;
 }
 
 /** The record that a row stands for at the statement's moment; undefined if it is forgotten or its retention ended. */

@@ -4,7 +4,7 @@ import { type CompleteRecords, createCompleteRecords } from "./complete-records.
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
 import { createFillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
-import { createReadRecords, type ReadRecords } from "./read-records.ts";
+import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
 
 /** The operations on records, each of many at once, and gathering those of all over the replica into few statements. */
@@ -19,11 +19,12 @@ export interface RecordStore {
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
 export function createRecordStore(pool: Pool, weightOf: WeightOf): RecordStore {
   const fillPayload = createFillPayload(pool, weightOf);
+  const readings = createReadings(pool, weightOf);
   return {
-    claim: createClaimRecords(pool, fillPayload, weightOf),
-    complete: createCompleteRecords(pool, weightOf),
-    release: createReleaseRecords(pool, weightOf),
-    extendLease: createExtendLeases(pool, weightOf),
-    read: createReadRecords(pool, fillPayload, weightOf),
+    claim: createClaimRecords(pool, readings, fillPayload, weightOf),
+    complete: createCompleteRecords(pool, readings, weightOf),
+    release: createReleaseRecords(pool, readings, weightOf),
+    extendLease: createExtendLeases(pool, readings, weightOf),
+    read: createReadRecords(readings, fillPayload),
   };
 }

@@ -1,17 +1,12 @@
 import type { Deadline } from "../domain/deadline.ts";
 import type { Ended } from "../domain/ended.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
-import {
-  APPLIED_AND_MET,
-  type AttemptRow,
-  attemptAll,
-  createAttempts,
-  readAppliedAndMet,
-  UNFINISHED_BY_TOKEN,
-} from "./attempts.ts";
+import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
+import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
+import type { RecordRow } from "./record-row.ts";
 import { bigintArray, textArray } from "./sql-arrays.ts";
 
 /** Gives many claims up at once, each only if its token is the row's and it is still in progress. */
@@ -32,7 +27,7 @@ with input as materialized (
   where ${UNFINISHED_BY_TOKEN}
   returning r.*
 )
-${APPLIED_AND_MET}`,
+${APPLIED}`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -44,15 +39,15 @@ export type ReleaseRecords = (
 ) => Promise<readonly Ended<Release>[]>;
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
-export function createReleaseRecords(pool: Pool, weightOf: WeightOf): ReleaseRecords {
-  const attempts = createAttempts<ReleaseCommand, AttemptRow>(pool, {
+export function createReleaseRecords(pool: Pool, readings: Readings, weightOf: WeightOf): ReleaseRecords {
+  const attempts = createAttempts<ReleaseCommand, RecordRow>(pool, readings, {
     statement: releaseRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
       bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
-    readRows: readAppliedAndMet,
+    readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
     weightOf,
   });

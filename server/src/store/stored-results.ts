@@ -1,7 +1,6 @@
 import type { CompletedCopy } from "../domain/record.ts";
 import type { CompleteCommand } from "../domain/settlement.ts";
 import { laterMs } from "./instants.ts";
-import { type MetRow, NO_MET_COLUMNS } from "./record-row.ts";
 
 /** How long the key of a row `r` is remembered from its completion on, by an input `i`. */
 export const KEY_RETENTION_S = `coalesce(i.key_retention_s, r.key_retention_s)`;
@@ -23,13 +22,12 @@ select json_build_object(
          'keyRetentionSs', json_agg(a.key_retention_s),
          'resultRetentionSs', json_agg(a.result_retention_s),
          'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
-       ) as stored,
-       ${NO_MET_COLUMNS}
+       ) as stored
   from applied a`;
 
-/** A row of STORED, or, with MET_COLUMNS and null in its place, of what was met. */
-export interface StoredRow extends MetRow {
-  readonly stored: StoredResults | null;
+/** The row of STORED. */
+export interface StoredRow {
+  readonly stored: StoredResults;
 }
 
 /** Arrays, in one order; null: nothing was completed. */
@@ -45,9 +43,11 @@ interface StoredResults {
 
 /** What commands made of their records, each where its command stands; none for one that was not applied. */
 export function readStored(
-  stored: StoredResults,
+  [row]: readonly StoredRow[],
   commands: readonly CompleteCommand[],
 ): readonly (CompletedCopy | undefined)[] {
+  if (row === undefined) throw new Error("completions were not answered");
+  const { stored } = row;
   const { completedAtMs } = stored;
   const copies: (CompletedCopy | undefined)[] = commands.map(() => undefined);
   for (const [i, place] of (stored.places ?? []).entries()) {

@@ -30,7 +30,17 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "no-lease-predicate",
     defect: "a claim is taken over while its lease runs",
-    replacements: [{ file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" }],
+    replacements: [
+      { file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" },
+      {
+        file: "domain/claim.ts",
+        from: `    case "inProgress":
+      // The caller's own claim`,
+        to: `    case "inProgress":
+      return { kind: "contended" };
+      // The caller's own claim`,
+      },
+    ],
     faults: [],
   },
   {
@@ -61,21 +71,11 @@ export const MUTANTS: readonly Mutant[] = [
      where s.tenant_id = r.tenant_id and s.namespace = r.namespace and s.key = r.key
        and not (${CLAIMABLE.replaceAll("r.", "s.")}))`,
       },
-      // As long as a round trip between reading and inserting.
+      // As long as a round trip between reading and taking over.
       {
         file: CLAIM,
-        from: `   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), applied as (
-  insert`,
-        to: `     , pg_sleep(0.003)
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), applied as (
-  insert`,
-      },
-      {
-        file: CLAIM,
-        from: `"nextval('fencing_tokens')")`,
-        to: `"(select nextval('fencing_tokens') from pg_sleep(0.003))")`,
+        from: `   order by i.tenant_id, i.namespace collate "C", i.key collate "C"\n)`,
+        to: `     , pg_sleep(0.003)\n   order by i.tenant_id, i.namespace collate "C", i.key collate "C"\n)`,
       },
     ],
     faults: [],

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection, untilBlocked } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { bytes } from "../helpers/verbs.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+  tenant = await createTenant(database);
+  client = connectClient(server, tenant.apiKey);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+const FINGERPRINT = Buffer.alloc(32, 1);
+const OTHER_FINGERPRINT = "\\x02";
+
+/** What happens to a released record between a claim's look at it and its statement that takes over, and the answer. */
+const CHANGES: Readonly<Record<string, { readonly becomes: string; readonly answer: unknown }>> = {
+  "is claimed": {
+    becomes: "set state = 1, attempt = 2, fencing_token = fencing_token + 1, owner = 'other'",
+    answer: { case: "inProgress", value: { owner: "other", attempt: 2 } },
+  },
+  "is claimed, and its lease runs out again": {
+    becomes: "set state = 1, attempt = 2, lease_expires_at = now() - interval '1 second'",
+    answer: { case: "claimed", value: { attempt: 3 } },
+  },
+  "is claimed to be held, and its lease runs out": {
+    becomes: "set state = 1, holds_on_lease_expiry = true, lease_expires_at = now() - interval '1 second'",
+    answer: { case: "ambiguous" },
+  },
+  "is completed, and its lease would have run out": {
+    becomes: `set state = 2, settled_at = now(), lease_expires_at = now() - interval '1 second', result_kind = 1,
+                  result_digest = '\\x00', result_payload = 'paid', result_expires_at = now() + interval '1 hour'`,
+    answer: { case: "completed", value: { result: { payload: bytes("paid") } } },
+  },
+  "is bound to another fingerprint": {
+    becomes: `set fingerprint = '${OTHER_FINGERPRINT}'`,
+    answer: { reason: "FINGERPRINT_MISMATCH" },
+  },
+  "is forgotten": { becomes: "set state = 0", answer: { case: "claimed", value: { attempt: 1 } } },
+  "comes to the end of its retention": {
+    becomes: "set state = 2, expires_at = now()",
+    answer: { case: "claimed", value: { attempt: 1 } },
+  },
+  "stays released": { becomes: "set state = 3", answer: { case: "claimed", value: { attempt: 2 } } },
+};
+
+test.each(Object.entries(CHANGES))(
+  "a claim of a released key that %s meanwhile is answered by what it became",
+  async (what, { becomes, answer }) => {
+    const id = { namespace: "charges", key: what.replaceAll(" ", "-"), fingerprint: FINGERPRINT };
+    const { fencingToken } = granted(await client.claim(id));
+    await client.release({ namespace: id.namespace, key: id.key, fencingToken });
+    const other = await openConnection(database);
+    await lockRows(other, tenant, [id.key]);
+    const claiming = client.claim(id);
+    await untilBlocked(database);
+    await other.query(`update records ${becomes} where tenant_id = $1 and key = $2`, [tenant.id, id.key]);
+    await other.query("commit");
+    const answered = await claiming.then(
+      ({ outcome }) => outcome,
+      () => errorOf(claiming),
+    );
+    expect(answered).toMatchObject(answer as object);
+    if ("case" in answered && answered.case === "claimed") {
+      expect(answered.value.fencingToken).toBeGreaterThan(fencingToken);
+    }
+  },
+);
+
+test("a claim of a released key that is swept meanwhile is a first attempt with a higher token", async () => {
+  const id = { namespace: "charges", key: "swept" };
+  const { fencingToken } = granted(await client.claim(id));
+  await client.release({ ...id, fencingToken });
+  const other = await openConnection(database);
+  await lockRows(other, tenant, [id.key]);
+  const claiming = client.claim(id);
+  await untilBlocked(database);
+  await other.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, id.key]);
+  await other.query("commit");
+  const again = granted(await claiming);
+  expect(again.attempt).toBe(1);
+  expect(again.fencingToken).toBeGreaterThan(fencingToken);
+});

@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { findResolved } from "../../server/src/store/read-records.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { endLeases, granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+  tenant = await createTenant(database);
+  client = connectClient(server, tenant.apiKey);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+function idOf(key: string) {
+  return { namespace: "charges", key };
+}
+
+/** What has become of a key once it was claimed. */
+const FATES: Readonly<Record<string, (key: string, fencingToken: bigint) => Promise<unknown>>> = {
+  held: async () => {},
+  completed: (key, fencingToken) =>
+    client.complete({ ...idOf(key), fencingToken, result: { kind: Result_Kind.SUCCESS } }),
+  released: (key, fencingToken) => client.release({ ...idOf(key), fencingToken }),
+  lapsed: (key) => endLeases(database, tenant, key),
+  ended: (key) => database.query("update records set expires_at = now() where key = $1", [key]),
+  forgotten: (key) => database.query("update records set state = 0 where key = $1", [key]),
+  removed: (key) => database.query("delete from records where key = $1", [key]),
+  heldToo: async () => {},
+};
+
+test("of many keys, all are found resolved but those that are in progress under a running lease", async () => {
+  for (const [key, befall] of Object.entries(FATES)) {
+    await befall(key, granted(await client.claim(idOf(key))).fencingToken);
+  }
+  const keys = Object.keys(FATES);
+  const ids = keys.map((key) => ({ tenantId: tenant.id, ...idOf(key) }));
+  const resolved = await findResolved(openStorePool(database), ids);
+  expect(keys.filter((_, place) => !resolved.has(place))).toEqual(["held", "heldToo"]);
+});

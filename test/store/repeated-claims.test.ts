@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { lockRows, openConnection } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { granted } from "../helpers/records.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let client: IdempotencyClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url, { ONCEWARD_CACHE_MIB: "0" });
+  tenant = await createTenant(database);
+  client = connectClient(server, tenant.apiKey);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+function idOf(key: string) {
+  return { namespace: "charges", key };
+}
+
+/** What of these keys' rows changes with every lock and every write. */
+async function versionsOf(keys: readonly string[]) {
+  return database.query(
+    "select key, ctid::text, xmin::text, xmax::text from records where tenant_id = $1 and key = any ($2) order by key",
+    [tenant.id, keys],
+  );
+}
+
+async function claimTogether(keys: readonly string[]): Promise<unknown[]> {
+  const items = keys.map((key) => ({ request: { case: "claim" as const, value: idOf(key) } }));
+  const { items: answers } = await client.batch({ items });
+  return answers.map(({ response }) =>
+    response.case === "claim" ? response.value.outcome.case : response.case,
+  );
+}
+
+test("a claim that meets a record leaves its row untouched, alone and among many", async () => {
+  const keys = ["held", "completed"];
+  granted(await client.claim(idOf("held")));
+  const { fencingToken } = granted(await client.claim(idOf("completed")));
+  await client.complete({ ...idOf("completed"), fencingToken, result: { kind: Result_Kind.SUCCESS } });
+  const before = await versionsOf(keys);
+  expect((await client.claim(idOf("held"))).outcome.case).toBe("inProgress");
+  expect((await client.claim(idOf("completed"))).outcome.case).toBe("completed");
+  expect(await claimTogether([...keys, "new"])).toEqual(["inProgress", "completed", "claimed"]);
+  expect(await versionsOf(keys)).toEqual(before);
+});
+
+test("a claim that meets a record doesn't wait for who holds its row locked", async () => {
+  granted(await client.claim(idOf("locked")));
+  const other = await openConnection(database);
+  await lockRows(other, tenant, ["locked"]);
+  expect((await client.claim(idOf("locked"))).outcome.case).toBe("inProgress");
+  expect(await claimTogether(["beside", "locked"])).toEqual(["claimed", "inProgress"]);
+  await other.query("rollback");
+});
