@@ -4,6 +4,7 @@ import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
 import type { WeightOf } from "./batcher.ts";
+import { type ClaimInput, COLUMNS, columnsOf, PARAMETERS, parametersOf } from "./claim-inputs.ts";
 import {
   GRANTED,
   GRANTED_ALONE,
@@ -16,29 +17,7 @@ import {
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import type { Readings } from "./read-records.ts";
-import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
-import { booleanArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
-
-/** What a claim is decided by, and their types: parameters of the statement for one, columns of the one for many. */
-const INPUTS = {
-  tenant_id: "int",
-  namespace: "text",
-  key: "text",
-  fingerprint: "bytea",
-  claim_id: "text",
-  owner: "text",
-  accepts_ambiguous: "boolean",
-  holds_on_lease_expiry: "boolean",
-  lease_ms: "int",
-  key_retention_s: "int",
-  result_retention_s: "int",
-  failure_retention_s: "int",
-};
-
-type Input = keyof typeof INPUTS;
-
-const INPUT_NAMES = Object.keys(INPUTS) as Input[];
 
 /** What a claim writes. */
 const CLAIMED_COLUMNS = `
@@ -47,7 +26,7 @@ const CLAIMED_COLUMNS = `
     expires_at, sweep_at, claim_id, owner, fingerprint`;
 
 /** What is put there for a key that is not in use. */
-function claimedValues(of: (input: Input) => string, token: string): string {
+function claimedValues(of: (name: ClaimInput) => string, token: string): string {
   return `
          ${of("tenant_id")}, ${of("namespace")}, ${of("key")}, ${token}, 1, 1,
          ${of("holds_on_lease_expiry")}, ${of("accepts_ambiguous")}, ${of("lease_ms")},
@@ -65,14 +44,14 @@ drawn as materialized (
   select nextval('fencing_tokens') as token
 ), input as materialized (
   select *
-    from (select ${INPUT_NAMES.map((name, index) => `unnest($${index + 1}::${INPUTS[name]}[]) as ${name}`).join(", ")},
+    from (select ${COLUMNS},
                  generate_subscripts($1::int[], 1) as place) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 )`;
 
 const INSERTED = `
   insert into records as r (${CLAIMED_COLUMNS})
-  select ${claimedValues((input) => `i.${input}`, "(select token from drawn) + i.place")}
+  select ${claimedValues((name) => `i.${name}`, "(select token from drawn) + i.place")}
     from input i`;
 
 /** A row that is there is neither locked nor changed; one that another transaction is about to insert is waited for. */
@@ -80,8 +59,7 @@ const UNLESS_IN_USE = "on conflict (tenant_id, namespace, key) do nothing";
 
 /**
  * Claims the keys that are not in use, of many at once: the unique constraint decides. What was granted is answered in one
- * row. Arrays are unnested side by side in a select list, which takes one pass; a function in `from` for all of them keeps
- * each array's rows in a store of its own first.
+ * row.
  */
 const claimRecords = {
   name: "claim_records",
@@ -98,7 +76,7 @@ const claimRecord = {
   name: "claim_record",
   text: `
 insert into records as r (${CLAIMED_COLUMNS})
-values (${claimedValues((input) => `$${INPUT_NAMES.indexOf(input) + 1}::${INPUTS[input]}`, "nextval('fencing_tokens')")})
+values (${claimedValues((name) => PARAMETERS[name], "nextval('fencing_tokens')")})
 ${UNLESS_IN_USE}
 returning ${GRANTED_ALONE}`,
 };
@@ -205,41 +183,6 @@ export function createClaimRecords(
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });
   };
-}
-
-/** As INPUTS has them: arrays, one a column. */
-function columnsOf(commands: readonly ClaimCommand[]): readonly Buffer[] {
-  return [
-    ...idColumns(commands.map((command) => command.id)),
-    byteaArray(commands.map((command) => command.fingerprint)),
-    textArray(commands.map((command) => command.claimId)),
-    textArray(commands.map((command) => command.owner)),
-    booleanArray(commands.map((command) => command.acceptAmbiguous)),
-    booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
-    intArray(commands.map((command) => command.leaseMs)),
-    intArray(commands.map((command) => command.keyRetentionS)),
-    intArray(commands.map((command) => command.resultRetentionS)),
-    intArray(commands.map((command) => command.failureRetentionS)),
-  ];
-}
-
-/** As INPUTS has them. */
-function parametersOf(command: ClaimCommand): readonly unknown[] {
-  const { id } = command;
-  return [
-    id.tenantId,
-    id.namespace,
-    id.key,
-    command.fingerprint,
-    command.claimId,
-    command.owner,
-    command.acceptAmbiguous,
-    command.onLeaseExpiry === "HOLD",
-    command.leaseMs,
-    command.keyRetentionS,
-    command.resultRetentionS,
-    command.failureRetentionS,
-  ];
 }
 
 function resultOf({ phase }: LiveRecord): Result | undefined {
