@@ -6,7 +6,7 @@ import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts"
 import { Refusal } from "../domain/refusal.ts";
 import { createBatcher, type WeightOf } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
-import { type Readings, recordsByName } from "./read-records.ts";
+import { type Readings, recordsOf } from "./read-records.ts";
 import { APPLIED_COLUMNS, type RecordRow } from "./record-row.ts";
 
 /** What an operation saw: what it made of its record, or what stood there instead. */
@@ -96,8 +96,10 @@ export function readApplied(
   rows: readonly RecordRow[],
   ops: readonly { readonly id: RecordId }[],
 ): readonly (LiveRecord | undefined)[] {
-  const records = recordsByName(rows);
-  return ops.map(({ id }) => records.get(recordName(id)));
+  return recordsOf(
+    ops.map(({ id }) => id),
+    rows,
+  );
 }
 
 /**

@@ -29,15 +29,18 @@ export function createReadings(pool: Pool, weightOf: WeightOf): Readings {
     follow: (record) => record,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(ids) {
-      const records = recordsByName(await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length));
-      return ids.map((id) => records.get(recordName(id)));
+      return recordsOf(ids, await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length));
     },
   });
 }
 
-/** The records that rows stand for, by `recordName`. */
-export function recordsByName(rows: readonly RecordRow[]): ReadonlyMap<string, LiveRecord | undefined> {
-  return new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+/** What the rows say of each key, wherever its row stands; undefined: nothing, or that it is forgotten. */
+export function recordsOf(
+  ids: readonly RecordId[],
+  rows: readonly RecordRow[],
+): readonly (LiveRecord | undefined)[] {
+  const records = new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+  return ids.map((id) => records.get(recordName(id)));
 }
 
 /** Reads records without touching them, each in its place; undefined if the key is unknown or forgotten. */
