@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ClaimCommand } from "../../server/src/domain/claim.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
@@ -64,10 +65,25 @@ function idOf(n: number) {
   return { tenantId: 1, namespace: "charges", key: `key-${n}` };
 }
 
+function claimCommand(n: number): ClaimCommand {
+  return {
+    id: idOf(n),
+    fingerprint: undefined,
+    claimId: "",
+    owner: "",
+    acceptAmbiguous: false,
+    leaseMs: 30_000,
+    onLeaseExpiry: "RECLAIM",
+    keyRetentionS: 60,
+    resultRetentionS: 60,
+    failureRetentionS: 60,
+  };
+}
+
 const result = { kind: "success", payload: Buffer.from("paid"), contentType: "", metadata: {} } as const;
 const numbers = Array.from({ length: 200 }, (_, index) => (index + 1) * 17);
 
-/** Each of the operations that find records; claims only ever ask the constraint. */
+/** Each of the operations that find records. */
 const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
   complete_records: (n) =>
     store.complete(
@@ -133,3 +149,10 @@ test.each(Object.keys(OPERATIONS))(
     expect(plan.map((node) => node["Node Type"])).not.toContain("Merge Join");
   },
 );
+
+test("claim_records finds no rows by itself: it only asks the constraint", async () => {
+  await Promise.all(numbers.map((n) => store.claim([claimCommand(n)], WHENEVER)));
+  const plan = await planOf("claim_records");
+  expect(plan.map((node) => node["Node Type"])).toContain("ModifyTable");
+  expect(accessesIn(plan)).toEqual([]);
+});
