@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { lockRows, openConnection, untilBlocked } from "../helpers/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
+import { describeError } from "../helpers/errors.ts";
 import { granted } from "../helpers/records.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/tenants.ts";
@@ -75,14 +75,12 @@ test.each(Object.entries(CHANGES))(
     await client.release({ namespace: id.namespace, key: id.key, fencingToken });
     const other = await openConnection(database);
     await lockRows(other, tenant, [id.key]);
-    const claiming = client.claim(id);
+    // Both ways out are listened for at once: the answer may be there before the commit's.
+    const claiming = client.claim(id).then(({ outcome }) => outcome, describeError);
     await untilBlocked(database);
     await other.query(`${change} where tenant_id = $1 and key = $2`, [tenant.id, id.key]);
     await other.query("commit");
-    const answered = await claiming.then(
-      ({ outcome }) => outcome,
-      () => errorOf(claiming),
-    );
+    const answered = await claiming;
     expect(answered).toMatchObject(answer as object);
     if ("case" in answered && answered.case === "claimed") {
       expect(answered.value.fencingToken).toBeGreaterThan(fencingToken);
