@@ -4,11 +4,14 @@ import type { Station } from "./rig.ts";
 export interface Filling {
   readonly rows: number;
   readonly signal: AbortSignal;
-  /**
-   * Retention of the rows ends one after another, evenly over so many milliseconds from when they are there, so that the
-   * sweep has to remove them. Undefined: it ends some time in the next month.
-   */
-  readonly endedOverMs?: number;
+  /** When the sweep has to remove them. Undefined: some time in the next month. */
+  readonly due?: Due;
+}
+
+/** Rows that are due one after another, evenly. */
+export interface Due {
+  readonly from: Date;
+  readonly overMs: number;
 }
 
 /** Rows of one statement: bounded, so that the bench can be interrupted. */
@@ -48,21 +51,24 @@ update records set
 const END =
   "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as place";
 
-/** Slower than Postgres writes them, so that the first row isn't due before the last one is there. */
+/** Slower than Postgres fills a table on any machine that this is meant for. */
 const FILLED_PER_SECOND = 8000;
+
+/** How long it takes to fill a table, at most. */
+export function fillingMs(rows: number): number {
+  return 500 + (rows / FILLED_PER_SECOND) * 1000;
+}
 
 /**
  * Fills a table with completed records of a station's tenant, and waits until Postgres has done with it: what it writes back
- * and vacuums after so many rows at once is not what is measured. Returns when the first becomes due, if they do.
+ * and vacuums after so many rows at once is not what is measured.
  */
 export async function fillRecords(
   { database, tenant }: Pick<Station, "database" | "tenant">,
-  { rows, signal, endedOverMs }: Filling,
+  { rows, signal, due }: Filling,
 ): Promise<void> {
-  const dueInMs = endedOverMs === undefined ? 0 : 500 + (rows / FILLED_PER_SECOND) * 1000;
-  const dueFromMs = performance.now() + dueInMs;
-  const dueFrom = new Date(Date.now() + dueInMs);
-  const apartS = endedOverMs === undefined ? null : endedOverMs / 1000 / rows;
+  const dueFrom = due?.from ?? new Date();
+  const apartS = due === undefined ? null : due.overMs / 1000 / rows;
   for (let first = 1; first <= rows; first += ROWS_PER_STATEMENT) {
     signal.throwIfAborted();
     const last = Math.min(rows, first + ROWS_PER_STATEMENT - 1);
@@ -72,6 +78,4 @@ export async function fillRecords(
   }
   await database.query("vacuum (analyze) records");
   await database.query("checkpoint");
-  if (endedOverMs === undefined) return;
-  await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueFromMs - performance.now())));
 }

@@ -1,5 +1,5 @@
 import type { Bench, Figure } from "../figure.ts";
-import { fillRecords } from "../fill.ts";
+import { type Due, fillingMs, fillRecords } from "../fill.ts";
 import { runSlice, type Slice, summarize } from "../load.ts";
 import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
@@ -12,24 +12,39 @@ const QUICK_SLICE_MS = 1000;
 /** By when the sweep must have caught up after a slice; otherwise the rows left go into the next finding as they are. */
 const CATCH_UP_MS = 20_000;
 
-/** P8, claims while as many rows become due for the sweep as are claimed: their moments are staggered over a slice. */
+/** Between the slice before the rows are due and the one in which they are. */
+const BETWEEN_MS = 500;
+
+/**
+ * P8, claims while as many rows become due for the sweep as are claimed: their moments are staggered over a slice. Both
+ * slices of a turn find the same rows there, the first before they are due, and begin after a checkpoint: for a while after
+ * one Postgres logs each page whole that it touches.
+ */
 export const measureSweeping: Figure = async (bench) => {
   const { rig, options, violations, signal, pace, progress } = bench;
   await using station = await rig.startStation({ env: { ONCEWARD_SWEEP_INTERVAL: "500ms" } });
   const fresh = new FreshClaims(oncewardTarget(station.client.calls, station.database), violations);
   const durationMs = options.quick ? QUICK_SLICE_MS : SLICE_MS;
-  const claim = () => runSlice(fresh.claim, { callers: CALLERS, durationMs }, signal);
-  await runSlice(fresh.claim, { callers: CALLERS, durationMs: pace.warmUpMs }, signal);
+  const claimFor = (ms: number) => runSlice(fresh.claim, { callers: CALLERS, durationMs: ms }, signal);
+  await claimFor(pace.warmUpMs);
+  let { perSecond } = await claimFor(pace.warmUpMs);
   const slices: { readonly without: Slice[]; readonly during: Slice[] } = { without: [], during: [] };
   const lagsS: number[] = [];
   for (let turn = 0; turn < (options.quick ? 1 : 3); turn++) {
-    progress("claims without a sweep");
-    const without = await claim();
+    const rows = Math.round((perSecond * durationMs) / 1000);
+    progress(`claims among ${rows} rows that are not due yet`);
+    const due = {
+      from: new Date(Date.now() + fillingMs(rows) + durationMs + BETWEEN_MS),
+      overMs: durationMs,
+    };
+    await fillRecords(station, { rows, signal, due });
+    const without = await claimFor(durationMs);
+    perSecond = without.perSecond;
     slices.without.push(without);
-    const rows = Math.round((without.perSecond * durationMs) / 1000);
+    await station.database.query("checkpoint");
     progress(`claims while ${rows} rows become due`);
-    await fillRecords(station, { rows, signal, endedOverMs: durationMs });
-    slices.during.push(await claim());
+    await untilDue(due);
+    slices.during.push(await claimFor(durationMs));
     lagsS.push(await readLagS(station));
     await untilSwept(station, bench);
   }
@@ -56,6 +71,13 @@ export const measureSweeping: Figure = async (bench) => {
     },
   ];
 };
+
+/** @throws Error if they are due already: then it was not only claims that were measured before. */
+async function untilDue({ from }: Due): Promise<void> {
+  const leftMs = from.getTime() - Date.now();
+  if (leftMs < 0) throw new Error(`rows were due ${-leftMs} ms before they should have been`);
+  await new Promise((resolve) => setTimeout(resolve, leftMs));
+}
 
 /** How long the most overdue row has waited. */
 async function readLagS({ database }: Station): Promise<number> {
