@@ -1,18 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
-import { Code } from "@connectrpc/connect";
+import { fromBinary, type Message } from "@bufbuild/protobuf";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { Refusal } from "../domain/refusal.ts";
-import {
-  BatchStreamRequestSchema,
-  BatchStreamResponseSchema,
-  IdempotencyService,
-} from "../gen/onceward/v1/idempotency_pb.ts";
-import { batchItemError } from "../services/batch-errors.ts";
-import { createMessageSplitter, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
+import { createMessageSplitter, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
 import {
   firstOf,
   forgetWhenClosed,
@@ -24,7 +16,6 @@ import {
 } from "./grpc-streams.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
-import { MAX_TIMEOUT_MS } from "./timeouts.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
 const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
@@ -167,10 +158,10 @@ class BatchStream {
     void pipeline(
       route,
       new IncomingBatch(this.#stream, this.#headers, route, message, timeoutMs),
-      (reply) => (isOver(this.#stream) ? undefined : answerOf(id, toBinary(route.method.output, reply))),
+      (reply) => (isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply)),
     ).then(
       (answer) => this.#answer(answer),
-      (error: unknown) => this.#answer(refusalOf(id, error)),
+      (error: unknown) => this.#answer(frameRefusal(id, error)),
     );
   }
 
@@ -212,51 +203,6 @@ class BatchStream {
     this.#stream.respond(HEADERS, { waitForTrailers: true });
     this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
   }
-}
-
-/** What a BatchStreamRequest says beside its items. */
-interface Envelope {
-  readonly id: number;
-  readonly timeoutMs: number | undefined;
-}
-
-const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
-
-/**
- * Reads no item: that is done after authentication.
- *
- * @throws MessageRefused INVALID_ARGUMENT if it is no message, or has no id.
- */
-function readEnvelope(message: Buffer): Envelope {
-  let id = 0;
-  let timeoutMs: number | undefined;
-  try {
-    const reader = new BinaryReader(message);
-    while (reader.pos < reader.len) {
-      const [field, wireType] = reader.tag();
-      if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
-      else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
-        timeoutMs = Math.min(durationMs(fromBinary(DurationSchema, reader.bytes())), MAX_TIMEOUT_MS);
-      else reader.skip(wireType, field);
-    }
-  } catch {
-    throw new MessageRefused(Code.InvalidArgument, "Received what is no BatchStreamRequest.");
-  }
-  if (id === 0) throw new MessageRefused(Code.InvalidArgument, "id must be 1 or more.");
-  return { id, timeoutMs };
-}
-
-/** A BatchStreamResponse is a BatchResponse with an id behind it. */
-function answerOf(id: number, reply: Uint8Array): Buffer {
-  const { number } = BatchStreamResponseSchema.field.id;
-  const named = new BinaryWriter().tag(number, WireType.Varint).uint32(id).finish();
-  return frameMessage(reply, named);
-}
-
-function refusalOf(id: number, error: unknown): Buffer {
-  if (!(error instanceof Refusal)) throw error;
-  const answer = create(BatchStreamResponseSchema, { id, error: batchItemError(error) });
-  return frameMessage(toBinary(BatchStreamResponseSchema, answer));
 }
 
 class IncomingBatch implements IncomingCall {

@@ -1,0 +1,59 @@
+import { create, type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import { Refusal } from "../domain/refusal.ts";
+import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { batchItemError } from "../services/batch-errors.ts";
+import { frameMessage, MessageRefused } from "./grpc-messages.ts";
+import { MAX_TIMEOUT_MS } from "./timeouts.ts";
+
+/** What a BatchStreamRequest says beside its items. */
+interface Envelope {
+  readonly id: number;
+  readonly timeoutMs: number | undefined;
+}
+
+const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
+
+/**
+ * Reads what stands around the items; they are read after authentication.
+ *
+ * @throws MessageRefused INVALID_ARGUMENT if it is no message, or has no id.
+ */
+export function readEnvelope(message: Buffer): Envelope {
+  let id = 0;
+  let timeoutMs: number | undefined;
+  try {
+    const reader = new BinaryReader(message);
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
+      else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
+        timeoutMs = Math.min(durationMs(fromBinary(DurationSchema, reader.bytes())), MAX_TIMEOUT_MS);
+      else reader.skip(wireType, field);
+    }
+  } catch {
+    throw new MessageRefused(Code.InvalidArgument, "Received what is no BatchStreamRequest.");
+  }
+  if (id === 0) throw new MessageRefused(Code.InvalidArgument, "id must be 1 or more.");
+  return { id, timeoutMs };
+}
+
+/** A BatchResponse, with what makes it a BatchStreamResponse behind it: the id. */
+export function frameAnswer(id: number, output: DescMessage, reply: Message): Buffer {
+  const { number } = BatchStreamResponseSchema.field.id;
+  const named = new BinaryWriter().tag(number, WireType.Varint).uint32(id).finish();
+  return frameMessage(toBinary(output, reply), named);
+}
+
+/**
+ * What a batch is answered with that was refused as a whole.
+ *
+ * @throws the error, if it is no refusal.
+ */
+export function frameRefusal(id: number, error: unknown): Buffer {
+  if (!(error instanceof Refusal)) throw error;
+  const answer = create(BatchStreamResponseSchema, { id, error: batchItemError(error) });
+  return frameMessage(toBinary(BatchStreamResponseSchema, answer));
+}
