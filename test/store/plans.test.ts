@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ClaimCommand } from "../../server/src/domain/claim.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { claimCommand } from "../helpers/domain.ts";
 
 const ROWS = 100_000;
 /** What statistics know of. */
@@ -63,21 +63,6 @@ select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 30000, 60, 60, 60, now(
 
 function idOf(n: number) {
   return { tenantId: 1, namespace: "charges", key: `key-${n}` };
-}
-
-function claimCommand(n: number): ClaimCommand {
-  return {
-    id: idOf(n),
-    fingerprint: undefined,
-    claimId: "",
-    owner: "",
-    acceptAmbiguous: false,
-    leaseMs: 30_000,
-    onLeaseExpiry: "RECLAIM",
-    keyRetentionS: 60,
-    resultRetentionS: 60,
-    failureRetentionS: 60,
-  };
 }
 
 const result = { kind: "success", payload: Buffer.from("paid"), contentType: "", metadata: {} } as const;
@@ -151,7 +136,7 @@ test.each(Object.keys(OPERATIONS))(
 );
 
 test("claim_records finds no rows by itself: it only asks the constraint", async () => {
-  await Promise.all(numbers.map((n) => store.claim([claimCommand(n)], WHENEVER)));
+  await Promise.all(numbers.map((n) => store.claim([claimCommand({ id: idOf(n) })], WHENEVER)));
   const plan = await planOf("claim_records");
   expect(plan.map((node) => node["Node Type"])).toContain("ModifyTable");
   expect(accessesIn(plan)).toEqual([]);
