@@ -11,7 +11,6 @@ const SLICE_MS = 8000;
 const QUICK_SLICE_MS = 1000;
 /** By when the sweep must have caught up after a slice; otherwise the rows left go into the next finding as they are. */
 const CATCH_UP_MS = 20_000;
-
 /** Between the slice before the rows are due and the one in which they are. */
 const BETWEEN_MS = 500;
 
@@ -27,20 +26,20 @@ export const measureSweeping: Figure = async (bench) => {
   const durationMs = options.quick ? QUICK_SLICE_MS : SLICE_MS;
   const claimFor = (ms: number) => runSlice(fresh.claim, { callers: CALLERS, durationMs: ms }, signal);
   await claimFor(pace.warmUpMs);
-  let { perSecond } = await claimFor(pace.warmUpMs);
+  // The last slice without a sweep: as many rows become due as it would claim.
+  let lately = await claimFor(pace.warmUpMs);
   const slices: { readonly without: Slice[]; readonly during: Slice[] } = { without: [], during: [] };
   const lagsS: number[] = [];
   for (let turn = 0; turn < (options.quick ? 1 : 3); turn++) {
-    const rows = Math.round((perSecond * durationMs) / 1000);
+    const rows = Math.round((lately.perSecond * durationMs) / 1000);
     progress(`claims among ${rows} rows that are not due yet`);
     const due = {
       from: new Date(Date.now() + fillingMs(rows) + durationMs + BETWEEN_MS),
       overMs: durationMs,
     };
     await fillRecords(station, { rows, signal, due });
-    const without = await claimFor(durationMs);
-    perSecond = without.perSecond;
-    slices.without.push(without);
+    lately = await claimFor(durationMs);
+    slices.without.push(lately);
     await station.database.query("checkpoint");
     progress(`claims while ${rows} rows become due`);
     await untilDue(due);
