@@ -85,6 +85,11 @@ export const VARIABLES = {
     "12",
     "Connections to Postgres. Calls travel in batches, so that more are rarely faster.",
   ),
+  ONCEWARD_TENANT_SHARE: variable(
+    wholeNumber(0, 10_000),
+    "24",
+    "Operations of a kind that a tenant may have in statements at once while others call, too, divided by their weights; 0: any number.",
+  ),
   ONCEWARD_PGBOUNCER: variable(
     yesOrNo,
     "false",

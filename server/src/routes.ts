@@ -13,6 +13,7 @@ import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.t
 import type { Waiters } from "./services/waiters.ts";
 import type { Pool } from "./store/pool.ts";
 import { createRecordStore } from "./store/record-store.ts";
+import { createTenantShares } from "./store/tenant-shares.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { UsageMeter } from "./usage/meter.ts";
 
@@ -39,7 +40,10 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     waiters.wake(name);
     wakeChannel?.announce(name);
   };
-  const records = createRecordStore(pool, admission.weightOf);
+  const records = createRecordStore(
+    pool,
+    createTenantShares({ weightOf: admission.weightOf, places: config.ONCEWARD_TENANT_SHARE }),
+  );
   const idempotency = createIdempotencyService({
     records,
     admission,

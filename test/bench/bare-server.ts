@@ -11,6 +11,7 @@ import { readInstallationId } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore } from "../../server/src/store/record-store.ts";
+import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
 import { findTenants } from "../../server/src/store/tenants.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
@@ -61,7 +62,7 @@ const fastPath = openFastPath({
   log,
 });
 const idempotency = createIdempotencyService({
-  records: createRecordStore(pool, () => 1),
+  records: createRecordStore(pool, UNSHARED),
   admission: {
     enter: () => undefined,
     admitOperation: () => {},

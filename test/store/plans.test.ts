@@ -4,6 +4,7 @@ import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
+import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { claimCommand } from "../helpers/domain.ts";
 
@@ -32,7 +33,7 @@ beforeAll(async () => {
       return pool.run(statement, parameters, operations);
     },
   };
-  store = createRecordStore(recorded, () => 1);
+  store = createRecordStore(recorded, UNSHARED);
   await fillBehindThePlans();
 });
 

@@ -1,7 +1,7 @@
 import type { Quotas } from "../domain/quotas.ts";
 import type { Result } from "../domain/record.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
-import type { WeightOf } from "../store/batcher.ts";
+import type { WeightOf } from "../store/tenant-shares.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { Totals } from "./totals.ts";

@@ -4,10 +4,11 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, Failed, mapEach } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { createBatcher, type WeightOf } from "./batcher.ts";
+import { createBatcher } from "./batcher.ts";
 import type { Pool, Statement } from "./pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import { APPLIED_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /** What an operation saw: what it made of its record, or what stood there instead. */
 export type Seen<Made = LiveRecord> =
@@ -41,7 +42,7 @@ export interface AttemptOptions<Op, Row, Made> {
   /** What an operation meets that arrives with another on its key, from what that one made; undefined: it goes later. */
   readonly meet?: (made: Made) => LiveRecord;
   readonly maxInFlight: number;
-  readonly weightOf: WeightOf;
+  readonly shares: TenantShares;
 }
 
 /** Tries operations of one kind, each once, and reads the records of those that changed nothing. */
@@ -59,11 +60,11 @@ export function createAttempts<
   Row extends pg.QueryResultRow,
   Made = LiveRecord,
 >(pool: Pool, readings: Readings, options: AttemptOptions<Op, Row, Made>): Attempts<Op, Made> {
-  const { statement, columns, readMade, alone, bytesOf, meet, maxInFlight, weightOf } = options;
+  const { statement, columns, readMade, alone, bytesOf, meet, maxInFlight, shares } = options;
   const tries = createBatcher<Op, Seen<Made> | undefined>({
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
-    weightOf,
+    shares,
     maxInFlight,
     ...(bytesOf && { bytesOf }),
     ...(meet && { follow: (seen) => (seen?.applied ? { applied: false, record: meet(seen.record) } : seen) }),

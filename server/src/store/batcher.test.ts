@@ -4,6 +4,7 @@ import { Failed } from "../domain/ended.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { StatementFailed } from "./pool.ts";
+import { createTenantShares, UNSHARED } from "./tenant-shares.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MAX_QUEUED_BY_ONE = 20_000;
@@ -237,7 +238,7 @@ const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
 
 test("with more queued than a statement takes, each tenant has its share of it", async () => {
   const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
-  const { submit, statements } = newBatcher({ ...BY_TENANT, weightOf });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares: { ...UNSHARED, weightOf } });
   const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
   await succeedAll(statements);
   await Promise.all(all);
@@ -270,4 +271,35 @@ test("operations of one name that are queued together share an outcome, however 
   const all = ["1-0", ...opsOf(1, 600), "1-0"].map((name) => submit(name));
   await succeedAll(statements);
   expect((await Promise.all(all)).at(-1)).toBe("1-0 by 0, shared");
+});
+
+test("while another tenant calls, a tenant has no more than its share in statements, and the rest waits", async () => {
+  const shares = createTenantShares({ weightOf: () => 1, places: 4 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares, maxInFlight: 3 });
+  const modest = submit("2-0");
+  const greedy = opsOf(1, 10).map((name) => submit(name));
+  await turn();
+  expect(statements.map(({ names }) => names)).toEqual([["2-0", ...opsOf(1, 4)]]);
+  const again = submit("2-1");
+  await turn();
+  expect(statements[1]?.names).toEqual(["2-1"]);
+  statements[0]?.succeed();
+  await turn();
+  await turn();
+  expect(statements[2]?.names).toEqual(["1-4", "1-5", "1-6", "1-7"]);
+  await succeedAll(statements, 1);
+  expect(statements.map(({ names }) => names.length)).toEqual([5, 1, 4, 2]);
+  expect(await Promise.all([modest, again])).toEqual(["2-0 by 0", "2-1 by 1"]);
+  expect((await Promise.all(greedy)).at(-1)).toBe("1-9 by 3");
+});
+
+test("a statement that fails gives its places back", async () => {
+  const shares = createTenantShares({ weightOf: () => 1, places: 1 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares });
+  const all = Promise.allSettled(["2-0", "1-0", "1-1"].map((name) => submit(name)));
+  await turn();
+  statements[0]?.fail(new Refusal("DATABASE_UNAVAILABLE", "away"));
+  await turn();
+  await succeedAll(statements, 1);
+  expect((await all).map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
 });

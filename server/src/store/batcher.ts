@@ -4,6 +4,7 @@ import { Refusal } from "../domain/refusal.ts";
 import { createFairQueue, type Offered } from "./fair-queue.ts";
 import { StatementFailed } from "./pool.ts";
 import { Submission, Waiting } from "./submission.ts";
+import { type TenantShares, UNSHARED } from "./tenant-shares.ts";
 
 /** How a batcher gathers calls. */
 export interface BatcherOptions<Op, Row> {
@@ -11,8 +12,8 @@ export interface BatcherOptions<Op, Row> {
   readonly nameOf: (op: Op) => string;
   /** Whose operation it is: with more queued than a statement takes, tenants take turns. Undefined: nobody's. */
   readonly tenantOf?: (op: Op) => number;
-  /** How many operations a tenant may have taken in its turn. */
-  readonly weightOf?: WeightOf;
+  /** What a tenant may have of the statements; undefined: whatever fits. */
+  readonly shares?: TenantShares;
   /** How many bytes an operation adds to its statement; undefined: too few to count. */
   readonly bytesOf?: (op: Op) => number;
   /** Runs one statement for operations of distinct names, and answers each, in order. */
@@ -25,9 +26,6 @@ export interface BatcherOptions<Op, Row> {
   /** Statements at once. Few: what comes in while they run travels together in the next. */
   readonly maxInFlight: number;
 }
-
-/** A tenant's share against the others', 1-100. */
-export type WeightOf = (tenantId: number) => number;
 
 /** Gathers concurrent calls, whoever makes them, into few statements. */
 export interface Batcher<Op, Row> {
@@ -66,8 +64,12 @@ const NOBODY = 0;
 
 /** @see Batcher */
 export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
-  const { nameOf, tenantOf = () => NOBODY, weightOf = () => 1 } = options;
-  const queue = createFairQueue<Waiting<Op, Row>>({ maxItems: MAX_QUEUED, weightOf });
+  const { nameOf, tenantOf = () => NOBODY, shares = UNSHARED } = options;
+  const queue = createFairQueue<Waiting<Op, Row>>({
+    maxItems: MAX_QUEUED,
+    weightOf: shares.weightOf,
+    placesOf: (tenant) => shares.placesOf(tenant, performance.now()),
+  });
   let inFlight = 0;
   let flushScheduled = false;
 
@@ -75,9 +77,12 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const submission = new Submission<Row>(ops.length, deadline, resolve);
+      const nowMs = performance.now();
       ops.forEach((op, place) => {
         const waiting = new Waiting(op, nameOf(op), submission, place);
-        if (!queue.push(tenantOf(op), waiting)) waiting.end(new Failed(overloaded()));
+        const tenant = tenantOf(op);
+        shares.called(tenant, nowMs);
+        if (!queue.push(tenant, waiting)) waiting.end(new Failed(overloaded()));
       });
       scheduleMore();
     });
@@ -102,6 +107,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
       await settle(leaders);
     } finally {
       inFlight--;
+      for (const { op } of leaders) queue.done(tenantOf(op));
       scheduleMore();
     }
   }

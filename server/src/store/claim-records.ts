@@ -3,7 +3,6 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
-import type { WeightOf } from "./batcher.ts";
 import { type ClaimInput, COLUMNS, columnsOf, PARAMETERS, parametersOf } from "./claim-inputs.ts";
 import {
   GRANTED,
@@ -18,6 +17,7 @@ import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import type { Readings } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /** What a claim writes. */
 const CLAIMED_COLUMNS = `
@@ -147,7 +147,7 @@ export function createClaimRecords(
   pool: Pool,
   readings: Readings,
   fillPayload: FillPayload,
-  weightOf: WeightOf,
+  shares: TenantShares,
 ): ClaimRecords {
   const insertions = createAttempts<ClaimCommand, GrantedRow>(pool, readings, {
     statement: claimRecords,
@@ -159,7 +159,7 @@ export function createClaimRecords(
     readMade: readGranted,
     meet: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
-    weightOf,
+    shares,
   });
   const takeOvers = createAttempts<ClaimCommand, RecordRow>(pool, readings, {
     statement: takeOverRecords,
@@ -167,7 +167,7 @@ export function createClaimRecords(
     readMade: readApplied,
     meet: (granted) => granted,
     maxInFlight: MAX_TAKING_OVER,
-    weightOf,
+    shares,
   });
   return async (commands, deadline) => {
     const outcomes = await attemptAll(

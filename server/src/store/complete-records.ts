@@ -3,7 +3,6 @@ import type { Ended } from "../domain/ended.ts";
 import type { CompletedCopy } from "../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../domain/settlement.ts";
 import { attemptAll, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
-import type { WeightOf } from "./batcher.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import type { Readings } from "./read-records.ts";
@@ -18,6 +17,7 @@ import {
   STORED_COLUMNS,
   type StoredRow,
 } from "./stored-results.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /** What a completion makes of a row `r`, from an input `i`. */
 export const COMPLETED = `
@@ -66,7 +66,7 @@ export type CompleteRecords = (
 ) => Promise<readonly Ended<Completion>[]>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
-export function createCompleteRecords(pool: Pool, readings: Readings, weightOf: WeightOf): CompleteRecords {
+export function createCompleteRecords(pool: Pool, readings: Readings, shares: TenantShares): CompleteRecords {
   const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, readings, {
     statement: completeRecords,
     columns: (commands) => [
@@ -82,7 +82,7 @@ export function createCompleteRecords(pool: Pool, readings: Readings, weightOf: 
     bytesOf: (command) => command.result.payload.byteLength,
     readMade: readStored,
     maxInFlight: MAX_IN_FLIGHT,
-    weightOf,
+    shares,
   });
   return (commands, deadline) =>
     attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>

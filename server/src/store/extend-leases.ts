@@ -2,12 +2,12 @@ import type { Deadline } from "../domain/deadline.ts";
 import type { Ended } from "../domain/ended.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../domain/settlement.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
-import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "./sql-arrays.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /**
  * Prolongs many leases at once, each only if its token is the row's and it is still in progress, whether or not the
@@ -44,7 +44,7 @@ export type ExtendLeases = (
 ) => Promise<readonly Ended<LeaseExtension>[]>;
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
-export function createExtendLeases(pool: Pool, readings: Readings, weightOf: WeightOf): ExtendLeases {
+export function createExtendLeases(pool: Pool, readings: Readings, shares: TenantShares): ExtendLeases {
   const attempts = createAttempts<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,
     columns: (commands) => [
@@ -57,7 +57,7 @@ export function createExtendLeases(pool: Pool, readings: Readings, weightOf: Wei
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
-    weightOf,
+    shares,
   });
   return (commands, deadline) =>
     attemptAll(attempts, commands, deadline, ({ applied, record }, command) => {

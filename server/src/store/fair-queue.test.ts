@@ -3,8 +3,15 @@ import { createFairQueue, type FairQueue } from "./fair-queue.ts";
 
 const MAX_ITEMS = 100;
 
-function newQueue(weights: Readonly<Record<number, number>> = {}): FairQueue<string> {
-  return createFairQueue({ maxItems: MAX_ITEMS, weightOf: (tenant) => weights[tenant] ?? 1 });
+function newQueue(
+  weights: Readonly<Record<number, number>> = {},
+  places: Readonly<Record<number, number>> = {},
+): FairQueue<string> {
+  return createFairQueue({
+    maxItems: MAX_ITEMS,
+    weightOf: (tenant) => weights[tenant] ?? 1,
+    placesOf: (tenant) => places[tenant] ?? MAX_ITEMS,
+  });
 }
 
 /** Queues `count` items of a tenant: `1a`, `1b` and so on; answers how many it took. */
@@ -81,4 +88,43 @@ test("a tenant may queue as much as it leaves free, and so there is always room 
   expect(pushMany(queue, 3, 10)).toBe(10);
   takeUpTo(queue, MAX_ITEMS);
   expect(pushMany(queue, 1, MAX_ITEMS)).toBe(MAX_ITEMS / 2);
+});
+
+test("a tenant has no more items taken than it has places, until one of them is done with", () => {
+  const queue = newQueue({}, { 1: 3 });
+  pushMany(queue, 1, 6);
+  pushMany(queue, 2, 4);
+  expect(takeUpTo(queue, 9)).toBe("1a 2a 1b 2b 1c 2c 2d");
+  pushMany(queue, 2, 2);
+  expect(takeUpTo(queue, 9)).toBe("2a 2b");
+  expect(queue.size).toBe(3);
+  queue.done(1);
+  queue.done(1);
+  expect(takeUpTo(queue, 9)).toBe("1d 1e");
+  for (let i = 0; i < 3; i++) queue.done(1);
+  expect(takeUpTo(queue, 9)).toBe("1f");
+  expect(queue.size).toBe(0);
+});
+
+test("items that leave for nothing need no place, and what stays before others stays before them", () => {
+  const queue = newQueue({}, { 1: 2 });
+  pushMany(queue, 1, 6);
+  queue.take((item) => (item === "1a" ? "stays" : item === "1b" ? "free" : "taken"));
+  expect(queue.size).toBe(3);
+  queue.done(1);
+  queue.done(1);
+  expect(takeUpTo(queue, 9)).toBe("1a 1e");
+});
+
+test("a tenant whose places became fewer than it has taken waits until they are free", () => {
+  const places: Record<number, number> = { 1: 3 };
+  const queue = newQueue({}, places);
+  pushMany(queue, 1, 5);
+  expect(takeUpTo(queue, 9)).toBe("1a 1b 1c");
+  places[1] = 1;
+  queue.done(1);
+  queue.done(1);
+  expect(takeUpTo(queue, 9)).toBe("");
+  queue.done(1);
+  expect(takeUpTo(queue, 9)).toBe("1d");
 });

@@ -5,9 +5,12 @@ export interface FairQueue<Item> {
   /**
    * Offers every item once, by weighted round-robin: of each tenant until as many were taken as its weight, then of the
    * next one; and the next time it goes on where it was when no more was taken. Those of one tenant are offered in the
-   * order in which they came, and what stays keeps its place.
+   * order in which they came, and what stays keeps its place. Of a tenant whose places are all taken nothing more is
+   * offered.
    */
   take(offer: (item: Item) => Offered): void;
+  /** An item that was taken is done with, and its place free. */
+  done(tenant: number): void;
   readonly size: number;
 }
 
@@ -19,6 +22,8 @@ export interface FairQueueOptions {
   readonly maxItems: number;
   /** How many items a tenant may have taken in its turn: at least 1. */
   readonly weightOf: (tenant: number) => number;
+  /** How many items that were taken a tenant may have before any of them is done with. */
+  readonly placesOf: (tenant: number) => number;
 }
 
 interface Lane<Item> {
@@ -30,25 +35,41 @@ interface Lane<Item> {
   stayed: Item[];
   /** How many items it may still have taken in its turn. */
   credit: number;
+  /** While items are offered: how many it may still have taken. */
+  places: number;
 }
 
 /** @see FairQueue */
-export function createFairQueue<Item>({ maxItems, weightOf }: FairQueueOptions): FairQueue<Item> {
+export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item> {
+  const { maxItems, weightOf, placesOf } = options;
   const lanes = new Map<number, Lane<Item>>();
   /** The same lanes in the order of their turns; none is empty. */
   let turns: Lane<Item>[] = [];
+  /** How many items of a tenant were taken and aren't done with. */
+  const taken = new Map<number, number>();
   let size = 0;
 
   function addLane(tenant: number): Lane<Item> {
-    const lane: Lane<Item> = { tenant, items: [], next: 0, stayed: [], credit: weightOf(tenant) };
+    const lane: Lane<Item> = {
+      tenant,
+      items: [],
+      next: 0,
+      stayed: [],
+      credit: weightOf(tenant),
+      places: 0,
+    };
     lanes.set(tenant, lane);
     turns.push(lane);
     return lane;
   }
 
+  function hasMore({ next, items, places }: Lane<Item>): boolean {
+    return places > 0 && next < items.length;
+  }
+
   /** Offers a lane's items until its turn, or the lane, is over. */
   function giveTurn(lane: Lane<Item>, offer: (item: Item) => Offered): void {
-    while (lane.next < lane.items.length) {
+    while (hasMore(lane)) {
       if (lane.credit === 0) {
         lane.credit = weightOf(lane.tenant);
         return;
@@ -57,13 +78,21 @@ export function createFairQueue<Item>({ maxItems, weightOf }: FairQueueOptions):
       const offered = offer(item);
       if (offered === "stays") lane.stayed.push(item);
       else size--;
-      if (offered === "taken") lane.credit--;
+      if (offered === "taken") {
+        lane.credit--;
+        lane.places--;
+        taken.set(lane.tenant, takenOf(lane.tenant) + 1);
+      }
     }
+  }
+
+  function takenOf(tenant: number): number {
+    return taken.get(tenant) ?? 0;
   }
 
   /** Readies a lane for the next time; false if nothing is left of it. */
   function keepStayed(lane: Lane<Item>): boolean {
-    lane.items = lane.stayed;
+    lane.items = lane.stayed.concat(lane.items.slice(lane.next));
     lane.stayed = [];
     lane.next = 0;
     return lane.items.length > 0 || !lanes.delete(lane.tenant);
@@ -80,16 +109,23 @@ export function createFairQueue<Item>({ maxItems, weightOf }: FairQueueOptions):
     },
 
     take(offer) {
-      const done: Lane<Item>[] = [];
+      const over: Lane<Item>[] = [];
+      for (const lane of turns) lane.places = placesOf(lane.tenant) - takenOf(lane.tenant);
       for (let round = turns; round.length > 0; ) {
         const again: Lane<Item>[] = [];
         for (const lane of round) {
           giveTurn(lane, offer);
-          (lane.next < lane.items.length ? again : done).push(lane);
+          (hasMore(lane) ? again : over).push(lane);
         }
         round = again;
       }
-      turns = done.filter(keepStayed);
+      turns = over.filter(keepStayed);
+    },
+
+    done(tenant) {
+      const left = takenOf(tenant) - 1;
+      if (left > 0) taken.set(tenant, left);
+      else taken.delete(tenant);
     },
 
     get size() {

@@ -1,10 +1,11 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
-import { createBatcher, type WeightOf } from "./batcher.ts";
+import { createBatcher } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { NOT_INLINE } from "./record-row.ts";
 import { bigintArray } from "./sql-arrays.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /**
  * Payloads that were too large to come along with the other records of a batch (`MAX_INLINE_PAYLOAD_BYTES`). They are
@@ -40,11 +41,11 @@ interface LargePayload {
 export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord> | undefined;
 
 /** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
-export function createFillPayload(pool: Pool, weightOf: WeightOf): FillPayload {
+export function createFillPayload(pool: Pool, shares: TenantShares): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
     tenantOf: ({ id }) => id.tenantId,
-    weightOf,
+    shares,
     bytesOf: () => MAX_PAYLOAD_BYTES,
     follow: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,

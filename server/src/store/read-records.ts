@@ -1,11 +1,12 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
-import { type Batcher, createBatcher, type WeightOf } from "./batcher.ts";
+import { type Batcher, createBatcher } from "./batcher.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 const readRecords = {
   name: "read_records",
@@ -21,11 +22,11 @@ const MAX_IN_FLIGHT = 1;
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
 /** Gathers reads from all callers, and from the operations that met a record, into statements. */
-export function createReadings(pool: Pool, weightOf: WeightOf): Readings {
+export function createReadings(pool: Pool, shares: TenantShares): Readings {
   return createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
-    weightOf,
+    shares,
     follow: (record) => record,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(ids) {

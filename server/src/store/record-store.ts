@@ -1,4 +1,3 @@
-import type { WeightOf } from "./batcher.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
@@ -6,6 +5,7 @@ import { createFillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /** The operations on records, each of many at once, and gathering those of all over the replica into few statements. */
 export interface RecordStore {
@@ -17,14 +17,14 @@ export interface RecordStore {
 }
 
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
-export function createRecordStore(pool: Pool, weightOf: WeightOf): RecordStore {
-  const fillPayload = createFillPayload(pool, weightOf);
-  const readings = createReadings(pool, weightOf);
+export function createRecordStore(pool: Pool, shares: TenantShares): RecordStore {
+  const fillPayload = createFillPayload(pool, shares);
+  const readings = createReadings(pool, shares);
   return {
-    claim: createClaimRecords(pool, readings, fillPayload, weightOf),
-    complete: createCompleteRecords(pool, readings, weightOf),
-    release: createReleaseRecords(pool, readings, weightOf),
-    extendLease: createExtendLeases(pool, readings, weightOf),
+    claim: createClaimRecords(pool, readings, fillPayload, shares),
+    complete: createCompleteRecords(pool, readings, shares),
+    release: createReleaseRecords(pool, readings, shares),
+    extendLease: createExtendLeases(pool, readings, shares),
     read: createReadRecords(readings, fillPayload),
   };
 }

@@ -2,12 +2,12 @@ import type { Deadline } from "../domain/deadline.ts";
 import type { Ended } from "../domain/ended.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../domain/settlement.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
-import type { WeightOf } from "./batcher.ts";
 import type { Pool } from "./pool.ts";
 import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 import { bigintArray, textArray } from "./sql-arrays.ts";
+import type { TenantShares } from "./tenant-shares.ts";
 
 /** Gives many claims up at once, each only if its token is the row's and it is still in progress. */
 const releaseRecords = {
@@ -39,7 +39,7 @@ export type ReleaseRecords = (
 ) => Promise<readonly Ended<Release>[]>;
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
-export function createReleaseRecords(pool: Pool, readings: Readings, weightOf: WeightOf): ReleaseRecords {
+export function createReleaseRecords(pool: Pool, readings: Readings, shares: TenantShares): ReleaseRecords {
   const attempts = createAttempts<ReleaseCommand, RecordRow>(pool, readings, {
     statement: releaseRecords,
     columns: (commands) => [
@@ -49,7 +49,7 @@ export function createReleaseRecords(pool: Pool, readings: Readings, weightOf: W
     ],
     readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
-    weightOf,
+    shares,
   });
   // A release that was applied left the record as a repeat would find it.
   return (commands, deadline) =>

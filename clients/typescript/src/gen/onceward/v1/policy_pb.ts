@@ -217,7 +217,8 @@ export type Quotas = Message<"onceward.v1.Quotas"> & {
   storedBytes?: bigint | undefined;
 
   /**
-   * The tenant's share where calls queue for the database, against the others': 1-100. Unset: 1.
+   * The tenant's share against the others': of the turns where calls queue for the database, and of what may be there at
+   * once while several tenants call. 1-100. Unset: 1.
    *
    * @generated from field: optional int32 weight = 6;
    */

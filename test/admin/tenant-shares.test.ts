@@ -1,0 +1,63 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant, type PolicyColumns } from "../helpers/tenants.ts";
+
+const SHARE = 4;
+/** A tenant counts for a second after its call, and a busy machine may take longer between two. */
+const PATIENCE = { timeout: 15_000, interval: 0 };
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url, { ONCEWARD_TENANT_SHARE: String(SHARE) });
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function newTenant(columns: PolicyColumns = {}): Promise<IdempotencyClient> {
+  return connectClient(server, (await createTenant(database, columns)).apiKey);
+}
+
+/** Claims so many keys in one call; answers how many statements it took. */
+async function statementsOf(client: IdempotencyClient, claims: number): Promise<number> {
+  const before = await claimStatements();
+  const { items } = await client.batch({
+    items: Array.from({ length: claims }, () => ({
+      request: { case: "claim" as const, value: { namespace: "charges", key: randomUUID() } },
+    })),
+  });
+  expect(items.map(({ response }) => response.case)).toEqual(Array(claims).fill("claim"));
+  return (await claimStatements()) - before;
+}
+
+async function claimStatements(): Promise<number> {
+  const metrics = await readMetrics(server);
+  return metrics.get('onceward_batch_size_count{statement="claim_records"}') ?? 0;
+}
+
+/** The same while another tenant calls, whose call takes no claim's statement. */
+async function statementsBeside(other: IdempotencyClient, client: IdempotencyClient, claims: number) {
+  await other.lookup({ namespace: "charges", key: randomUUID() });
+  return await statementsOf(client, claims);
+}
+
+test("a tenant's claims leave together while it alone calls, and by its share while another does", async () => {
+  const [greedy, modest] = [await newTenant(), await newTenant()];
+  expect(await statementsOf(greedy, 3 * SHARE)).toBe(1);
+  await expect.poll(() => statementsBeside(modest, greedy, 3 * SHARE), PATIENCE).toBe(3);
+});
+
+test("a tenant's share is by its weight against the other's", async () => {
+  const [heavy, modest] = [await newTenant({ weight: 3 }), await newTenant()];
+  await expect.poll(() => statementsBeside(modest, heavy, 3 * SHARE), PATIENCE).toBe(2);
+  await expect.poll(() => statementsBeside(heavy, modest, SHARE), PATIENCE).toBe(2);
+});
