@@ -29,8 +29,10 @@ describeContract(
     });
 
     test("that is malformed, unknown, or has another secret is refused in the same words", async () => {
-      const { tenant } = await contract.newCaller();
+      const { client, tenant } = await contract.newCaller();
       const known = parseApiKey(tenant.apiKey);
+      // What a good key proved isn't good for anything like it.
+      await grant(client);
       const wrong = [
         "nonsense",
         "ow_0123456789abcdef",
