@@ -24,4 +24,4 @@ export type Figure = (bench: Bench) => Promise<readonly Finding[]>;
 /** Short enough that the machine's drift hits both sides, long enough for hundreds of statements. */
 export const FULL_PACE: Bench["pace"] = { slices: 10, sliceMs: 1200, warmUpMs: 2500 };
 /** The same in less than a minute altogether: only good for seeing that the bench works, and for a first impression. */
-export const QUICK_PACE: Bench["pace"] = { slices: 2, sliceMs: 200, warmUpMs: 150 };
+export const QUICK_PACE: Bench["pace"] = { slices: 2, sliceMs: 150, warmUpMs: 100 };

@@ -19,7 +19,7 @@ export interface BenchOptions {
 
 /** Filled in about a minute; the bar is for `--rows 10M`, which takes a quarter of an hour. */
 const DEFAULT_ROWS = 1_000_000;
-const QUICK_ROWS = 30_000;
+const QUICK_ROWS = 20_000;
 
 /** @throws with what is wrong, for the person who typed it. */
 export function readOptions(args: readonly string[]): BenchOptions {
