@@ -35,7 +35,8 @@ interface Lane<Item> {
   stayed: Item[];
   /** How many items it may still have taken in its turn. */
   credit: number;
-  /** While items are offered: how many it may still have taken. */
+  /** While items are offered: how many were taken and aren't done with, and how many may be. */
+  taken: number;
   places: number;
 }
 
@@ -56,6 +57,7 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
       next: 0,
       stayed: [],
       credit: weightOf(tenant),
+      taken: 0,
       places: 0,
     };
     lanes.set(tenant, lane);
@@ -63,8 +65,8 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
     return lane;
   }
 
-  function hasMore({ next, items, places }: Lane<Item>): boolean {
-    return places > 0 && next < items.length;
+  function hasMore({ next, items, taken, places }: Lane<Item>): boolean {
+    return taken < places && next < items.length;
   }
 
   /** Offers a lane's items until its turn, or the lane, is over. */
@@ -80,8 +82,7 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
       else size--;
       if (offered === "taken") {
         lane.credit--;
-        lane.places--;
-        taken.set(lane.tenant, takenOf(lane.tenant) + 1);
+        lane.taken++;
       }
     }
   }
@@ -110,7 +111,10 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
 
     take(offer) {
       const over: Lane<Item>[] = [];
-      for (const lane of turns) lane.places = placesOf(lane.tenant) - takenOf(lane.tenant);
+      for (const lane of turns) {
+        lane.taken = takenOf(lane.tenant);
+        lane.places = placesOf(lane.tenant);
+      }
       for (let round = turns; round.length > 0; ) {
         const again: Lane<Item>[] = [];
         for (const lane of round) {
@@ -119,6 +123,7 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
         }
         round = again;
       }
+      for (const lane of over) if (lane.taken > 0) taken.set(lane.tenant, lane.taken);
       turns = over.filter(keepStayed);
     },
 
