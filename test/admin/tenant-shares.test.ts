@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runBatch } from "../helpers/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { readMetrics } from "../helpers/metrics.ts";
@@ -30,12 +31,12 @@ async function newTenant(columns: PolicyColumns = {}): Promise<IdempotencyClient
 /** Claims so many keys in one call; answers how many statements it took. */
 async function statementsOf(client: IdempotencyClient, claims: number): Promise<number> {
   const before = await claimStatements();
-  const { items } = await client.batch({
-    items: Array.from({ length: claims }, () => ({
-      request: { case: "claim" as const, value: { namespace: "charges", key: randomUUID() } },
-    })),
-  });
-  expect(items.map(({ response }) => response.case)).toEqual(Array(claims).fill("claim"));
+  const requests = Array.from({ length: claims }, () => ({
+    case: "claim" as const,
+    value: { namespace: "charges", key: randomUUID() },
+  }));
+  const responses = await runBatch(client, requests);
+  expect(responses.map((response) => response.case)).toEqual(Array(claims).fill("claim"));
   return (await claimStatements()) - before;
 }
 
