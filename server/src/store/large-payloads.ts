@@ -1,6 +1,7 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { createBatcher } from "./batcher.ts";
+import { byKey } from "./by-key.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { NOT_INLINE } from "./record-row.ts";
@@ -17,8 +18,10 @@ const readPayloads = {
   text: `
 select r.tenant_id, r.namespace, r.key, r.result_payload
   from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
-  join records r using (tenant_id, namespace, key, fencing_token)
- where r.state = 2`,
+  join records r
+    on ${byKey()}
+ where r.fencing_token = i.fencing_token
+   and r.state = 2`,
 };
 
 interface PayloadRow extends IdRow {

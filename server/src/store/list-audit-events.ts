@@ -67,7 +67,7 @@ select f.wanted, (select count(*) from looked)::int as looked_at, e.id, e.at::te
        date_part('epoch', e.at) * 1000 as at_ms, e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
        e.after, e.request_id
   from (select * from found union all select * from last where not wanted) f
-  join audit_events e on e.id = f.id
+ cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
  order by e.at desc, e.id desc`,
   };
 }

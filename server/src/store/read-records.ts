@@ -2,6 +2,7 @@ import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { type Batcher, createBatcher } from "./batcher.ts";
+import { appearsSingle, byKey, ofKey } from "./by-key.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
@@ -13,7 +14,8 @@ const readRecords = {
   text: `
 select ${RECORD_COLUMNS}
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
-  join records r using (tenant_id, namespace, key)`,
+  join records r
+    on ${byKey()}`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -62,12 +64,11 @@ const findResolvedRecords = {
   text: `
 select i.place::int - 1 as place
   from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, place)
- where not exists (
+ where ${appearsSingle("i.tenant_id")}
+   and not exists (
        select
          from records r
-        where r.tenant_id = i.tenant_id
-          and r.namespace = i.namespace
-          and r.key = i.key
+        where ${ofKey("i")}
           and r.state = 1
           and r.lease_expires_at > now()
           and r.expires_at > now())`,

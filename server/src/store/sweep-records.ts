@@ -1,4 +1,4 @@
-import { BY_KEY } from "./by-key.ts";
+import { byKey } from "./by-key.ts";
 import { limitLocks } from "./limit-locks.ts";
 import type { Pool, Statement } from "./pool.ts";
 import { STORED_BYTES } from "./tenant-totals.ts";
@@ -76,7 +76,7 @@ const deleteOverdueRecords = {
 with ${mostOverdue("r.tenant_id, r.namespace, r.key")}, swept as (
   delete from records r
    using input i
-   where ${BY_KEY}
+   where ${byKey()}
      and ${ENDED}
   returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
 )
@@ -106,7 +106,7 @@ with ${mostOverdue(`r.tenant_id, r.namespace, r.key,
     result_content_type = case when r.result_expires_at > now() then r.result_content_type end,
     result_metadata = case when r.result_expires_at > now() then r.result_metadata end
   from input i
-   where ${BY_KEY}
+   where ${byKey()}
      and r.sweep_at + interval '0' <= now()
      and not ${ENDED}
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes

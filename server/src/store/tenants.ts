@@ -24,7 +24,7 @@ select id, name, suspended_at is not null or deleted_at is not null as suspended
        date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
-  left join tenant_totals totals on totals.tenant_id = id
+  left join lateral (select * from tenant_totals own where own.tenant_id = id limit 1) totals on true
  where id = any ($1::int[])`,
 };
 
