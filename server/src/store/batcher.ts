@@ -23,6 +23,8 @@ export interface BatcherOptions<Op, Row> {
    * run right after it. Undefined: it waits for a later statement.
    */
   readonly follow?: (row: Row) => Row;
+  /** Makes what a submission keeps of each row until its last one ends; called for each submission. Undefined: the row. */
+  readonly keeping?: () => (row: Row) => Row;
   /** Statements at once. Few: what comes in while they run travels together in the next. */
   readonly maxInFlight: number;
 }
@@ -76,7 +78,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const submission = new Submission<Row>(ops.length, deadline, resolve);
+      const submission = new Submission<Row>(ops.length, deadline, resolve, options.keeping?.());
       const nowMs = performance.now();
       ops.forEach((op, place) => {
         const waiting = new Waiting(op, nameOf(op), submission, place);
