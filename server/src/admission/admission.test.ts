@@ -27,9 +27,14 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
 function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
   const refused: string[] = [];
   const changes: StoredTotals[] = [];
+  let reserved = 0;
   const totals: Totals = {
     add: (change) => changes.push(change),
     of: () => stored,
+    reserve: (_, records) => {
+      reserved += records;
+    },
+    reservedOf: () => reserved,
     start: () => {},
     stop: () => Promise.resolve(),
   };
@@ -110,6 +115,29 @@ test("a store is full once it holds as much as the quota", () => {
   );
 });
 
+test("claims under way have room reserved for a record each, and return it if they add none", () => {
+  const { admission, changes } = newAdmission({ records: 3, storedBytes: 0 });
+  const shop = caller({ liveRecords: 5 });
+  const first = admission.admitRecord(shop);
+  const second = admission.admitRecord(shop);
+  expect(admission.admitRecord(shop)).toBeUndefined();
+  first?.(false);
+  const third = admission.admitRecord(shop);
+  expect(third).toBeDefined();
+  expect(admission.admitRecord(shop)).toBeUndefined();
+  second?.(true);
+  expect(changes).toEqual([{ tenantId: SHOP, records: 1, storedBytes: 0 }]);
+});
+
+test("a claim without room that would add a record is refused, or, in a dry run, made", () => {
+  const { admission } = newAdmission({ records: 4, storedBytes: 0 });
+  const shop = caller({ liveRecords: 5 });
+  admission.admitRecord(shop);
+  expect(() => admission.refuseRecord(shop)).toThrow(expect.objectContaining({ reason: "QUOTA_RECORDS" }));
+  const dry = caller({ liveRecords: 5, dryRun: true });
+  expect(admission.admitRecord(dry)).toBeDefined();
+});
+
 test("what is stored is told only of tenants that have a quota of it", () => {
   const { admission, changes } = newAdmission();
   const result = {
@@ -118,10 +146,10 @@ test("what is stored is told only of tenants that have a quota of it", () => {
     contentType: "",
     metadata: { a: "b" },
   } as const;
-  admission.recordAdded(caller({ operationsPerSecond: 1 }));
+  admission.admitRecord(caller({ operationsPerSecond: 1 }))?.(true);
   admission.resultAdded(caller({}), result);
   expect(changes).toEqual([]);
-  admission.recordAdded(caller({ storedBytes: 1 }));
+  admission.admitRecord(caller({ storedBytes: 1 }))?.(true);
   admission.resultAdded(caller({ liveRecords: 1 }), result);
   expect(changes).toEqual([
     { tenantId: SHOP, records: 1, storedBytes: 0 },

@@ -24,19 +24,31 @@ export interface Admission {
    * claims that wait must not keep it from being told.
    */
   countOperation(principal: Principal): void;
+  /** Whether records of the principal's tenant are counted: claims of others need not be admitted one by one. */
+  countsRecords(principal: Principal): boolean;
   /**
-   * A claim comes that no copy answers, and that may so add a record.
+   * A claim comes that no copy answers, and that may so add a record: room for it is reserved until it is settled. Undefined:
+   * claims under way have reserved what is left.
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
-  admitRecord(principal: Principal): void;
-  /** A record was added. */
-  recordAdded(principal: Principal): void;
+  admitRecord(principal: Principal): SettleRecord | undefined;
+  /** As `admitRecord`, of a claim that hardly adds a record, and is not refused. */
+  expectRecord(principal: Principal): SettleRecord;
+  /**
+   * A claim that `admitRecord` had no room for would add a record.
+   *
+   * @throws Refusal QUOTA_RECORDS.
+   */
+  refuseRecord(principal: Principal): void;
   /** A result was stored. */
   resultAdded(principal: Principal, result: Result): void;
   /** Of the tenants that have called. */
   readonly weightOf: WeightOf;
 }
+
+/** Ends what was admitted, once: the claim has added a record, or none, and the room for it is returned. */
+export type SettleRecord = (added: boolean) => void;
 
 export interface AdmissionOptions {
   readonly totals: Totals;
@@ -55,6 +67,11 @@ interface CallsInProgress {
 const CONCURRENCY_RETRY_AFTER_MS = 100;
 /** Until the sweep or the next count can have changed anything. */
 const STORAGE_RETRY_AFTER_MS = 15_000;
+
+/** Until claims under way have told whether they use the room that they reserved. */
+const RESERVED_RETRY_AFTER_MS = 1000;
+
+function settleNothing(): void {}
 
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
@@ -84,6 +101,14 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     };
     inProgress.set(tenantId, calls);
     return calls;
+  }
+
+  function reserveRecord(tenantId: number): SettleRecord {
+    totals.reserve(tenantId, 1);
+    return (added) => {
+      totals.reserve(tenantId, -1);
+      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
+    };
   }
 
   function shareOf(operationsPerSecond: number, burst = operationsPerSecond): Rate {
@@ -121,10 +146,12 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now());
     },
 
+    countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
+
     admitRecord(principal) {
-      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       const { tenant } = principal;
-      const { liveRecords, storedBytes } = tenant.quotas;
+      const { liveRecords, storedBytes, dryRun } = tenant.quotas;
       const stored = totals.of(tenant);
       if (liveRecords !== undefined && stored.records >= liveRecords) {
         refuse("records", tenant, liveRecords, STORAGE_RETRY_AFTER_MS);
@@ -132,11 +159,21 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (storedBytes !== undefined && stored.storedBytes >= storedBytes) {
         refuse("bytes", tenant, storedBytes, STORAGE_RETRY_AFTER_MS);
       }
+      const isTaken =
+        liveRecords !== undefined && stored.records + totals.reservedOf(tenant.id) >= liveRecords;
+      if (isTaken && !dryRun) return undefined;
+      return reserveRecord(tenant.id);
     },
 
-    recordAdded(principal) {
-      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
-      totals.add({ tenantId: principal.tenant.id, records: 1, storedBytes: 0 });
+    expectRecord(principal) {
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
+      return reserveRecord(principal.tenant.id);
+    },
+
+    refuseRecord(principal) {
+      if (principal.role === "OPERATOR") return;
+      const { tenant } = principal;
+      refuse("records", tenant, tenant.quotas.liveRecords ?? 0, RESERVED_RETRY_AFTER_MS);
     },
 
     resultAdded(principal, result) {

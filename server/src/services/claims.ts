@@ -4,11 +4,12 @@ import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/
 import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
 import { type CompletedCopy, copyOf } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
-import { copyTermsOf, type Principal } from "../domain/tenant.ts";
+import { copyTermsOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import type { Answer, Call } from "./call.ts";
+import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { claimResponse } from "./idempotency-replies.ts";
 import { parseClaim } from "./idempotency-requests.ts";
 import type { Waiters } from "./waiters.ts";
@@ -22,7 +23,7 @@ export interface Claims {
 }
 
 export interface ClaimsOptions {
-  readonly records: Pick<RecordStore, "claim">;
+  readonly records: Pick<RecordStore, "claim" | "read">;
   readonly admission: Admission;
   readonly completions: Completions;
   readonly waiters: Waiters;
@@ -38,11 +39,11 @@ const REPLY_MARGIN_MS = 100;
 export function createClaims(options: ClaimsOptions): Claims {
   const { records, admission, completions, waiters, onClaim, usage } = options;
 
-  /** Decides claims, at once where there is a copy for each; `admit` judges those that Postgres has to be asked about. */
+  /** Decides claims, at once where there is a copy for each; `admit` admits those that Postgres has to be asked about. */
   function decide(
     commands: readonly Ended<ClaimCommand>[],
     call: Call,
-    admit: (principal: Principal) => void,
+    admit: AdmitRecord,
   ): Answer<readonly Ended<ClaimOutcome>[]> {
     const decideFrom = (copies: readonly (CompletedCopy | undefined)[]) => {
       const replays = mapEach(commands, (command, place) => replayOf(copies[place], command));
@@ -74,15 +75,11 @@ export function createClaims(options: ClaimsOptions): Claims {
     commands: readonly Ended<ClaimCommand>[],
     replays: readonly Ended<ClaimOutcome | undefined>[],
     call: Call,
-    admit: (principal: Principal) => void,
+    admit: AdmitRecord,
   ): Promise<readonly Ended<ClaimOutcome>[]> {
     const unknown = commands.filter((_, place) => replays[place] === undefined);
-    const admitted = mapEach(unknown, (command) => {
-      admit(call.principal);
-      return command;
-    });
-    const asked = await mapTogether(admitted, async (commands) => {
-      const outcomes = await records.claim(commands, call);
+    const asked = await mapTogether(unknown, async (commands) => {
+      const outcomes = await claimWithinQuota({ records, admission, admit, isNew }, commands, call);
       return mapEach(outcomes, (outcome, place) => noted(commands[place] as ClaimCommand, call, outcome));
     });
     let next = 0;
@@ -91,7 +88,6 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   /** An outcome that Postgres decided. */
   function noted({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
-    if (isNewRecord(outcome)) admission.recordAdded(principal);
     completions.countAnswer(id, outcome.kind === "completed");
     // The terms of when the call came: a copy of what a statement showed must not be found under a later generation.
     const terms = copyTermsOf(principal);
@@ -114,7 +110,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       if (leftMs <= 0) break;
       await waiters.wait(command.id, leftMs, call.signal);
       // The record that was awaited is there: no quota of records keeps anybody from it.
-      outcomes = await decide([command], call, admitAnybody);
+      outcomes = await decide([command], call, admission.expectRecord);
     }
     return outcomes;
   }
@@ -168,15 +164,13 @@ function replayOf(copy: CompletedCopy | undefined, command: ClaimCommand): Claim
 }
 
 /** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
-function isNewRecord(outcome: ClaimOutcome): boolean {
+function isNew(outcome: ClaimOutcome): boolean {
   return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
 }
 
 function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
   return !(outcome instanceof Failed) && outcome.kind === "inProgress";
 }
-
-function admitAnybody(): void {}
 
 /** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
 function databaseNowMs({ principal }: Call): number {
