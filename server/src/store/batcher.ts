@@ -159,9 +159,21 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   async function isolate(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
     const rest = leaders[Symbol.iterator]();
     const worker = async () => {
-      for (const leader of rest) await settle([leader]);
+      for (const leader of rest) {
+        const awaited = withoutExpired(leader);
+        if (awaited !== undefined) await settle([awaited]);
+      }
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
+  }
+
+  /** Ends those of one name whose deadline has passed since; the first of the others leads them. Undefined: there is none. */
+  function withoutExpired(leader: Waiting<Op, Row>): Waiting<Op, Row> | undefined {
+    const all = [leader, ...leader.followers];
+    for (const each of all) if (each.isOver) each.end(new Failed(expired()));
+    const [first, ...others] = all.filter((each) => !each.hasEnded);
+    first?.followers.splice(0, first.followers.length, ...others);
+    return first;
   }
 
   function answer(leader: Waiting<Op, Row>, row: Row): void {

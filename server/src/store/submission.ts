@@ -39,6 +39,7 @@ export class Waiting<Op, Row> {
   readonly name: string;
   readonly #submission: Submission<Row>;
   readonly #place: number;
+  #hasEnded = false;
   /** Others of its name that share its outcome. */
   readonly followers: Waiting<Op, Row>[] = [];
 
@@ -53,7 +54,12 @@ export class Waiting<Op, Row> {
     return isOver(this.#submission.deadline);
   }
 
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
   end(ended: Ended<Row>): void {
+    this.#hasEnded = true;
     this.#submission.end(this.#place, ended);
   }
 }
