@@ -16,6 +16,8 @@ export interface FastPath {
   readonly bytes: () => number;
   /** Whether Redis is configured but being passed over. */
   readonly redisBypassed: () => boolean;
+  /** The installation has another id: drops the copies in memory, and hears only who knows that id. */
+  moveTo(installationId: string): void;
   close(): void;
 }
 
@@ -23,6 +25,7 @@ export interface FastPathOptions {
   readonly maxBytes: number;
   /** Undefined: memory alone. */
   readonly redisUrl: string | undefined;
+  /** As it is now; `moveTo` tells another. */
   readonly installationId: string;
   /** Keys the digest of what is kept in Redis; the same on every replica. */
   readonly secret: string;
@@ -37,20 +40,23 @@ const WARNING_INTERVAL_MS = 60_000;
 
 /** @see FastPath */
 export function openFastPath(options: FastPathOptions): FastPath {
-  const { maxBytes, redisUrl, installationId, secret, metrics } = options;
+  const { maxBytes, redisUrl, secret, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
     completions: createCompletions({
       memory,
       redis: redis?.cache,
-      installationId,
       secret,
       onLook: metrics.lookedForCopy,
     }),
     wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,
     redisBypassed: () => redis?.cache.isBypassed() ?? false,
+    moveTo(installationId) {
+      memory.clear();
+      redis?.wakeChannel.moveTo(installationId);
+    },
     close: () => redis?.close(),
   };
 }
