@@ -213,7 +213,9 @@ async function listen(
   config: Config,
   variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
 ): Promise<number> {
-  const { ONCEWARD_HOST: host, [variable]: port } = config;
+  const { [variable]: port } = config;
+  const own = variable === "ONCEWARD_MANAGEMENT_PORT" ? config.ONCEWARD_MANAGEMENT_HOST : undefined;
+  const host = own ?? config.ONCEWARD_HOST;
   try {
     return await listener.listen(host, port);
   } catch (cause) {
