@@ -27,6 +27,9 @@ const USAGE = `onceward-server COMMAND
 
 Configured by environment variables: see server/README.md.`;
 
+/** A supervisor such as npm forwards the signal that a terminal has sent to the whole process group: both ask for one stop. */
+const SAME_REQUEST_MS = 1000;
+
 let stopRequested: Promise<void> | undefined;
 
 const [, , name = "", ...args] = process.argv;
@@ -56,10 +59,10 @@ async function run(command: (host: Host) => Promise<void>): Promise<void> {
 
 function untilStopRequested(): Promise<void> {
   stopRequested ??= new Promise((resolve) => {
-    let asked = false;
+    let askedAtMs: number | undefined;
     const onSignal = () => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (askedAtMs !== undefined && performance.now() - askedAtMs > SAME_REQUEST_MS) process.exit(1);
+      askedAtMs ??= performance.now();
       resolve();
     };
     // SIGHUP: its terminal was closed.

@@ -71,7 +71,10 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
   let warnedAtMs = Number.NEGATIVE_INFINITY;
+  let closed = false;
   const failed = (error: unknown) => {
+    // What was under way when the connection was closed fails with it: that says nothing of Redis.
+    if (closed) return;
     metrics.redisErrors.inc();
     if (performance.now() - warnedAtMs < WARNING_INTERVAL_MS) return;
     log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
@@ -89,12 +92,15 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
     },
   });
   connection.on("ready", isBack);
-  const subscriber = connectRedis(target, "subscriptions", () => metrics.redisErrors.inc());
+  const subscriber = connectRedis(target, "subscriptions", () => {
+    if (!closed) metrics.redisErrors.inc();
+  });
   const wakeChannel = createWakeChannel({ publisher: cache, subscriber, installationId, onSettled });
   return {
     cache,
     wakeChannel,
     close() {
+      closed = true;
       wakeChannel.close();
       cache.stop();
       connection.disconnect();
