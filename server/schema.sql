@@ -40,6 +40,7 @@ create table audit_events (
 create table installation (
   id uuid not null default gen_random_uuid(),
   is_only boolean not null default true,
+  made_in text,
   constraint installation_is_only_check CHECK (is_only),
   constraint installation_pkey PRIMARY KEY (is_only)
 );
@@ -169,6 +170,7 @@ create table tenants (
   quota_stored_bytes bigint,
   weight integer,
   quota_dry_run boolean not null default false,
+  uid uuid not null default gen_random_uuid(),
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),

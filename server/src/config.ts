@@ -67,7 +67,16 @@ export const VARIABLES = {
   ),
   ...JWT_VARIABLES,
   ...TLS_VARIABLES,
-  ONCEWARD_HOST: variable(anyText, "127.0.0.1", "The address that all ports are bound to."),
+  ONCEWARD_HOST: variable(
+    anyText,
+    "127.0.0.1",
+    "The address that all ports are bound to, but the management port where it has its own.",
+  ),
+  ONCEWARD_MANAGEMENT_HOST: variable(
+    optional(anyText),
+    undefined,
+    "The address that the management port is bound to; `ONCEWARD_HOST` if unset.",
+  ),
   ONCEWARD_GRPC_PORT: variable(wholeNumber(0, 65535), "50051", "Native gRPC; 0 takes a free port."),
   ONCEWARD_HTTP_PORT: variable(
     wholeNumber(0, 65535),

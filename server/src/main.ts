@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { afterRestore } from "./commands/after-restore.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
 import { dev } from "./commands/dev.ts";
 import { describeFailure } from "./commands/failure.ts";
@@ -10,6 +11,7 @@ const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
   ["serve", serve],
   ["dev", dev],
   ["migrate", migrateCommand],
+  ["after-restore", afterRestore],
   ["operator-key", operatorKey],
   ["tenant-key", tenantKey],
 ]);
@@ -19,10 +21,14 @@ const USAGE = `onceward-server COMMAND
   serve                                     run a replica
   dev                                       run a replica with a database and a demo tenant of its own
   migrate [--check]                         bring the schema up to date, or say whether it is
+  after-restore [--force] [--above TOKEN]   after the database was restored or promoted: let nothing be given out twice
   operator-key                              make an operator's API key, and print it
   tenant-key --tenant NAME [--role admin]   make a tenant's API key, and the tenant if need be, and print it
 
 Configured by environment variables: see server/README.md.`;
+
+/** A supervisor such as npm forwards the signal that a terminal has sent to the whole process group: both ask for one stop. */
+const SAME_REQUEST_MS = 1000;
 
 let stopRequested: Promise<void> | undefined;
 
@@ -53,10 +59,10 @@ async function run(command: (host: Host) => Promise<void>): Promise<void> {
 
 function untilStopRequested(): Promise<void> {
   stopRequested ??= new Promise((resolve) => {
-    let asked = false;
+    let askedAtMs: number | undefined;
     const onSignal = () => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (askedAtMs !== undefined && performance.now() - askedAtMs > SAME_REQUEST_MS) process.exit(1);
+      askedAtMs ??= performance.now();
       resolve();
     };
     // SIGHUP: its terminal was closed.

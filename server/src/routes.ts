@@ -27,6 +27,8 @@ export interface ServiceParts {
   readonly fastPath: FastPath;
   readonly waiters: Waiters;
   readonly usage: UsageMeter;
+  /** Another one after each restore or promotion of the database. */
+  readonly installationId: () => string;
   /** What the replica does without at the moment. */
   readonly degradedReasons: () => readonly string[];
 }
@@ -56,7 +58,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
   const administration = {
     pool,
     records,
-    pageTokens: createPageTokens(pepper),
+    pageTokens: createPageTokens(pepper, parts.installationId),
     changes: parts.authenticator,
     pepper,
   };

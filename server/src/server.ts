@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
-import { createAuthenticator } from "./auth/authenticate.ts";
+import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
 import { createBackground } from "./background/background.ts";
 import { type FastPath, openFastPath } from "./cache/open.ts";
 import { type Config, redactedConfig } from "./config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
+import { createInstallationWatch } from "./replicas/installation-watch.ts";
 import { createRoutes } from "./routes.ts";
 import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
@@ -14,7 +15,6 @@ import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
 import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
-import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/read-records.ts";
 import { ensureTenant } from "./store/tenants.ts";
@@ -69,15 +69,26 @@ export function createServer(
     onFailed: onFailed("read_tls_files"),
     lookEveryMs: certificateLookMs,
   });
+  const replica = { id: randomUUID(), version: VERSION };
+  let fastPath: FastPath | undefined;
+  let authenticator: Authenticator | undefined;
+  const installation = createInstallationWatch({
+    replicaId: replica.id,
+    log,
+    onChanged(id) {
+      authenticator?.databaseChanged();
+      fastPath?.moveTo(id);
+    },
+  });
   const pool = openPool(
     {
+      onConnected: installation.look,
       databaseUrl: config.DATABASE_URL,
       size: config.ONCEWARD_POOL_SIZE,
       throughPgBouncer: config.ONCEWARD_PGBOUNCER,
     },
     observePool(metrics, log),
   );
-  let fastPath: FastPath | undefined;
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
@@ -89,8 +100,8 @@ export function createServer(
     redis_bypassed: fastPath?.redisBypassed() ?? false,
   });
   const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
-  const replica = { id: randomUUID(), version: VERSION };
-  const background = createBackground({ config, pool, metrics, log, replica, onFailed });
+  const lookAtInstallation = installation.look;
+  const background = createBackground({ config, pool, metrics, log, replica, lookAtInstallation, onFailed });
   const { liveReplicas, totals, usage } = background;
   const admission = createAdmission({ totals, liveReplicas, onRefused: metrics.refusedByQuota });
   metrics.watch({
@@ -105,7 +116,8 @@ export function createServer(
   const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
 
   async function composeTransports() {
-    const authenticator = createAuthenticator(pool, {
+    await installation.look(pool);
+    authenticator = createAuthenticator(pool, {
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
@@ -114,7 +126,7 @@ export function createServer(
     fastPath = openFastPath({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: config.REDIS_URL,
-      installationId: await readInstallationId(pool),
+      installationId: installation.id(),
       secret: config.ONCEWARD_API_KEY_PEPPER,
       onSettled: waiters.wake,
       metrics,
@@ -129,6 +141,7 @@ export function createServer(
       fastPath,
       waiters,
       usage,
+      installationId: installation.id,
       degradedReasons,
     };
     const routes = createRoutes(parts);
@@ -200,7 +213,9 @@ async function listen(
   config: Config,
   variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
 ): Promise<number> {
-  const { ONCEWARD_HOST: host, [variable]: port } = config;
+  const { [variable]: port } = config;
+  const own = variable === "ONCEWARD_MANAGEMENT_PORT" ? config.ONCEWARD_MANAGEMENT_HOST : undefined;
+  const host = own ?? config.ONCEWARD_HOST;
   try {
     return await listener.listen(host, port);
   } catch (cause) {

@@ -17,7 +17,8 @@ async function readGrants(role: string): Promise<string> {
   return sql.replaceAll("onceward_service", role);
 }
 
-test("the role of deploy/README.md suffices for the service, and can't change what was audited", async () => {
+/** A database, and a connection to it as the role of deploy/README.md. */
+async function connectAsService() {
   const database = await createTestDatabase();
   const role = `service_${randomBytes(4).toString("hex")}`;
   await database.query(await readGrants(role));
@@ -25,14 +26,19 @@ test("the role of deploy/README.md suffices for the service, and can't change wh
   url.username = role;
   const asService = new pg.Client({ connectionString: url.href });
   await asService.connect();
-  const server = await startTestServer(url.href, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   onTestFinished(async () => {
-    await server.stop();
     await asService.end();
     await database.query(`drop owned by ${role}`);
     await database.query(`drop role ${role}`);
     await database.drop();
   });
+  return { database, asService, url: url.href };
+}
+
+test("the role of deploy/README.md suffices for the service, and can't change what was audited", async () => {
+  const { database, asService, url } = await connectAsService();
+  const server = await startTestServer(url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
+  onTestFinished(() => server.stop());
 
   const { admin, caller } = await createWorld(database, server).administeredTenant();
   await complete(caller);
@@ -45,4 +51,24 @@ test("the role of deploy/README.md suffices for the service, and can't change wh
   ]) {
     await expect(asService.query(change)).rejects.toThrow("permission denied");
   }
+});
+
+test("the role of deploy/README.md may use what a later migration makes", async () => {
+  const { database, asService } = await connectAsService();
+  await database.query("create table later_things (id bigint generated always as identity, name text)");
+  await database.query("create sequence later_numbers");
+  await asService.query("insert into later_things (name) values ('a')");
+  await asService.query("update later_things set name = 'b'");
+  expect((await asService.query("delete from later_things returning name")).rows).toEqual([{ name: "b" }]);
+  expect((await asService.query("select nextval('later_numbers') as next")).rows).toEqual([{ next: "1" }]);
+});
+
+test("the role of deploy/README.md may renew a restored installation, and set no sequence otherwise", async () => {
+  const { asService } = await connectAsService();
+  const renew = async (id: string) =>
+    (await asService.query<{ renewed: boolean }>("select renew_installation($1, 0) as renewed", [id])).rows;
+  const [before] = (await asService.query<{ id: string }>("select id from installation")).rows;
+  expect(await renew(before?.id ?? "")).toEqual([{ renewed: true }]);
+  expect(await renew(before?.id ?? "")).toEqual([{ renewed: false }]);
+  await expect(asService.query("select setval('fencing_tokens', 1)")).rejects.toThrow("permission denied");
 });

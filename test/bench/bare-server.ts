@@ -7,7 +7,7 @@ import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
-import { readInstallationId } from "../../server/src/store/installation.ts";
+import { readInstallation } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore } from "../../server/src/store/record-store.ts";
@@ -55,7 +55,7 @@ const waiters = createWaiters({
 const fastPath = openFastPath({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
   redisUrl: config.REDIS_URL,
-  installationId: await readInstallationId(pool),
+  installationId: (await readInstallation(pool)).id,
   secret: config.ONCEWARD_API_KEY_PEPPER,
   onSettled: waiters.wake,
   metrics: createMetrics("bare"),

@@ -6,7 +6,14 @@ import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
 import { findRedisProgram } from "../../server/src/embedded/redis.ts";
 import { waitUntil } from "../../server/src/embedded/wait.ts";
-import { createWorkplace, FREE_PORTS, runCommand, startCommand, type Workplace } from "../helpers/command.ts";
+import {
+  createWorkplace,
+  FREE_PORTS,
+  runCommand,
+  startCommand,
+  startNpm,
+  type Workplace,
+} from "../helpers/command.ts";
 import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/dev.ts";
 
 const MOMENT_TIMEOUT_MS = 20_000;
@@ -53,9 +60,31 @@ test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT
     expect(ended.exit).toBe(1);
     expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
+    // Redis had just been connected to.
+    expect(ended.stdout).not.toMatch(/Redis is in trouble/);
     await expectNothingLeft(workplace);
   },
 );
+
+test("npm start ends in order when its own process alone is told to, as a supervisor does", async () => {
+  const workplace = await createWorkplace();
+  const npm = await startNpm(workplace, FREE_PORTS);
+  await npm.untilPrinted(/Ctrl-C stops it/);
+  process.kill(npm.pid, "SIGTERM");
+  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.ended;
+  await expectNothingLeft(workplace);
+});
+
+test("npm start ends in order at Ctrl-C, which the server is told twice", async () => {
+  const workplace = await createWorkplace();
+  const npm = await startNpm(workplace, FREE_PORTS);
+  await npm.untilPrinted(/Ctrl-C stops it/);
+  npm.signal("SIGINT");
+  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.ended;
+  await expectNothingLeft(workplace);
+});
 
 /** What shows in the workplace that the start has come so far. */
 const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean>>> = {
@@ -93,7 +122,16 @@ test("a second Ctrl-C ends it at once", async () => {
   dev.signal("SIGINT");
   const draining = async () => (await fetch(`${dev.managementUrl}/readyz`)).status === 503;
   expect(await waitUntil(draining, MOMENT_TIMEOUT_MS)).toBe(true);
-  dev.signal("SIGINT");
+  let ended = false;
+  void dev.ended.then(() => {
+    ended = true;
+  });
+  // One that comes within a second is taken for the first one, forwarded.
+  const presses = async () => {
+    if (!ended) dev.signal("SIGINT");
+    return ended;
+  };
+  expect(await waitUntil(presses, MOMENT_TIMEOUT_MS)).toBe(true);
   expect(await dev.ended).toMatchObject({ exit: 1 });
 
   await pressCtrlC(await startDev(workplace));

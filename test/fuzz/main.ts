@@ -22,10 +22,13 @@ if (!Number.isSafeInteger(frames) || !Number.isSafeInteger(seed))
   throw new Error("--frames and --seed take whole numbers");
 
 await using cleanUp = new AsyncDisposableStack();
-for (const name of ["SIGINT", "SIGTERM"] as const) {
-  // Postgres and the server must not outlive the fuzzer.
-  process.once(name, () => void cleanUp.disposeAsync().finally(() => process.exit(130)));
-}
+// Postgres and the server must not outlive the fuzzer. A second signal, such as the one that npm forwards, changes nothing.
+const interruption = new AbortController();
+interruption.signal.addEventListener(
+  "abort",
+  () => void cleanUp.disposeAsync().finally(() => process.exit(130)),
+);
+for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => interruption.abort());
 const databaseUrl = await startPostgres();
 await migrate(databaseUrl, () => {});
 const certificate = await makeCertificate();

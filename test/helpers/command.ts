@@ -1,14 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { readPidFile } from "../../server/src/embedded/pid-file.ts";
 import { shutDown } from "../../server/src/embedded/postmaster.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
+const PACKAGE = new URL("../../package.json", import.meta.url);
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 /** Nothing that a command prints takes longer, on a busy machine too. */
 const PRINT_TIMEOUT_MS = 30_000;
@@ -65,7 +66,29 @@ export function startCommand(
   { dir, temporaryDir }: Workplace,
   env: Readonly<Record<string, string>> = {},
 ): Command {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  return startProgram(process.execPath, [MAIN, ...args], { dir, temporaryDir }, env);
+}
+
+/** Starts `npm start` as the repository's package.json says it, in a workplace. */
+export async function startNpm(
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Command> {
+  const { scripts } = JSON.parse(await readFile(PACKAGE, "utf8"));
+  const start = String(scripts.start).replace("server/src/main.ts", MAIN);
+  await writeFile(join(workplace.dir, "package.json"), JSON.stringify({ private: true, scripts: { start } }));
+  // As npm does in the repository, where it finds the packaged Node first.
+  const PATH = `${dirname(process.execPath)}${delimiter}${CHILD_ENVIRONMENT.PATH}`;
+  return startProgram("npm", ["start"], workplace, { ...env, PATH });
+}
+
+function startProgram(
+  program: string,
+  args: readonly string[],
+  { dir, temporaryDir }: Workplace,
+  env: Readonly<Record<string, string>>,
+): Command {
+  const child = spawn(program, args, {
     cwd: dir,
     detached: true,
     env: { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir, ...env },
@@ -80,7 +103,8 @@ export function startCommand(
   const ended = once(child, "close").then(([code, signal]) => ({ exit: code ?? signal, ...printed }));
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   onTestFinished(async () => {
-    if (isRunning()) child.kill("SIGKILL");
+    // The group: npm's child outlives npm.
+    if (isRunning()) process.kill(-(child.pid ?? Number.NaN), "SIGKILL");
     await ended;
   });
   return {

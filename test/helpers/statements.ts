@@ -20,6 +20,9 @@ const BACKGROUND = new Set([
   "remove_records",
   "remove_tenant",
   "raise_cache_generation",
+  "look_at_installation",
+  "sample_newest_claims",
+  "mark_installation",
 ]);
 
 /**

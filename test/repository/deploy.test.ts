@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig, VARIABLES } from "../../server/src/config.ts";
+import { makeCertificate, tlsSettings } from "../helpers/certificates.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;
@@ -100,20 +102,60 @@ test("the image gets the package.json of every workspace, without which npm ci f
   }
 });
 
-test("the health check succeeds where /livez does, and fails where nobody answers", async () => {
+test("the health check is a program of the image, given as node runs it", async () => {
   const [, json = ""] = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile) ?? [];
-  const [program, ...args]: string[] = JSON.parse(json);
-  expect(program).toBe("node");
-  const check = (port: number) =>
-    run(process.execPath, args, { timeout: TIMEOUT_MS, env: { ONCEWARD_MANAGEMENT_PORT: String(port) } });
-  const server = createServer((request, response) =>
-    response.writeHead(request.url === "/livez" ? 200 : 404).end(),
+  expect(JSON.parse(json)).toEqual(["node", "health-check.mjs"]);
+  expect(dockerfile).toContain("\nCOPY deploy/health-check.mjs ./\n");
+  // Nothing else gets into the image's context.
+  expect((await read(".dockerignore")).split("\n")).toContain("!deploy/health-check.mjs");
+});
+
+/** Asks a replica with these settings for its health, as the container does. */
+function checkHealth(settings: Readonly<Record<string, string>>): Promise<unknown> {
+  const env = { ...imageEnv, ...settings };
+  return run(process.execPath, [pathOf("deploy/health-check.mjs")], { timeout: TIMEOUT_MS, env });
+}
+
+/** Listens until the test is over, and answers the port. */
+async function listenOn(server: Server, host: string): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  onTestFinished(async () => {
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return String((server.address() as AddressInfo).port);
+}
+
+const answerLivez: RequestListener = (request, response) =>
+  response.writeHead(request.url === "/livez" ? 200 : 404).end();
+
+test.each([
+  ["on every address", "0.0.0.0", {}],
+  ["on every address of IPv6", "::", { ONCEWARD_HOST: "::" }],
+  ["on an address of its own", "127.0.0.2", { ONCEWARD_MANAGEMENT_HOST: "127.0.0.2" }],
+])("the health check succeeds where management listens %s and answers /livez", async (_, host, settings) => {
+  const port = await listenOn(createServer(answerLivez), host);
+  await checkHealth({ ...settings, ONCEWARD_MANAGEMENT_PORT: port });
+});
+
+test("the health check succeeds over TLS, also where clients have to show a certificate", async () => {
+  const certificate = await makeCertificate();
+  onTestFinished(() => certificate.remove());
+  // As the management port does: https://nodejs.org/api/tls.html, `rejectUnauthorized`.
+  const asksClients = { requestCert: true, rejectUnauthorized: false, ca: certificate.pem.cert };
+  for (const asking of [{}, asksClients]) {
+    const server = createTlsServer({ ...certificate.pem, ...asking }, answerLivez);
+    const port = await listenOn(server, "127.0.0.1");
+    await checkHealth({ ...tlsSettings(certificate), ONCEWARD_MANAGEMENT_PORT: port });
+  }
+});
+
+test("the health check fails where /livez does, and where nothing listens", async () => {
+  const port = await listenOn(
+    createServer((_, response) => response.writeHead(503).end()),
+    "127.0.0.1",
   );
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await check(port);
-  await new Promise((resolve) => server.close(resolve));
-  await expect(check(port)).rejects.toMatchObject({ code: 1 });
+  await expect(checkHealth({ ONCEWARD_MANAGEMENT_PORT: port })).rejects.toMatchObject({ code: 1 });
+  await expect(checkHealth({ ONCEWARD_MANAGEMENT_PORT: "1" })).rejects.toMatchObject({ code: 1 });
 });
 
 const DEFAULT_PORTS = [

@@ -4,7 +4,7 @@ import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { createAdmission } from "./admission.ts";
 import type { Totals } from "./totals.ts";
 
-const COPIES = { generation: 0, askedAtMs: 0, databaseTimeMs: 0 };
+const COPIES = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
 const SHOP = 7;
 
 function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
@@ -12,6 +12,7 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     id,
     name: "shop",
     suspended: false,
+    uid: "",
     copies: COPIES,
     overrides: {},
     namespaceOverrides: [],

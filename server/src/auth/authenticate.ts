@@ -21,6 +21,8 @@ export interface Authenticator {
   tenantChanged(id: number): void;
   /** As `tenantChanged`. */
   apiKeyChanged(id: string): void;
+  /** The database was restored, or is another one: drops everything that is known of keys and tenants. */
+  databaseChanged(): void;
 }
 
 /** Whoever has to follow changes of tenants and keys. */
@@ -103,6 +105,21 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     return tenant;
   }
 
+  /** As read together with its key, or after it: after a restore the id of a tenant may be another one's. */
+  async function tenantOfKey(
+    { id, tenantUid }: StoredApiKey,
+    tenantId: number,
+    deadline: Deadline,
+  ): Promise<Tenant> {
+    const tenant = await liveTenant(tenantId, deadline);
+    if (tenant.uid === tenantUid) return tenant;
+    tenants.drop(tenantId);
+    keys.drop(id);
+    const reread = await liveTenant(tenantId, deadline);
+    if (reread.uid !== tenantUid) throw credentialInvalid();
+    return reread;
+  }
+
   async function anonymous(deadline: Deadline): Promise<Principal> {
     if (options.anonymousTenantId === undefined) {
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
@@ -118,7 +135,10 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const { role, actor, tenantName, namespaces } = identity;
     const id = await tenantIds.get(tenantName, deadline);
     if (id === undefined) throw credentialInvalid();
-    return { role, actor, tenant: await liveTenant(id, deadline), namespaces };
+    const tenant = await liveTenant(id, deadline);
+    // The id may have been given out again after a restore, to a tenant of another name.
+    if (tenant.name !== tenantName) throw credentialInvalid();
+    return { role, actor, tenant, namespaces };
   }
 
   async function byApiKey(presented: ApiKey, authorization: string, deadline: Deadline): Promise<Principal> {
@@ -132,7 +152,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const isProven = key !== undefined && proofs.get(authorization)?.key === key;
     if (!(isProven || isSecretOf(key, presented.secret)) || key === undefined) throw credentialInvalid();
     if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
-    const tenant = await liveTenant(key.tenantId, deadline);
+    const tenant = await tenantOfKey(key, key.tenantId, deadline);
     const principal = principalOf(key, key.role, tenant);
     keepProof(authorization, { key, tenant, principal });
     return principal;
@@ -141,6 +161,10 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   return {
     tenantChanged: tenants.drop,
     apiKeyChanged: keys.drop,
+    databaseChanged() {
+      for (const cache of [keys, tenants, tenantIds]) cache.clear();
+      proofs.clear();
+    },
     recognize(authorization) {
       const proof = authorization === undefined ? undefined : proofs.get(authorization);
       if (proof === undefined) return undefined;

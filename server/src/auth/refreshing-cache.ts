@@ -13,6 +13,8 @@ export interface RefreshingCache<Key, Value> {
   peek(key: Key): Value | undefined;
   /** Lets go of what is held of a key, and of what is being loaded: it was just changed. */
   drop(key: Key): void;
+  /** Drops what is held of every key, and of what is being loaded. */
+  clear(): void;
 }
 
 export interface RefreshingCacheOptions<Key, Value> {
@@ -96,6 +98,10 @@ export function createRefreshingCache<Key extends string | number, Value>({
     },
     drop(key) {
       entries.delete(key);
+      lastDropAtMs = performance.now();
+    },
+    clear() {
+      entries.clear();
       lastDropAtMs = performance.now();
     },
   };

@@ -31,15 +31,17 @@ export interface BackgroundOptions {
   readonly log: Logger;
   /** This one. */
   readonly replica: { readonly id: string; readonly version: string };
+  /** As HeartbeatOptions. */
+  readonly lookAtInstallation: (pool: Pool) => Promise<void>;
   /** What to do where a turn of a task fails; its next turn goes on. */
   readonly onFailed: (task: string) => (error: unknown) => void;
 }
 
 /** Each task runs on every replica, and none is the leader. */
 export function createBackground(options: BackgroundOptions): Background {
-  const { config, pool, metrics, log, replica, onFailed } = options;
+  const { config, pool, metrics, log, replica, lookAtInstallation: look, onFailed } = options;
   const usage = createUsageMeter();
-  const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
+  const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
   const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
   const counter = createCounter({ pool, onFailed: onFailed("count_records") });
   const jobWorker = createJobWorker({ pool, metrics, log, onFailed: onFailed("record_jobs") });

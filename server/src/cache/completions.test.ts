@@ -31,8 +31,8 @@ function copyThatEnds(resultLeftMs: number, leftMs: number): CompletedCopy {
 }
 
 /** What is known of the tenant now, its database's clock being so much past the record's sight. */
-function terms(generation = 0, sinceSeenMs = 0): CopyTerms {
-  return { generation, askedAtMs: performance.now(), databaseTimeMs: SEEN_AT_MS + sinceSeenMs };
+function terms(scope = "a tenant's", sinceSeenMs = 0): CopyTerms {
+  return { scope, askedAtMs: performance.now(), databaseTimeMs: SEEN_AT_MS + sinceSeenMs };
 }
 
 /** Replicas that share a store of bytes which forgets nothing by itself. */
@@ -49,12 +49,11 @@ function createReplicas() {
     isBypassed: () => false,
     stop() {},
   };
-  const newReplica = (installationId = "here") => {
+  const newReplica = () => {
     const looks: string[] = [];
     const completions = createCompletions({
       memory: createMemoryCache(1024 * 1024),
       redis,
-      installationId,
       secret: "a pepper of thirty-two characters",
       onLook: (layer, result) => looks.push(`${layer} ${result}`),
     });
@@ -100,16 +99,16 @@ test("all who ask for a record at once share one look in Redis, and go on in the
   expect(order).toEqual([0, 1, 2]);
 });
 
-test("a copy filled in under an earlier generation is not found, however late", async () => {
+test("a copy filled in under an earlier scope is not found, however late", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  const earlier = terms(0);
-  expect(await two.find(id, terms(1))).toBeUndefined();
+  const [earlier, later] = [terms("earlier"), terms("later")];
+  expect(await two.find(id, later)).toBeUndefined();
   one.keep(id, COPY, earlier);
-  expect([await one.find(id, terms(1)), await two.find(id, terms(1))]).toEqual([undefined, undefined]);
+  expect([await one.find(id, later), await two.find(id, later)]).toEqual([undefined, undefined]);
 });
 
-test("a call that knows a generation older than 10 s finds nothing", async () => {
+test("a call that knows a scope older than 10 s finds nothing", async () => {
   const replica = createReplicas().newReplica();
   const known = terms();
   replica.keep(id, COPY, known);
@@ -117,7 +116,7 @@ test("a call that knows a generation older than 10 s finds nothing", async () =>
   expect(await replica.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
   expect(await replica.find(id, known)).toBeUndefined();
-  expect(await replica.find(id, terms(0, 10_001))).toBeDefined();
+  expect(await replica.find(id, terms(undefined, 10_001))).toBeDefined();
 });
 
 test.each([
@@ -130,9 +129,10 @@ test.each([
     const [one, two, three] = [newReplica(), newReplica(), newReplica()];
     one.keep(id, copy, terms());
     expect(lifetimes).toEqual([endsMs]);
-    expect(await two.find(id, terms(0, endsMs - 1))).toBeDefined();
+    expect(await two.find(id, terms(undefined, endsMs - 1))).toBeDefined();
     // Memory's lifetimes have not ended: this process has seen no time pass.
-    for (const replica of [one, two, three]) expect(await replica.find(id, terms(0, endsMs))).toBeUndefined();
+    for (const replica of [one, two, three])
+      expect(await replica.find(id, terms(undefined, endsMs))).toBeUndefined();
     expect(three.looks).toEqual(["memory miss", "redis invalid"]);
   },
 );
@@ -141,7 +141,7 @@ test("what has passed since the database's clock was read counts", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   one.keep(id, COPY, terms());
-  const known = terms(0, 35_000);
+  const known = terms(undefined, 35_000);
   vi.advanceTimersByTime(4999);
   expect(await two.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
@@ -154,20 +154,18 @@ test("a record whose retention ended before it was seen is not kept", () => {
   expect(stored.size).toBe(0);
 });
 
-test("a copy of one installation, tenant, namespace or key is not another's", async () => {
-  const { newReplica } = createReplicas();
-  const [here, there] = [newReplica(), newReplica("there")];
-  here.keep(id, COPY, terms());
+test("a copy of one scope, namespace or key is not another's", async () => {
+  const replica = createReplicas().newReplica();
+  replica.keep(id, COPY, terms());
   const others = [
-    { ...id, tenantId: 2 },
     { ...id, namespace: "charge", key: `s${id.key}` },
     { ...id, key: "order-2" },
   ];
   for (const other of others) {
-    for (let i = 0; i < 20; i++) here.countAnswer(other, true);
-    expect(await here.find(other, terms())).toBeUndefined();
+    for (let i = 0; i < 20; i++) replica.countAnswer(other, true);
+    expect(await replica.find(other, terms())).toBeUndefined();
   }
-  expect(await there.find(id, terms())).toBeUndefined();
+  expect(await replica.find(id, terms("another tenant's"))).toBeUndefined();
 });
 
 test("Redis is not asked in a namespace where nothing repeats", async () => {
@@ -188,7 +186,6 @@ test("without Redis, memory alone answers", async () => {
   const replica = createCompletions({
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
-    installationId: "here",
     secret: "a pepper of thirty-two characters",
     onLook: () => {},
   });

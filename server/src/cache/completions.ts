@@ -1,5 +1,5 @@
 import { createSecretKey } from "node:crypto";
-import { type CompletedCopy, type RecordId, recordName } from "../domain/record.ts";
+import type { CompletedCopy, RecordId } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
 import { openEntry, sealEntry } from "./entry.ts";
@@ -9,11 +9,11 @@ import { createRepeatMeter } from "./repeat-meter.ts";
 
 /**
  * Completed records, close at hand. They never change but by being forgotten, and so a copy is as good as the original
- * for as long as its tenant's generation is.
+ * for as long as its tenant's scope of copies is.
  *
  * What it promises: it only ever answers *completed*; a miss grants nothing, because only Postgres grants; no copy is
  * answered from once its record's or its result's retention has ended on the database's clock; and what was filled in
- * under an earlier generation of its tenant (before a record was forgotten or retention shortened) is never found,
+ * in another scope (before a record was forgotten or retention shortened, or before the database was restored) is never found,
  * however late the filling comes.
  */
 export interface Completions {
@@ -32,14 +32,12 @@ export interface CompletionsOptions {
   readonly memory: MemoryCache;
   /** Undefined: there is no Redis, which is a supported way to run. */
   readonly redis: RedisCache | undefined;
-  /** Tells installations apart that share a Redis. */
-  readonly installationId: string;
   /** Keys the digest of what is kept in Redis; the same on every replica. */
   readonly secret: string;
   readonly onLook: OnLook;
 }
 
-/** Forgetting is effective everywhere within this: a call that knows only an older generation finds nothing. */
+/** Forgetting is effective everywhere within this: a call that knows only an older scope finds nothing. */
 const MAX_TERMS_AGE_MS = 10_000;
 /** Nothing is kept longer than this: what is asked for that rarely may be asked of Postgres. */
 const MAX_LIFETIME_MS = 3_600_000;
@@ -47,17 +45,10 @@ const MAX_LIFETIME_MS = 3_600_000;
 const MAX_PAYLOAD_BYTES = 16 * 1024;
 
 /** @see Completions */
-export function createCompletions({
-  memory,
-  redis,
-  installationId,
-  secret,
-  onLook,
-}: CompletionsOptions): Completions {
+export function createCompletions({ memory, redis, secret, onLook }: CompletionsOptions): Completions {
   const meter = createRepeatMeter();
   const looks = new Map<string, Promise<CompletedCopy | undefined>>();
   const key = createSecretKey(secret, "utf8");
-  const redisName = (name: string) => `${installationId}:${name}`;
 
   function findInMemory(name: string, terms: CopyTerms): CompletedCopy | undefined {
     const bytes = memory.get(name);
@@ -73,12 +64,12 @@ export function createCompletions({
     name: string,
     terms: CopyTerms,
   ): Promise<CompletedCopy | undefined> {
-    const { bytes: entry, answered } = await cache.get(redisName(name));
+    const { bytes: entry, answered } = await cache.get(name);
     if (entry === undefined) {
       onLook("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
-    const bytes = openEntry(redisName(name), entry, key);
+    const bytes = openEntry(name, entry, key);
     const copy = bytes && decodeCopy(bytes);
     // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
     const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(terms));
@@ -125,8 +116,7 @@ export function createCompletions({
       const name = nameOf(id, terms);
       const bytes = encodeCopy(copy);
       memory.set(name, bytes, lifetimeMs);
-      const entryName = redisName(name);
-      redis?.set(entryName, () => sealEntry(entryName, bytes, key), lifetimeMs);
+      redis?.set(name, () => sealEntry(name, bytes, key), lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
@@ -143,9 +133,9 @@ function leftMs({ resultExpiresAtMs, expiresAtMs }: CompletedCopy, nowMs: number
   return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
 }
 
-/** Within an installation. */
-function nameOf(id: RecordId, { generation }: CopyTerms): string {
-  return `${generation}:${recordName(id)}`;
+/** The scope says whose copy it is. The namespace's length keeps it apart from the key, whatever characters they hold. */
+function nameOf({ namespace, key }: RecordId, { scope }: CopyTerms): string {
+  return `${scope}:${namespace.length}:${namespace}${key}`;
 }
 
 function namespaceOf({ tenantId, namespace }: RecordId): string {

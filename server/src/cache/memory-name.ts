@@ -11,8 +11,8 @@ export interface Name {
 /** Spreads names evenly over 32 bits. */
 export type NameHash = (view: DataView, length: number) => number;
 
-/** A record's name has some 400 at most. */
-const MAX_NAME_BYTES = 1020;
+/** A copy's name has 345 at most: a scope of 22, a namespace of 63, a key of 255, and what keeps them apart. */
+const MAX_NAME_BYTES = 1056;
 /** Names, and the entries that they stand in, are read and written in words. */
 export const WORD_BYTES = 4;
 

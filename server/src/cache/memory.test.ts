@@ -122,7 +122,7 @@ test("64 MiB hold 160,000 copies of small results, and take no more than that, a
   const before = used();
   const cache = createMemoryCache(64 * MIB);
   // As long as a name with a key of 60 characters, and a copy with a fingerprint and a payload of 200 bytes.
-  const nameOf = (i: number) => `0:1:7:charges${String(i).padStart(60, "0")}`;
+  const nameOf = (i: number) => `${"s".repeat(22)}:7:charges${String(i).padStart(60, "0")}`;
   const content = some(264);
   for (let i = 0; i < 160_000; i++) cache.set(nameOf(i), content, DAY_MS);
   const after = used();

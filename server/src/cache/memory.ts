@@ -10,6 +10,8 @@ export interface MemoryCache {
   get(name: string): Buffer | undefined;
   /** Keeps the bytes for at most `lifetimeMs`. What takes more than 64 KiB with its name is not kept. */
   set(name: string, bytes: Buffer, lifetimeMs: number): void;
+  /** Drops all that it holds. */
+  clear(): void;
   /** The memory that it has taken, with everything that it needs to find its entries. */
   bytes(): number;
 }
@@ -132,6 +134,13 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       const entry = take(words);
       entries.write(entry, name, bytes, performance.now() + lifetimeMs);
       link(entry);
+    },
+
+    clear() {
+      chains.fill(NONE);
+      ends.length = 0;
+      section = 0;
+      end = FIRST_ENTRY;
     },
 
     bytes() {

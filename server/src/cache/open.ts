@@ -16,6 +16,8 @@ export interface FastPath {
   readonly bytes: () => number;
   /** Whether Redis is configured but being passed over. */
   readonly redisBypassed: () => boolean;
+  /** The installation has another id: drops the copies in memory, and hears only who knows that id. */
+  moveTo(installationId: string): void;
   close(): void;
 }
 
@@ -23,6 +25,7 @@ export interface FastPathOptions {
   readonly maxBytes: number;
   /** Undefined: memory alone. */
   readonly redisUrl: string | undefined;
+  /** As it is now; `moveTo` tells another. */
   readonly installationId: string;
   /** Keys the digest of what is kept in Redis; the same on every replica. */
   readonly secret: string;
@@ -37,20 +40,23 @@ const WARNING_INTERVAL_MS = 60_000;
 
 /** @see FastPath */
 export function openFastPath(options: FastPathOptions): FastPath {
-  const { maxBytes, redisUrl, installationId, secret, metrics } = options;
+  const { maxBytes, redisUrl, secret, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
     completions: createCompletions({
       memory,
       redis: redis?.cache,
-      installationId,
       secret,
       onLook: metrics.lookedForCopy,
     }),
     wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,
     redisBypassed: () => redis?.cache.isBypassed() ?? false,
+    moveTo(installationId) {
+      memory.clear();
+      redis?.wakeChannel.moveTo(installationId);
+    },
     close: () => redis?.close(),
   };
 }
@@ -65,7 +71,10 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
   let warnedAtMs = Number.NEGATIVE_INFINITY;
+  let closed = false;
   const failed = (error: unknown) => {
+    // What was under way when the connection was closed fails with it: that says nothing of Redis.
+    if (closed) return;
     metrics.redisErrors.inc();
     if (performance.now() - warnedAtMs < WARNING_INTERVAL_MS) return;
     log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
@@ -83,12 +92,15 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Fas
     },
   });
   connection.on("ready", isBack);
-  const subscriber = connectRedis(target, "subscriptions", () => metrics.redisErrors.inc());
+  const subscriber = connectRedis(target, "subscriptions", () => {
+    if (!closed) metrics.redisErrors.inc();
+  });
   const wakeChannel = createWakeChannel({ publisher: cache, subscriber, installationId, onSettled });
   return {
     cache,
     wakeChannel,
     close() {
+      closed = true;
       wakeChannel.close();
       cache.stop();
       connection.disconnect();

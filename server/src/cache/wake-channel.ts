@@ -19,6 +19,8 @@ export interface WakeChannel {
   ignore(name: string): void;
   /** It was settled here. */
   announce(name: string): void;
+  /** The installation has another id: what replicas that know the old one say is not heard any more. */
+  moveTo(installationId: string): void;
   close(): void;
 }
 
@@ -38,23 +40,27 @@ const DEAF_AFTER_MS = 3000;
 
 /** @see WakeChannel */
 export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
-  const { publisher, subscriber, installationId, onSettled } = options;
-  const waitersChannel = `onceward:wake:${installationId}:waiters`;
-  const settledPrefix = `onceward:wake:${installationId}:settled:`;
+  const { publisher, subscriber, onSettled } = options;
   const replica = randomUUID();
-  const echoChannel = `onceward:wake:${installationId}:echo:${replica}`;
-  let awaited = 0;
+  let { waitersChannel, settledPrefix, echoChannel } = channelsOf(options.installationId, replica);
+  /** By `recordName`. */
+  const awaited = new Set<string>();
   let othersWaitUntilMs = Number.NEGATIVE_INFINITY;
   let saidAtMs = Number.NEGATIVE_INFINITY;
   let heardAtMs = performance.now();
 
   const subscriptions = createSubscriptions(subscriber, (channel, message) => {
     if (channel === echoChannel) heardAtMs = performance.now();
-    else if (channel !== waitersChannel) onSettled(channel.slice(settledPrefix.length));
-    else if (message !== replica) othersWaitUntilMs = performance.now() + SAID_FOR_MS;
+    else if (channel.startsWith(settledPrefix)) onSettled(channel.slice(settledPrefix.length));
+    else if (channel === waitersChannel && message !== replica)
+      othersWaitUntilMs = performance.now() + SAID_FOR_MS;
   });
-  subscriptions.want(waitersChannel);
-  subscriptions.want(echoChannel);
+  const allChannels = () => [
+    waitersChannel,
+    echoChannel,
+    ...Array.from(awaited, (name) => settledPrefix + name),
+  ];
+  for (const channel of allChannels()) subscriptions.want(channel);
 
   function sayThatSomebodyWaits(): void {
     saidAtMs = performance.now();
@@ -75,25 +81,41 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
   const timer = setInterval(() => {
     subscriptions.renew();
     checkHearing();
-    if (awaited > 0) sayThatSomebodyWaits();
+    if (awaited.size > 0) sayThatSomebodyWaits();
   }, SAY_INTERVAL_MS).unref();
 
   return {
     listen(name) {
       subscriptions.want(settledPrefix + name);
-      awaited++;
+      awaited.add(name);
       if (performance.now() - saidAtMs >= SAY_INTERVAL_MS) sayThatSomebodyWaits();
     },
     ignore(name) {
       subscriptions.unwant(settledPrefix + name);
-      awaited--;
+      awaited.delete(name);
     },
     announce(name) {
       if (performance.now() < othersWaitUntilMs) publisher.publish(settledPrefix + name, "");
+    },
+    moveTo(installationId) {
+      for (const channel of allChannels()) subscriptions.unwant(channel);
+      ({ waitersChannel, settledPrefix, echoChannel } = channelsOf(installationId, replica));
+      for (const channel of allChannels()) subscriptions.want(channel);
+      othersWaitUntilMs = Number.NEGATIVE_INFINITY;
+      heardAtMs = performance.now();
+      if (awaited.size > 0) sayThatSomebodyWaits();
     },
     close() {
       clearInterval(timer);
       subscriptions.close();
     },
+  };
+}
+
+function channelsOf(installationId: string, replica: string) {
+  return {
+    waitersChannel: `onceward:wake:${installationId}:waiters`,
+    settledPrefix: `onceward:wake:${installationId}:settled:`,
+    echoChannel: `onceward:wake:${installationId}:echo:${replica}`,
   };
 }

@@ -12,8 +12,8 @@ export function devBanner(
   secrets: DevSecrets,
   backing: { readonly postgres: string; readonly redis: string },
 ): readonly string[] {
-  const { ONCEWARD_HOST: bound } = config;
-  const host = bound.includes(":") ? `[${bound}]` : bound;
+  const host = inUrl(config.ONCEWARD_HOST);
+  const managementHost = inUrl(config.ONCEWARD_MANAGEMENT_HOST ?? config.ONCEWARD_HOST);
   const scheme = config.ONCEWARD_TLS_CERT === undefined ? "http" : "https";
   const http = `${scheme}://${host}:${addresses.httpPort}`;
   return [
@@ -22,7 +22,7 @@ export function devBanner(
     "",
     `  gRPC (health, reflection)   ${host}:${addresses.grpcPort}`,
     `  Connect, gRPC-Web, JSON     ${http}`,
-    `  livez, readyz, metrics      ${scheme}://${host}:${addresses.managementPort}`,
+    `  livez, readyz, metrics      ${scheme}://${managementHost}:${addresses.managementPort}`,
     `  Postgres                    ${backing.postgres}`,
     `  Redis                       ${backing.redis}`,
     "",
@@ -44,4 +44,8 @@ export function devBanner(
     "",
     "Ctrl-C stops it.",
   ];
+}
+
+function inUrl(address: string): string {
+  return address.includes(":") ? `[${address}]` : address;
 }

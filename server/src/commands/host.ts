@@ -10,8 +10,8 @@ export interface Host {
   print(line: string): void;
   readonly logDestination: DestinationStream;
   /**
-   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call; from then on a second one ends the process at once. A
-   * command that has something to clean up calls it first thing.
+   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call; one that comes more than a second later ends the process
+   * at once. A command that has something to clean up calls it first thing.
    */
   untilStopRequested(): Promise<void>;
 }

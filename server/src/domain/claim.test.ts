@@ -41,6 +41,7 @@ describe("a claim that was not granted", () => {
       leaseExpiresAtMs: 32_000,
       leaseRemainingMs: 20_000,
       expiresAtMs: 90_000,
+      answeredAtMs: 12_000,
     });
   });
 
@@ -79,6 +80,7 @@ describe("a claim that was not granted", () => {
       leaseExpiredAtMs: 32_000,
       checkpoint,
       expiresAtMs: 90_000,
+      answeredAtMs: 12_000,
     });
     expect(answerClaim(recordIn("ambiguous"), claimCommand({ acceptAmbiguous: true })).kind).toBe(
       "contended",
@@ -108,7 +110,9 @@ describe("a claim of which there is a copy", () => {
     const command = claimCommand({ fingerprint: brought });
     const fromRecord = answerTo(() => answerClaim(record, command));
     const withoutRecord =
-      fromRecord instanceof Error ? fromRecord : { ...Object(fromRecord), record: undefined };
+      fromRecord instanceof Error
+        ? fromRecord
+        : { ...Object(fromRecord), record: undefined, answeredAtMs: undefined };
     expect(answerTo(() => answerFromCopy(copy, command))).toEqual(withoutRecord);
   });
 

@@ -1,5 +1,12 @@
 import type { OnLeaseExpiry } from "./policy.ts";
-import type { Checkpoint, CompletedCopy, LiveRecord, RecordId, Result } from "./record.ts";
+import {
+  answeredAtMs,
+  type Checkpoint,
+  type CompletedCopy,
+  type LiveRecord,
+  type RecordId,
+  type Result,
+} from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
 /** A Claim with everything that the policy and the request say, decided; what is stamped on the row. */
@@ -18,7 +25,12 @@ export interface ClaimCommand {
 }
 
 /** What a Claim is answered with. */
-export type ClaimOutcome = { readonly expiresAtMs: number; readonly firstClaimedAtMs: number } & (
+export type ClaimOutcome = {
+  readonly expiresAtMs: number;
+  readonly firstClaimedAtMs: number;
+  /** What the database's clock showed when it answered; undefined: it was not asked. */
+  readonly answeredAtMs: number | undefined;
+} & (
   | {
       readonly kind: "claimed";
       /** Granted before, to the same claim id. */
@@ -78,6 +90,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
     firstClaimedAtMs,
     checkpoint,
     expiresAtMs,
+    answeredAtMs: answeredAtMs(record),
   };
 }
 
@@ -90,7 +103,11 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
   if (record === undefined) return { kind: "contended" };
   refuseMismatch(record.fingerprint, command.fingerprint);
   const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint } = record;
-  const { firstClaimedAtMs, expiresAtMs } = record;
+  const moments = {
+    firstClaimedAtMs: record.firstClaimedAtMs,
+    expiresAtMs: record.expiresAtMs,
+    answeredAtMs: answeredAtMs(record),
+  };
   switch (phase.kind) {
     case "completed":
       return {
@@ -98,8 +115,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         completedAtMs: phase.completedAtMs,
         result: phase.result,
         record,
-        firstClaimedAtMs,
-        expiresAtMs,
+        ...moments,
       };
     case "inProgress":
       // The caller's own claim, whose reply was lost.
@@ -110,8 +126,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         attempt,
         leaseExpiresAtMs,
         leaseRemainingMs,
-        firstClaimedAtMs,
-        expiresAtMs,
+        ...moments,
       };
     case "ambiguous":
       if (command.acceptAmbiguous) return { kind: "contended" };
@@ -121,8 +136,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
         attempt,
         leaseExpiredAtMs: leaseExpiresAtMs,
         checkpoint,
-        firstClaimedAtMs,
-        expiresAtMs,
+        ...moments,
       };
     case "lapsed":
     case "released":
@@ -138,7 +152,15 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
 export function answerFromCopy(copy: CompletedCopy, command: ClaimCommand): ClaimOutcome {
   refuseMismatch(copy.fingerprint, command.fingerprint);
   const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
-  return { kind: "completed", completedAtMs, result, record: undefined, firstClaimedAtMs, expiresAtMs };
+  return {
+    kind: "completed",
+    completedAtMs,
+    result,
+    record: undefined,
+    firstClaimedAtMs,
+    expiresAtMs,
+    answeredAtMs: undefined,
+  };
 }
 
 /** A mismatch needs two fingerprints: a claim without one neither binds nor breaks a key. */

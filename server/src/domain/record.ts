@@ -64,6 +64,11 @@ export interface LiveRecord {
   readonly checkpoint: Checkpoint | undefined;
 }
 
+/** What the database's clock showed when it answered the record. */
+export function answeredAtMs({ leaseExpiresAtMs, leaseRemainingMs }: LiveRecord): number {
+  return leaseExpiresAtMs - leaseRemainingMs;
+}
+
 /** What of a completed record answers a claim that comes again: as much of it as copies hold. */
 export interface CompletedCopy {
   readonly fingerprint: Uint8Array | undefined;

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 
@@ -6,8 +7,10 @@ export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
 
 /** A customer of the service, with the policies of its namespaces. */
 export interface Tenant {
-  /** Names the tenant in every row; never reused. */
+  /** Names the tenant in every row. A restore of the database can take it back: what outlives that goes by the `uid`. */
   readonly id: number;
+  /** Random, and so never given out twice. */
+  readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
   readonly copies: CopyTerms;
@@ -20,12 +23,33 @@ export interface Tenant {
 
 /** Which copies of a tenant's records may be answered from, as the database said at one moment. */
 export interface CopyTerms {
-  /** Part of the name of every copy: bumped where those that there are must not be found any more. */
-  readonly generation: number;
+  /**
+   * Names the copies that may be found, as `copyScope` makes it: another one once those that exist must not be found any more.
+   */
+  readonly scope: string;
   /** Just before the database was asked, in `performance.now()` milliseconds. */
   readonly askedAtMs: number;
   /** What the database's clock said then or after, in milliseconds since the Unix epoch. */
   readonly databaseTimeMs: number;
+}
+
+/** Half of SHA-256, as 22 characters: a part of every copy's name, which memory pays for. */
+const SCOPE_BYTES = 16;
+
+/**
+ * Names what may be copied of a tenant, by identities that are never given out twice. A restore or a promotion of the database
+ * gives another installation id, a tenant made after it another uid, and forgetting a record another generation.
+ */
+export function copyScope(of: {
+  readonly installationId: string;
+  readonly tenantUid: string;
+  readonly generation: number;
+}): string {
+  return createHash("sha256")
+    .update(`${of.installationId}:${of.tenantUid}:${of.generation}`)
+    .digest()
+    .subarray(0, SCOPE_BYTES)
+    .toString("base64url");
 }
 
 /** Who is calling, as its credential says. An operator belongs to no tenant. */
@@ -55,6 +79,7 @@ const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 /** Puts a tenant together from what is stored. */
 export function makeTenant(stored: {
   readonly id: number;
+  readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
   readonly copies: CopyTerms;
@@ -67,7 +92,7 @@ export function makeTenant(stored: {
   for (const [namespace, overrides] of stored.namespaceOverrides) {
     namespacePolicies.set(namespace, resolvePolicy(stored.overrides, overrides));
   }
-  const { id, name, suspended, copies, quotas = NO_QUOTAS, totals = NOTHING_STORED } = stored;
+  const { id, uid, name, suspended, copies, quotas = NO_QUOTAS, totals = NOTHING_STORED } = stored;
   const policy = resolvePolicy(stored.overrides);
-  return { id, name, suspended, copies, policy, namespacePolicies, quotas, totals };
+  return { id, uid, name, suspended, copies, policy, namespacePolicies, quotas, totals };
 }

@@ -15,6 +15,8 @@ export interface Heartbeat {
 export interface HeartbeatOptions {
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
+  /** Looks, at each beat, whether the database is still the one that it was. */
+  readonly look: (pool: Pool) => Promise<void>;
   readonly onFailed: (error: unknown) => void;
 }
 
@@ -22,9 +24,10 @@ export interface HeartbeatOptions {
 const INTERVAL_MS = 3000;
 
 /** @see Heartbeat */
-export function createHeartbeat({ pool, replica, onFailed }: HeartbeatOptions): Heartbeat {
+export function createHeartbeat({ pool, replica, look, onFailed }: HeartbeatOptions): Heartbeat {
   let live = 1;
   const beat = async () => {
+    await look(pool);
     live = await beatReplicaRow(pool, replica);
   };
   const beats = createRepeating({ intervalMs: INTERVAL_MS, work: beat, onFailed });

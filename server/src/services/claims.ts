@@ -130,7 +130,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         usage.claimed(command.id, outcome, nowMs);
       } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
     });
-    return mapEach(outcomes, claimResponse);
+    return mapEach(outcomes, (outcome) => claimResponse(outcome, nowMs));
   }
 
   return {
@@ -173,7 +173,7 @@ function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
 }
 
 /** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
-function databaseNowMs({ principal }: Call): number {
+export function databaseNowMs({ principal }: Call): number {
   const terms = copyTermsOf(principal);
   return terms === undefined ? Number.NaN : terms.databaseTimeMs + performance.now() - terms.askedAtMs;
 }

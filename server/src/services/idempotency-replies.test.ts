@@ -8,8 +8,15 @@ import { claimResponse, lookupResponse } from "./idempotency-replies.ts";
 
 /** When a claim in progress says to ask again, in milliseconds. */
 function retryAfterMs(leaseRemainingMs: number): number {
-  const common = { owner: "", attempt: 1, leaseExpiresAtMs: 0, firstClaimedAtMs: 0, expiresAtMs: 0 };
-  const { outcome } = claimResponse({ kind: "inProgress", leaseRemainingMs, ...common });
+  const common = {
+    owner: "",
+    attempt: 1,
+    leaseExpiresAtMs: 0,
+    firstClaimedAtMs: 0,
+    expiresAtMs: 0,
+    answeredAtMs: 0,
+  };
+  const { outcome } = claimResponse({ kind: "inProgress", leaseRemainingMs, ...common }, 0);
   if (outcome.case !== "inProgress") throw new Error(`answered ${outcome.case}`);
   const { seconds = 0n, nanos = 0 } = outcome.value.retryAfter ?? {};
   return Number(seconds) * 1000 + nanos / 1e6;
@@ -20,7 +27,7 @@ describe("the reply to a claim", () => {
     expect([30_000, 1000, 400, 1, -5].map(retryAfterMs)).toEqual([1000, 1000, 400, 10, 10]);
   });
 
-  const common = { expiresAtMs: 1, firstClaimedAtMs: 1, owner: "", attempt: 0 };
+  const common = { expiresAtMs: 1, firstClaimedAtMs: 1, answeredAtMs: 1, owner: "", attempt: 0 };
   const granted = { kind: "claimed", repeated: false, fencingToken: 0n, checkpoint: undefined } as const;
   const lease = { leaseExpiresAtMs: 1, leaseRemainingMs: 0 };
   const completed = { kind: "completed", completedAtMs: 1, record: recordIn("completed") } as const;
@@ -35,7 +42,7 @@ describe("the reply to a claim", () => {
     ["completed, its result expired", { ...common, ...completed, result: undefined }],
     ["ambiguous", { ...common, kind: "ambiguous", leaseExpiredAtMs: 1, checkpoint }],
   ])("has every field of its schema, set or not: %s", (_name, outcome) => {
-    const reply = claimResponse(outcome);
+    const reply = claimResponse(outcome, 1);
     expect(fromBinary(ClaimResponseSchema, toBinary(ClaimResponseSchema, reply))).toEqual(reply);
   });
 
@@ -50,20 +57,22 @@ describe("the reply to a claim", () => {
       leaseExpiresAtMs: 1_800_000_000_123.457,
       firstClaimedAtMs: 1_799_999_999_999.9998,
       expiresAtMs: 1_800_000_000_000,
+      answeredAtMs: 1_800_000_000_000.5,
     } as const;
-    const { outcome, expiresAt } = claimResponse(claimed);
+    const { outcome, expiresAt, serverTime } = claimResponse(claimed, 1);
     expect(outcome.value).toMatchObject({
       leaseExpiresAt: { seconds: 1_800_000_000n, nanos: 123_457_000 },
       leaseRemaining: { seconds: 29n, nanos: 999_000_000 },
     });
     expect(expiresAt).toMatchObject({ seconds: 1_800_000_000n, nanos: 0 });
+    expect(serverTime).toMatchObject({ seconds: 1_800_000_000n, nanos: 500_000 });
   });
 });
 
 describe("the reply to a lookup", () => {
   test("says the state that each phase is shown as", () => {
     const kinds = Object.keys(PHASES) as (keyof typeof PHASES)[];
-    const states = kinds.map((kind) => [kind, lookupResponse(recordIn(kind)).record?.state]);
+    const states = kinds.map((kind) => [kind, lookupResponse(recordIn(kind), 1).record?.state]);
     expect(Object.fromEntries(states)).toEqual({
       inProgress: Record_State.IN_PROGRESS,
       lapsed: Record_State.IN_PROGRESS,
@@ -74,6 +83,8 @@ describe("the reply to a lookup", () => {
   });
 
   test("of an unknown key has no record", () => {
-    expect(lookupResponse(undefined).record).toBeUndefined();
+    const { record, serverTime } = lookupResponse(undefined, 7000);
+    expect(record).toBeUndefined();
+    expect(serverTime).toMatchObject({ seconds: 7n });
   });
 });

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ClaimOutcome } from "../domain/claim.ts";
-import type { LiveRecord } from "../domain/record.ts";
+import { answeredAtMs, type LiveRecord } from "../domain/record.ts";
 import type { Completion, LeaseExtension, Release } from "../domain/settlement.ts";
 import {
   type Ambiguous,
@@ -24,12 +24,13 @@ import { duration, timestamp } from "./wire-times.ts";
 const MAX_RETRY_AFTER_MS = 1000;
 const MIN_RETRY_AFTER_MS = 10;
 
-/** What a Claim is answered with. */
-export function claimResponse(outcome: ClaimOutcome): ClaimResponse {
+/** What a Claim is answered with; `reckonedMs` is what the database's clock shows where it was not asked. */
+export function claimResponse(outcome: ClaimOutcome, reckonedMs: number): ClaimResponse {
   return {
     $typeName: "onceward.v1.ClaimResponse",
     outcome: claimOutcome(outcome),
     expiresAt: timestamp(outcome.expiresAtMs),
+    serverTime: timestamp(outcome.answeredAtMs ?? reckonedMs),
   };
 }
 
@@ -112,7 +113,10 @@ export function extendLeaseResponse(extension: LeaseExtension): ExtendLeaseRespo
   });
 }
 
-/** What a Lookup is answered with. */
-export function lookupResponse(record: LiveRecord | undefined): LookupResponse {
-  return create(LookupResponseSchema, record && { record: recordMessage(record) });
+/** What a Lookup is answered with; `reckonedMs` is what the database's clock shows where there is no record. */
+export function lookupResponse(record: LiveRecord | undefined, reckonedMs: number): LookupResponse {
+  return create(LookupResponseSchema, {
+    ...(record && { record: recordMessage(record) }),
+    serverTime: timestamp(record === undefined ? reckonedMs : answeredAtMs(record)),
+  });
 }

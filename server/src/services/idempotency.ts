@@ -7,7 +7,7 @@ import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
 import { type Batchable, type BatchableCalls, createBatch } from "./batch.ts";
 import type { Call, Handlers } from "./call.ts";
-import { type ClaimsOptions, createClaims } from "./claims.ts";
+import { type ClaimsOptions, createClaims, databaseNowMs } from "./claims.ts";
 import {
   completeResponse,
   extendLeaseResponse,
@@ -95,7 +95,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
       admit: admission.admitOperation,
       parse: parseLookup,
       run: records.read,
-      answer: lookupResponse,
+      answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
     }),
   };
 }

@@ -3,9 +3,13 @@ import { Refusal } from "../domain/refusal.ts";
 import { createPageTokens, pageSize, type Scope } from "./page-tokens.ts";
 import { Violations } from "./violations.ts";
 
-const tokens = createPageTokens("a secret");
+const tokens = tokensOf();
 const SCOPE: Scope = [7, "ListRecords", "charges", undefined];
 const CURSOR = ["charges", "order-1\u20ac"];
+
+function tokensOf(secret = "a secret", installationId = "here") {
+  return createPageTokens(secret, () => installationId);
+}
 
 function fieldsRefused(scope: Scope, token: string): readonly string[] {
   const violations = new Violations();
@@ -21,7 +25,7 @@ function fieldsRefused(scope: Scope, token: string): readonly string[] {
 describe("a page token", () => {
   test("brings back the cursor it was written with, on every replica", () => {
     const token = tokens.write(SCOPE, CURSOR);
-    expect(createPageTokens("a secret").read(SCOPE, token, new Violations())).toEqual(CURSOR);
+    expect(tokensOf().read(SCOPE, token, new Violations())).toEqual(CURSOR);
   });
 
   test("that is empty is the first page", () => {
@@ -43,7 +47,12 @@ describe("a page token", () => {
     for (const forged of [altered, token.slice(0, 20), "x", Buffer.from("[]").toString("base64url")]) {
       expect(fieldsRefused(SCOPE, forged)).toEqual(["page_token"]);
     }
-    expect(fieldsRefused(SCOPE, createPageTokens("another secret").write(SCOPE, CURSOR))).toHaveLength(1);
+    expect(fieldsRefused(SCOPE, tokensOf("another secret").write(SCOPE, CURSOR))).toHaveLength(1);
+  });
+
+  test("that was written before the installation was renewed is refused", () => {
+    const before = tokensOf("a secret", "before").write(SCOPE, CURSOR);
+    expect(fieldsRefused(SCOPE, before)).toEqual(["page_token"]);
   });
 });
 

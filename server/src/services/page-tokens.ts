@@ -24,13 +24,17 @@ export function pageSize(asked: number, violations: Violations): number {
   return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(asked, MAX_PAGE_SIZE);
 }
 
-/** @param secret shared by all replicas: whichever is asked for the next page takes the token. */
-export function createPageTokens(secret: string): PageTokens {
+/**
+ * @param secret shared by all replicas: any of them takes the token of another.
+ * @param installationId as it is now: a token that was written under another one is not taken.
+ */
+export function createPageTokens(secret: string, installationId: () => string): PageTokens {
   const key = createHmac("sha256", secret).update("page tokens").digest();
 
   function mac(scope: Scope, cursor: string): Buffer {
     // JSON keeps the parts apart, whatever they hold.
     const parts = JSON.stringify([
+      installationId(),
       ...scope.map((part) => (part === undefined ? null : String(part))),
       cursor,
     ]);

@@ -112,7 +112,7 @@ type Response = NonNullable<MessageInitShape<typeof BatchResponseItemSchema>["re
 
 const response: fc.Arbitrary<Response> = fc.oneof(
   fc
-    .record({ outcome: claimOutcome, expiresAt: timestamp })
+    .record({ outcome: claimOutcome, expiresAt: timestamp, serverTime: timestamp })
     .map((value) => ({ case: "claim" as const, value })),
   fc
     .record({ completedAt: timestamp, expiresAt: timestamp, alreadyCompleted: fc.boolean() })
@@ -121,8 +121,8 @@ const response: fc.Arbitrary<Response> = fc.oneof(
   fc
     .record({ leaseExpiresAt: timestamp, leaseRemaining: duration, expiresAt: timestamp })
     .map((value) => ({ case: "extendLease" as const, value })),
-  fc.constant({ case: "lookup" as const, value: {} }),
-  record.map((known) => ({ case: "lookup" as const, value: { record: known } })),
+  timestamp.map((serverTime) => ({ case: "lookup" as const, value: { serverTime } })),
+  fc.record({ record, serverTime: timestamp }).map((value) => ({ case: "lookup" as const, value })),
   error.map((value) => ({ case: "error" as const, value })),
 );
 

@@ -7,6 +7,8 @@ export interface StoredApiKey {
   readonly id: string;
   /** Undefined: an operator's. */
   readonly tenantId: number | undefined;
+  /** The `uid` of that tenant. */
+  readonly tenantUid: string | undefined;
   readonly role: Role;
   /** HMAC-SHA256 of the secret under the deployment's pepper. */
   readonly digest: Buffer;
@@ -17,7 +19,7 @@ export interface StoredApiKey {
 const readApiKeys = {
   name: "read_api_keys",
   text: `
-select id, tenant_id, role, digest, namespaces
+select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, namespaces
   from api_keys
  where id = any ($1::text[])
    and revoked_at is null
@@ -27,6 +29,7 @@ select id, tenant_id, role, digest, namespaces
 interface ApiKeyRow {
   readonly id: string;
   readonly tenant_id: number | null;
+  readonly tenant_uid: string | null;
   readonly role: Role;
   readonly digest: Buffer;
   readonly namespaces: string[] | null;
@@ -44,6 +47,7 @@ export async function findApiKeys(
       {
         id: row.id,
         tenantId: row.tenant_id ?? undefined,
+        tenantUid: row.tenant_uid ?? undefined,
         role: row.role,
         digest: row.digest,
         namespaces: row.namespaces ?? undefined,
@@ -53,7 +57,7 @@ export async function findApiKeys(
 }
 
 /** A key to be stored. */
-export interface NewApiKey extends StoredApiKey {
+export interface NewApiKey extends Omit<StoredApiKey, "tenantUid"> {
   /** What its owner calls it. */
   readonly label: string;
 }

@@ -24,8 +24,8 @@ export interface Runner {
   ): Promise<Row[]>;
 }
 
-/** Runs statements on a bounded number of connections, each in a transaction of its own. */
-export interface Pool extends Runner {
+/** Runs statements, each in a transaction of its own or several in one. */
+export interface Connection extends Runner {
   /**
    * Runs several statements as one: all of them, or, if `work` throws, none. Isolation is READ COMMITTED: lock what a
    * later statement relies on. For what is rare; records' own statements never need it.
@@ -33,6 +33,10 @@ export interface Pool extends Runner {
    * @throws Refusal RECORD_CONTENDED where another transaction was in the way for too long, and as `run` does.
    */
   transaction<Result>(work: (transaction: Runner) => Promise<Result>): Promise<Result>;
+}
+
+/** Runs statements on a bounded number of connections. */
+export interface Pool extends Connection {
   /** Connections in use and calls waiting for one. */
   load(): { readonly total: number; readonly idle: number; readonly waiting: number };
   /** Waits for what is running, then closes every connection. */
@@ -74,6 +78,11 @@ export interface PoolOptions {
    * carry from one transaction to the next.
    */
   readonly throughPgBouncer: boolean;
+  /**
+   * Runs on every new connection before any statement does: it may have come to another database than the one before. What it
+   * throws ends the connection, and the call that was to use it.
+   */
+  readonly onConnected?: (connection: Connection) => Promise<void>;
 }
 
 /** Postgres ends a statement after this; below the client's own limit, so that the usual error comes from Postgres. */
@@ -138,6 +147,16 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   pool.on("connect", (client) => client.on("error", () => {}));
 
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
+  const examined = new WeakSet<pg.PoolClient>();
+
+  async function examine(client: pg.PoolClient): Promise<void> {
+    if (examined.has(client)) return;
+    await options.onConnected?.({
+      run: runnerOn(async (config) => (await client.query(config)).rows),
+      transaction: async (work) => fulfilled(await inTransaction(client, work)),
+    });
+    examined.add(client);
+  }
 
   /** Lets a connection plan anew what it runs next, if its plans are old. */
   async function renewPlans(client: pg.PoolClient): Promise<void> {
@@ -154,6 +173,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     let failure: Error | undefined;
     try {
       if (direct) await renewPlans(client);
+      await examine(client);
       return await use(client);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
@@ -181,23 +201,31 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     };
   }
 
+  async function inTransaction<Result>(
+    client: pg.PoolClient,
+    work: (transaction: Runner) => Promise<Result>,
+  ): Promise<PromiseSettledResult<Result>> {
+    await client.query("begin");
+    const transaction = { run: runnerOn(async (config) => (await client.query(config)).rows) };
+    const [outcome] = await Promise.allSettled([work(transaction)]);
+    await client.query(outcome.status === "fulfilled" ? "commit" : "rollback");
+    return outcome;
+  }
+
   return {
     run: runnerOn((config) => withConnection(async (client) => (await client.query(config)).rows)),
-    async transaction<Result>(work: (transaction: Runner) => Promise<Result>) {
-      const ended = withConnection(async (client): Promise<PromiseSettledResult<Result>> => {
-        await client.query("begin");
-        const transaction = { run: runnerOn(async (config) => (await client.query(config)).rows) };
-        const [outcome] = await Promise.allSettled([work(transaction)]);
-        await client.query(outcome.status === "fulfilled" ? "commit" : "rollback");
-        return outcome;
-      });
-      const outcome = await ended.catch((error: unknown) => Promise.reject(classify(error)));
-      if (outcome.status === "rejected") throw asRefusal(outcome.reason);
-      return outcome.value;
+    async transaction(work) {
+      const ended = withConnection((client) => inTransaction(client, work));
+      return fulfilled(await ended.catch((error: unknown) => Promise.reject(classify(error))));
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
   };
+}
+
+function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {
+  if (outcome.status === "rejected") throw asRefusal(outcome.reason);
+  return outcome.value;
 }
 
 /** Somebody else keeps what the transaction needs: no defect, and nothing was changed. */

@@ -1,5 +1,5 @@
 import type { PolicyOverrides } from "../domain/policy.ts";
-import { makeTenant, type Tenant } from "../domain/tenant.ts";
+import { copyScope, makeTenant, type Tenant } from "../domain/tenant.ts";
 import { LIMIT_COLUMNS, type LimitRow, parseQuotas } from "./limit-columns.ts";
 import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
 import type { Pool } from "./pool.ts";
@@ -8,6 +8,8 @@ import { intArray, textArray } from "./sql-arrays.ts";
 type TenantRow = PolicyRow &
   LimitRow & {
     readonly id: number;
+    readonly uid: string;
+    readonly installation_id: string;
     readonly name: string;
     readonly suspended: boolean;
     readonly cache_generation: number;
@@ -20,7 +22,7 @@ type NamespaceRow = PolicyRow & { readonly tenant_id: number; readonly name: str
 const readTenants = {
   name: "read_tenants",
   text: `
-select id, name, suspended_at is not null or deleted_at is not null as suspended, cache_generation,
+select id, uid, (select id from installation) as installation_id, name, suspended_at is not null or deleted_at is not null as suspended, cache_generation,
        date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
@@ -51,9 +53,10 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
         row.id,
         makeTenant({
           id: row.id,
+          uid: row.uid,
           name: row.name,
           suspended: row.suspended,
-          copies: { generation: row.cache_generation, askedAtMs, databaseTimeMs: row.now_ms },
+          copies: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
           overrides: parsePolicy(row),
           namespaceOverrides: own.map(namespaceEntry),
           quotas: parseQuotas(row),
@@ -62,6 +65,10 @@ export async function findTenants(pool: Pool, ids: readonly number[]): Promise<R
       ];
     }),
   );
+}
+
+function scopeOf({ installation_id, uid, cache_generation }: TenantRow): string {
+  return copyScope({ installationId: installation_id, tenantUid: uid, generation: cache_generation });
 }
 
 function namespaceEntry(row: NamespaceRow): readonly [string, PolicyOverrides] {

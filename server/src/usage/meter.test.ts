@@ -12,6 +12,7 @@ const CLAIMED = {
   checkpoint: undefined,
   expiresAtMs: 0,
   firstClaimedAtMs: 1000,
+  answeredAtMs: undefined,
 } as const;
 const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
 

@@ -78,8 +78,8 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       {
         file: "cache/completions.ts",
-        from: "recordName(id)}`",
-        to: "recordName({ ...id, tenantId: 0 })}`",
+        from: "{ scope }: CopyTerms)",
+        to: '_: CopyTerms, scope = "")',
       },
     ],
     faults: [],
@@ -124,9 +124,9 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a copy that is filled in late is found although its record was forgotten",
     replacements: [
       {
-        file: "cache/completions.ts",
-        from: "nameOf(id: RecordId, { generation }: CopyTerms)",
-        to: "nameOf(id: RecordId, _: CopyTerms, generation = 0)",
+        file: "store/tenants.ts",
+        from: "generation: cache_generation }",
+        to: "generation: 0 }",
       },
     ],
     faults: [],

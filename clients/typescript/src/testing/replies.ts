@@ -19,6 +19,7 @@ export function claimResponse(outcome: ClaimOutcome, nowMs: number): ClaimRespon
   return create(ClaimResponseSchema, {
     outcome: claimOutcome(outcome, nowMs),
     expiresAt: timestampFromMs(outcome.record.expiresAtMs),
+    serverTime: timestampFromMs(nowMs),
   });
 }
 

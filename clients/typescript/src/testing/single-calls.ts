@@ -109,10 +109,10 @@ export class SingleCalls {
     const { faults, records, clock } = this.#state;
     return faults.around("lookup", () => {
       const record = records.find(parseLookup(request));
-      return create(
-        LookupResponseSchema,
-        record === undefined ? {} : { record: recordMessage(record, clock.nowMs) },
-      );
+      return create(LookupResponseSchema, {
+        ...(record && { record: recordMessage(record, clock.nowMs) }),
+        serverTime: timestampFromMs(clock.nowMs),
+      });
     });
   }
 }

@@ -1,0 +1,106 @@
+import type { Logger } from "pino";
+import { type InstallationLook, markOrigin, readInstallation } from "../store/installation.ts";
+import { type NewestClaims, sampleNewestClaims } from "../store/newest-tokens.ts";
+import type { Connection } from "../store/pool.ts";
+import { renew } from "./renewal.ts";
+
+/**
+ * Notices that the database went back in time or is another one: that it was restored, or that a standby was promoted. Tokens
+ * and ids would then be given out a second time, and what the replica knows of keys, tenants and completed records may be of
+ * a time that never was. Unless `onceward-server after-restore` has done so, the first replica that notices renews the
+ * installation; every replica that sees another id drops what it knows.
+ */
+export interface InstallationWatch {
+  /**
+   * Looks, by one statement, and where need be renews. Called before the first statement on every connection, and at every
+   * heartbeat.
+   *
+   * @throws as Runner.run: no statement should follow.
+   */
+  look(database: Connection): Promise<void>;
+  /** The installation's id. @throws Error before the first look. */
+  id(): string;
+}
+
+export interface InstallationWatchOptions {
+  readonly replicaId: string;
+  readonly log: Logger;
+  /** The installation has another id. */
+  readonly onChanged: (id: string) => void;
+}
+
+/**
+ * A Postgres that says something else of itself at each look would use tokens up: after so many renewals, only its going back
+ * in time counts.
+ */
+const MAX_MOVES = 100;
+/** A clock that was set back makes leases and retention longer; synchronised ones differ by milliseconds. */
+const CLOCK_TOLERANCE_S = 60;
+
+/** @see InstallationWatch */
+export function createInstallationWatch({
+  replicaId,
+  log,
+  onChanged,
+}: InstallationWatchOptions): InstallationWatch {
+  let knownId: string | undefined;
+  let highestToken = 0n;
+  let moves = 0;
+
+  /** The look that drew the highest token is the newest one, in whatever order looks are answered. */
+  function adopt({ id, drawnToken }: InstallationLook): void {
+    if (drawnToken < highestToken) return;
+    highestToken = drawnToken;
+    if (id === knownId) return;
+    const isFirst = knownId === undefined;
+    knownId = id;
+    if (isFirst) return;
+    log.warn(
+      "the installation was renewed: what was known of keys, tenants and completed records is dropped",
+    );
+    onChanged(id);
+  }
+
+  async function makeRight(database: Connection, { id }: InstallationLook, why: string): Promise<void> {
+    const { token } = await sampleNewestClaims(database);
+    const tokenFloor = token > highestToken ? token : highestToken;
+    const reason = `${why}; after-restore was not run`;
+    const renewal = { knownId: id, tokenFloor, actor: "server", reason, requestId: replicaId };
+    if (await renew(database, renewal))
+      log.error({ why }, "the database was restored: renewed the installation");
+    adopt(await readInstallation(database));
+  }
+
+  /** Why the installation has to be renewed; undefined: it need not be. */
+  function contradiction(
+    { drawnToken, origin }: InstallationLook,
+    drawnBefore: bigint,
+    newest: NewestClaims | undefined,
+  ): string | undefined {
+    if (drawnToken <= drawnBefore) return "the sequence of fencing tokens went back";
+    if (newest !== undefined && drawnToken <= newest.token)
+      return "records have higher fencing tokens than the sequence";
+    if (origin !== "elsewhere" || moves === MAX_MOVES) return undefined;
+    moves++;
+    return "the installation's id was made in another database";
+  }
+
+  return {
+    async look(database) {
+      // Read before this look draws: meanwhile others draw, and claim.
+      const drawnBefore = highestToken;
+      const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
+      const seen = await readInstallation(database);
+      if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
+        log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end that much later");
+      const why = contradiction(seen, drawnBefore, newest);
+      if (why !== undefined) return makeRight(database, seen, why);
+      if (seen.origin === "unmarked") await markOrigin(database);
+      adopt(seen);
+    },
+    id() {
+      if (knownId === undefined) throw new Error("the installation is unknown before the first look");
+      return knownId;
+    },
+  };
+}

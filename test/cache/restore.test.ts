@@ -1,0 +1,109 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
+import { repeatOften } from "../helpers/fast-path.ts";
+import { granted } from "../helpers/records.ts";
+import { describeWithRedis, startRedis } from "../helpers/redis.ts";
+import {
+  createCopiedDatabase,
+  createDumpedDatabase,
+  POSTGRES_15,
+  type RestorableDatabase,
+} from "../helpers/restores.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { success } from "../helpers/verbs.ts";
+
+const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
+const NAMESPACE = "charges";
+/** A replica whose connection was lost gets another at its next statement. */
+const PATIENCE = { timeout: 15_000, interval: 100 };
+
+/** Two replicas as they are by default: copies in memory, and in a Redis that they share. */
+async function startReplicas({ url }: RestorableDatabase): Promise<readonly TestServer[]> {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const start = () => startTestServer(url, { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "64" });
+  const servers = await Promise.all([start(), start()]);
+  onTestFinished(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+  });
+  return servers;
+}
+
+/** Claims every key at the first replica, completes it and repeats it at all: so there are copies of it everywhere. */
+async function work(clients: readonly IdempotencyClient[], text: string): Promise<Map<string, bigint>> {
+  const tokens = new Map<string, bigint>();
+  const [first] = clients as [IdempotencyClient];
+  await Promise.all(clients.map((client) => repeatOften(client)));
+  for (const key of KEYS) {
+    const id = { namespace: NAMESPACE, key };
+    const { fencingToken } = granted(await first.claim(id));
+    await first.complete({ ...id, fencingToken, result: success(text) });
+    for (const client of clients) expect((await client.claim(id)).outcome.case).toBe("completed");
+    tokens.set(key, fencingToken);
+  }
+  return tokens;
+}
+
+/** Waits until each replica answers again. */
+async function untilServed(clients: readonly IdempotencyClient[]): Promise<void> {
+  for (const client of clients) {
+    const answered = () =>
+      client.lookup({ namespace: NAMESPACE, key: "any" }).then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(answered, PATIENCE).toBe(true);
+  }
+}
+
+describeWithRedis("Once a dump is restored under two replicas", () => {
+  const kinds = [
+    { kind: "a database that Postgres copied", create: createCopiedDatabase, isThere: true },
+    { kind: "a pg_dump of PostgreSQL 15", create: createDumpedDatabase, isThere: POSTGRES_15 !== undefined },
+  ].filter(({ isThere }) => isThere);
+
+  describe.each(kinds)("from $kind", ({ create }) => {
+    test("a tenant that is made then is granted the keys of one that was lost", async () => {
+      const database = await create();
+      const servers = await startReplicas(database);
+      await database.dump();
+      const lost = await createTenant(database);
+      await work(
+        servers.map((server) => connectClient(server, lost.apiKey)),
+        "the lost tenant's",
+      );
+      await database.restore();
+
+      const made = await createTenant(database);
+      const clients = servers.map((server) => connectClient(server, made.apiKey));
+      await untilServed(clients);
+      for (const [place, key] of KEYS.entries()) {
+        const reply = await clients[place % clients.length]?.claim({ namespace: NAMESPACE, key });
+        expect(reply?.outcome.case).toBe("claimed");
+      }
+      for (const server of servers) {
+        const { lookup } = connectClient(server, lost.apiKey);
+        await expect(lookup({ namespace: NAMESPACE, key: "any" })).rejects.toThrow(/unauthenticated/);
+      }
+    });
+
+    test("a key that was lost is granted at every replica with a higher token than before", async () => {
+      const database = await create();
+      const servers = await startReplicas(database);
+      const tenant = await createTenant(database);
+      const clients = servers.map((server) => connectClient(server, tenant.apiKey));
+      await untilServed(clients);
+      await database.dump();
+      const tokens = await work(clients, "lost");
+      await database.restore();
+
+      await untilServed(clients);
+      for (const [place, [key, lostToken]] of [...tokens].entries()) {
+        const reply = await clients[place % clients.length]?.claim({ namespace: NAMESPACE, key });
+        if (reply === undefined) throw new Error("there is no replica");
+        expect(granted(reply).fencingToken).toBeGreaterThan(lostToken);
+      }
+    });
+  });
+});

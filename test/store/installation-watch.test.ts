@@ -1,0 +1,126 @@
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createApiKey, createTenant } from "../helpers/tenants.ts";
+import { complete, grant, ORDER } from "../helpers/verbs.ts";
+
+/** A replica looks every 3 s, on a busy machine too. */
+const PATIENCE = { timeout: 15_000, interval: 100 };
+
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+});
+
+async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
+  const server = await startTestServer(database.url, env);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+async function readId(): Promise<string | undefined> {
+  const [row] = await database.query<{ id: string }>("select id from installation");
+  return row?.id;
+}
+
+/** Waits until the installation was renewed, once, and the audit and the log of a replica say why. */
+async function expectRenewal(servers: readonly TestServer[], idBefore: string | undefined, why: string) {
+  await expect.poll(readId, PATIENCE).not.toBe(idBefore);
+  const id = await readId();
+  const dropped = (server: TestServer) =>
+    server.log.filter(({ msg }) => String(msg).startsWith("the installation was renewed")).length;
+  for (const server of servers) await expect.poll(() => dropped(server), PATIENCE).toBe(1);
+  expect(await readId()).toBe(id);
+  expect(await database.query("select actor, action, reason from audit_events")).toEqual([
+    { actor: "server", action: "AfterRestore", reason: `${why}; after-restore was not run` },
+  ]);
+  expect(servers.flatMap(({ log }) => log).filter(({ why: said }) => said === why)).toHaveLength(1);
+}
+
+test("a sequence that goes back under two replicas is raised beyond every token that they have seen", async () => {
+  const servers = [await startReplica(), await startReplica()];
+  const idBefore = await readId();
+  const tenant = await createTenant(database);
+  const client = connectClient(servers[0] as TestServer, tenant.apiKey);
+  await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");
+  const { fencingToken } = await grant(client);
+  // Once both have drawn from there.
+  await expect.poll(() => drawn(), PATIENCE).toBeGreaterThan(2n ** 50n + 4n * 1024n);
+  await database.query("select setval('fencing_tokens', 1)");
+  await expectRenewal(servers, idBefore, "the sequence of fencing tokens went back");
+  expect((await grant(client, { key: "order-2" })).fencingToken).toBeGreaterThan(fencingToken);
+});
+
+async function drawn(): Promise<bigint> {
+  const [row] = await database.query<{ last: string }>("select last_value as last from fencing_tokens");
+  return BigInt(row?.last ?? 0);
+}
+
+test("rows that were restored into the same tables renew the installation", async () => {
+  const server = await startReplica();
+  const idBefore = await readId();
+  await database
+    .query(`with kept as (delete from installation returning *) select * from kept`)
+    .then(([row]) =>
+      database.query("insert into installation select * from json_populate_record(null::installation, $1)", [
+        JSON.stringify(row),
+      ]),
+    );
+  await expectRenewal([server], idBefore, "the installation's id was made in another database");
+});
+
+test("records with higher tokens than the sequence renew the installation when a replica starts", async () => {
+  const first = await startReplica();
+  const tenant = await createTenant(database);
+  await complete(connectClient(first, tenant.apiKey));
+  await first.stop();
+  const restored = 2n ** 50n;
+  await database.query("update records set fencing_token = $1", [restored]);
+  const idBefore = await readId();
+  const server = await startReplica();
+  expect(await readId()).not.toBe(idBefore);
+  const { fencingToken } = await grant(connectClient(server, tenant.apiKey), { key: "order-2" });
+  expect(fencingToken).toBeGreaterThan(restored);
+});
+
+test("neither restarts of replicas nor lost connections nor vacuum renew the installation", async () => {
+  const first = await startReplica();
+  const idBefore = await readId();
+  await complete(connectClient(first, (await createTenant(database)).apiKey));
+  await first.stop();
+  await database.query("vacuum (freeze) installation");
+  await database.query("vacuum (full) installation");
+  const second = await startReplica();
+  await database.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  );
+  const { apiKey } = await createTenant(database);
+  const claim = () =>
+    connectClient(second, apiKey)
+      .claim(ORDER)
+      .then(
+        ({ outcome }) => outcome.case,
+        () => "",
+      );
+  await expect.poll(claim, PATIENCE).toBe("claimed");
+  expect(await readId()).toBe(idBefore);
+  expect(await database.query("select 1 from audit_events")).toEqual([]);
+});
+
+test("a tenant with the id of one that is gone, unnoticed, is not answered from the other's copies", async () => {
+  const server = await startReplica({ ONCEWARD_CACHE_MIB: "64" });
+  const lost = await createTenant(database);
+  const theirs = connectClient(server, lost.apiKey);
+  await complete(theirs);
+  expect((await theirs.claim(ORDER)).outcome.case).toBe("completed");
+  await database.query("delete from records");
+  await database.query("delete from tenants");
+  await database.query("insert into tenants (id, name) overriding system value values ($1, 'made-later')", [
+    lost.id,
+  ]);
+  const mine = connectClient(server, await createApiKey(database, { tenantId: lost.id, role: "CALLER" }));
+  expect((await mine.claim(ORDER)).outcome.case).toBe("claimed");
+});

@@ -1,0 +1,17 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createTestDatabase } from "../helpers/database.ts";
+import { startTestServer } from "../helpers/server.ts";
+
+test("the management port has an address of its own, and the other ports have theirs", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const { httpPort, managementPort, stop } = await startTestServer(database.url, {
+    ONCEWARD_MANAGEMENT_HOST: "127.0.0.2",
+  });
+  onTestFinished(stop);
+  const statusOf = (host: string, port: number, path: string) =>
+    fetch(`http://${host}:${port}${path}`).then(({ status }) => status);
+  expect(await statusOf("127.0.0.2", managementPort, "/metrics")).toBe(200);
+  await expect(statusOf("127.0.0.1", managementPort, "/metrics")).rejects.toThrow("fetch failed");
+  expect(await statusOf("127.0.0.1", httpPort, "/")).toBe(404);
+});
