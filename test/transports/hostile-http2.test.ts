@@ -203,10 +203,11 @@ describe("floods", () => {
   });
 
   test("more streams at once than the server takes end the connection", async () => {
+    const head = callHead({ authorization: `Bearer ${target.tenant.apiKey}` });
     await floodUntilClosed((round) =>
       Buffer.concat(
         Array.from({ length: 100 }, (_, i) =>
-          frame(FRAME.headers, END_HEADERS, (round * 100 + i) * 2 + 1, callHead()),
+          frame(FRAME.headers, END_HEADERS, (round * 100 + i) * 2 + 1, head),
         ),
       ),
     );
@@ -266,7 +267,8 @@ describe("memory", () => {
       void send(frame(FRAME.headers, END_HEADERS, call * 2 + 1, head));
       void send(frame(FRAME.data, END_STREAM, call * 2 + 1, body));
     }
-    const count = 'onceward_rpc_duration_seconds_count{method="Batch",code="OK"}';
+    const count =
+      'onceward_rpc_duration_seconds_count{service="IdempotencyService",method="Batch",code="OK"}';
     const answered = async () => (await readMetrics(server)).get(count);
     await expect.poll(answered, { timeout: 15_000 }).toBe(UNREAD_CALLS);
     expect((await client.batch({ items })).items).toHaveLength(items.length);

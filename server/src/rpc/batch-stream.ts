@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { fromBinary, type Message } from "@bufbuild/protobuf";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
+import { toStatus } from "./errors.ts";
 import { createMessageSplitter, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
 import {
   firstOf,
@@ -14,7 +15,8 @@ import {
   isOver,
   OK,
 } from "./grpc-streams.ts";
-import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { CallHead, IncomingCall, Pipeline } from "./pipeline.ts";
+import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
@@ -109,18 +111,35 @@ class BatchStream {
     this.#unread = unread;
     this.#terms = terms;
     this.#timer = setInterval(() => this.#look(), terms.timeoutMs).unref();
-    stream.on("data", (chunk: Buffer) => {
-      // What comes once it is to end is read, and let go, so that its sender gets to the status.
-      if (this.#status !== undefined) return;
-      this.#messages.push(chunk);
-      this.#takeMessages();
-    });
-    stream.on("drain", () => this.#takeMessages());
-    stream.on("end", () => this.#end(OK));
     stream.on("close", () => {
       clearInterval(this.#timer);
       clearTimeout(this.#leavingTimer);
     });
+    const head = new StreamHead(stream, headers);
+    terms.pipeline.authenticate(terms.route, head).then(
+      () => this.#listen(),
+      (error: unknown) => this.#refuse(error),
+    );
+  }
+
+  /** Until it is known who opened the stream, nothing is read of it. */
+  #listen(): void {
+    if (isOver(this.#stream)) return;
+    this.#stream.on("data", (chunk: Buffer) => {
+      // What comes once it is to end is read and dropped, so that its sender gets to the status.
+      if (this.#status !== undefined) return;
+      this.#messages.push(chunk);
+      this.#takeMessages();
+    });
+    this.#stream.on("drain", () => this.#takeMessages());
+    this.#stream.on("end", () => this.#end(OK));
+  }
+
+  #refuse(error: unknown): void {
+    if (!(error instanceof Refusal)) throw error;
+    const status = toStatus(error);
+    this.#end(grpcStatus(status.code, status.message, status));
+    this.#stream.resume();
   }
 
   leaveSoon(): void {
@@ -155,14 +174,15 @@ class BatchStream {
     if (this.#stream.session?.closed === true) this.leaveSoon();
     this.#activeAtMs = performance.now();
     this.#underWay++;
-    void pipeline(
-      route,
-      new IncomingBatch(this.#stream, this.#headers, route, message, timeoutMs),
-      (reply) => (isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply)),
-    ).then(
-      (answer) => this.#answer(answer),
-      (error: unknown) => this.#answer(frameRefusal(id, error)),
-    );
+    const batch = new IncomingBatch(this.#stream, this.#headers, message, timeoutMs);
+    pipeline
+      .answer(route, batch, (reply) =>
+        isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
+      )
+      .then(
+        (answer) => this.#answer(answer),
+        (error: unknown) => this.#answer(frameRefusal(id, error)),
+      );
   }
 
   #answer(answer: Buffer | undefined): void {
@@ -205,43 +225,43 @@ class BatchStream {
   }
 }
 
-class IncomingBatch implements IncomingCall {
+class StreamHead implements CallHead {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #route: Route;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+    this.#stream = stream;
+    this.#headers = headers;
+  }
+
+  header(name: string): string | undefined {
+    // A request id for all batches would name none.
+    return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
+  }
+
+  get cancelled(): boolean {
+    return isOver(this.#stream);
+  }
+}
+
+class IncomingBatch extends StreamHead implements IncomingCall {
   readonly #message: Buffer;
   readonly timeoutMs: number | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    route: Route,
     message: Buffer,
     timeoutMs: number | undefined,
   ) {
-    this.#stream = stream;
-    this.#headers = headers;
-    this.#route = route;
+    super(stream, headers);
     this.#message = message;
     this.timeoutMs = timeoutMs;
   }
 
-  header(name: string): string | undefined {
-    // One for all batches would name none.
-    return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
-  }
-
-  get messageBytes(): number {
-    return this.#message.byteLength;
-  }
-
-  /** What a BatchRequest doesn't have of it is no field that it knows. */
-  read(): Message {
-    return fromBinary(this.#route.method.input, this.#message, { readUnknownFields: false });
-  }
-
-  get cancelled(): boolean {
-    return isOver(this.#stream);
+  /** What a BatchRequest doesn't have of it is skipped, as unknown fields are. */
+  receive(): ReceivedMessage {
+    return { bytes: this.#message, format: "binary", compression: undefined };
   }
 
   get signal(): AbortSignal {

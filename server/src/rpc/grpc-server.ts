@@ -1,12 +1,12 @@
 import diagnostics from "node:diagnostics_channel";
-import type { ServerHttp2Session } from "node:http2";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-stream.ts";
-import { refuseCompression } from "./grpc-encoding.ts";
+import { refuseCompression } from "./compression.ts";
 import { createGrpcListener } from "./grpc-listener.ts";
 import { MAX_READ_BYTES } from "./grpc-messages.ts";
-import { isGrpcCall } from "./grpc-streams.ts";
+import { forgetWhenClosed, isGrpcCall } from "./grpc-streams.ts";
 import { closeWhenIdle } from "./idle-session.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
@@ -98,15 +98,17 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const toGrpcJs = session.listeners("stream");
     const busyWith = closeWhenIdle(session, CONNECTION_IDLE_MS);
     const unread = createUnreadReplies(MAX_UNREAD_BYTES);
+    const connection = { pipeline, slowRequests, unread };
     const answerBatchStream = batchStreams.ofConnection(unread);
     session.removeAllListeners("stream");
     session.on("stream", (stream, headers, ...rest) => {
       busyWith(stream);
       const path = isGrpcCall(headers) ? headers[":path"] : undefined;
       if (path === BATCH_STREAM_PATH) return answerBatchStream(stream, headers);
-      slowRequests.watch(stream);
       const route = path === undefined ? undefined : routesByPath.get(path);
-      if (route !== undefined) return answerUnaryCall(stream, headers, route, pipeline, unread);
+      if (route !== undefined) return answerUnaryCall(stream, headers, route, connection);
+      slowRequests.watch(stream);
+      if (path === undefined) return refuseOtherProtocol(stream);
       takeTimeoutHeader(headers);
       refuseCompression(headers);
       for (const listen of toGrpcJs) listen.call(session, stream, headers, ...rest);
@@ -136,6 +138,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       slowRequests.stop();
     },
   };
+}
+
+/** As the protocol of gRPC has it for another content type, and for another method. */
+function refuseOtherProtocol(stream: ServerHttp2Stream): void {
+  forgetWhenClosed(stream);
+  stream.respond({ ":status": 415 }, { endStream: true });
+  stream.resume();
 }
 
 /** Published by Node before a session tells of a stream. https://nodejs.org/api/diagnostics_channel.html */

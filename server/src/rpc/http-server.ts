@@ -58,7 +58,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const handle = handlers.get(path);
     if (handle === undefined) return refusePath(response);
     takeTimeoutHeader(request.headers);
-    handle(universalRequestFromNodeRequest(request, response, undefined, undefined))
+    handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request)
       .then((answer) => {
         if (draining) response.setHeader("connection", "close");
         return universalResponseToNodeResponse(answer, response);
