@@ -6,6 +6,7 @@ import { createGrpcServer } from "../../server/src/rpc/grpc-server.ts";
 import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
 import { readMessage } from "../../server/src/rpc/read-message.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
+import { createTransportBudgets } from "../../server/src/rpc/transport-budgets.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallationId } from "../../server/src/store/installation.ts";
@@ -108,6 +109,8 @@ const straight: Pipeline = {
 const grpc = createGrpcServer({
   routes: routesOf(IdempotencyService, "CALLER", idempotency),
   pipeline: straight,
+  budgets: createTransportBudgets(),
+  maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
   tls: undefined,

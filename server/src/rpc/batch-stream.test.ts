@@ -7,11 +7,12 @@ import {
   BatchStreamRequestSchema,
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
+import { createArrivingBytes } from "./arriving-bytes.ts";
 import { createBatchStreams } from "./batch-stream.ts";
 import { frameMessage } from "./grpc-messages.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
-import { createUnreadReplies } from "./unread-replies.ts";
+import { createUnreadReplies, createUnreadTotal } from "./unread-replies.ts";
 
 const TIMEOUT_MS = 10_000;
 const IDLE_MS = 30_000;
@@ -62,7 +63,9 @@ async function open(maxUnreadBytes = 1000): Promise<FakeStream> {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS });
   const stream = new FakeStream();
-  streams.ofConnection(createUnreadReplies(maxUnreadBytes))(stream as unknown as ServerHttp2Stream, {});
+  const unread = createUnreadReplies(maxUnreadBytes, createUnreadTotal());
+  const connection = { unread, arriving: createArrivingBytes().ofConnection() };
+  streams.ofConnection(connection)(stream as unknown as ServerHttp2Stream, {});
   // Its credential is judged.
   await vi.advanceTimersByTimeAsync(0);
   return stream;

@@ -3,6 +3,8 @@ import { constants, type ServerHttp2Stream } from "node:http2";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { Principal } from "../domain/tenant.ts";
+import type { ConnectionBytes, GiveBack } from "./arriving-bytes.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
 import { toStatus } from "./errors.ts";
 import { createMessageSplitter, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
@@ -38,9 +40,17 @@ const LEAVING_MS = 1000;
 /** The BatchStreams of a server. */
 export interface BatchStreams {
   /** @returns what answers all batches of a stream, for the streams of a connection. */
-  ofConnection(unread: UnreadReplies): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
+  ofConnection(
+    connection: BatchConnection,
+  ): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
   /** Ends them, because all connections are to end: each when all that came within a second is answered. */
   leave(): void;
+}
+
+/** What the streams of a connection share. */
+export interface BatchConnection {
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
 }
 
 export interface BatchStreamsOptions {
@@ -64,7 +74,7 @@ export function createBatchStreams(options: BatchStreamsOptions): BatchStreams {
   const terms = { route, pipeline, timeoutMs };
   const open = new Set<BatchStream>();
   return {
-    ofConnection(unread) {
+    ofConnection(connection) {
       let count = 0;
       return (stream, headers) => {
         forgetWhenClosed(stream);
@@ -72,7 +82,7 @@ export function createBatchStreams(options: BatchStreamsOptions): BatchStreams {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
           return;
         }
-        const opened = new BatchStream(stream, headers, unread, terms);
+        const opened = new BatchStream(stream, headers, connection, terms);
         count++;
         open.add(opened);
         stream.once("close", () => {
@@ -94,7 +104,7 @@ interface Terms extends Pick<BatchStreamsOptions, "pipeline" | "timeoutMs"> {
 class BatchStream {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #unread: UnreadReplies;
+  readonly #connection: BatchConnection;
   readonly #terms: Terms;
   readonly #messages = createMessageSplitter(MAX_READ_BYTES);
   readonly #timer: NodeJS.Timeout;
@@ -102,48 +112,87 @@ class BatchStream {
   #activeAtMs = performance.now();
   #leavingTimer: NodeJS.Timeout | undefined;
   #underWay = 0;
+  #bytesUnderWay = 0;
+  /** What is set aside for the message that has begun to come; a promise: its sender waits for it. */
+  #room: GiveBack | Promise<GiveBack> | undefined;
   /** With what the stream ends once nothing is under way; undefined: it goes on. */
   #status: GrpcStatus | undefined;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, unread: UnreadReplies, terms: Terms) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    connection: BatchConnection,
+    terms: Terms,
+  ) {
     this.#stream = stream;
     this.#headers = headers;
-    this.#unread = unread;
+    this.#connection = connection;
     this.#terms = terms;
     this.#timer = setInterval(() => this.#look(), terms.timeoutMs).unref();
     stream.on("close", () => {
       clearInterval(this.#timer);
       clearTimeout(this.#leavingTimer);
+      this.#giveRoomBack();
     });
     const head = new StreamHead(stream, headers);
     terms.pipeline.authenticate(terms.route, head).then(
-      () => this.#listen(),
-      (error: unknown) => this.#refuse(error),
+      (principal) => this.#listen(principal),
+      this.#refuse,
     );
   }
 
   /** Until it is known who opened the stream, nothing is read of it. */
-  #listen(): void {
+  #listen(principal: Principal): void {
     if (isOver(this.#stream)) return;
     this.#stream.on("data", (chunk: Buffer) => {
       // What comes once it is to end is read and dropped, so that its sender gets to the status.
       if (this.#status !== undefined) return;
       this.#messages.push(chunk);
       this.#takeMessages();
+      this.#askForRoom(principal);
     });
     this.#stream.on("drain", () => this.#takeMessages());
     this.#stream.on("end", () => this.#end(OK));
   }
 
-  #refuse(error: unknown): void {
+  readonly #refuse = (error: unknown) => {
     if (!(error instanceof Refusal)) throw error;
     const status = toStatus(error);
     this.#end(grpcStatus(status.code, status.message, status));
     this.#stream.resume();
-  }
+  };
 
   leaveSoon(): void {
     this.#leavingTimer ??= setTimeout(() => this.#end(OK), LEAVING_MS).unref();
+  }
+
+  /** A message of which a part has come has room for the rest first; its sender waits meanwhile. */
+  #askForRoom(principal: Principal): void {
+    const bytes = this.#messages.wantedBytes();
+    if (bytes === undefined || this.#room !== undefined || this.#status !== undefined) return;
+    try {
+      const room = this.#connection.arriving.reserve(principal, bytes);
+      this.#room = room;
+      if (!(room instanceof Promise)) return;
+      this.#stream.pause();
+      room.then(this.#goOn, this.#refuse);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  readonly #goOn = (giveBack: GiveBack) => {
+    if (isOver(this.#stream)) {
+      giveBack();
+      return;
+    }
+    this.#room = giveBack;
+    this.#takeMessages();
+  };
+
+  #giveRoomBack(): void {
+    if (typeof this.#room === "function") this.#room();
+    this.#room = undefined;
   }
 
   /** Of what has come, as much as may be under way; the rest of it waits, and its sender too. */
@@ -152,6 +201,7 @@ class BatchStream {
       while (this.#status === undefined && !this.#isBusy()) {
         const message = this.#messages.next();
         if (message === undefined) break;
+        this.#giveRoomBack();
         this.#take(message);
       }
     } catch (error) {
@@ -163,7 +213,12 @@ class BatchStream {
   }
 
   #isBusy(): boolean {
-    return this.#underWay >= MAX_UNDER_WAY || this.#stream.writableLength >= MAX_MESSAGE_BYTES;
+    return (
+      this.#underWay >= MAX_UNDER_WAY ||
+      this.#bytesUnderWay >= MAX_MESSAGE_BYTES ||
+      this.#stream.writableLength >= MAX_MESSAGE_BYTES ||
+      this.#room instanceof Promise
+    );
   }
 
   /** @throws MessageRefused if it can't be answered. */
@@ -174,23 +229,26 @@ class BatchStream {
     if (this.#stream.session?.closed === true) this.leaveSoon();
     this.#activeAtMs = performance.now();
     this.#underWay++;
+    this.#bytesUnderWay += message.byteLength;
     const batch = new IncomingBatch(this.#stream, this.#headers, message, timeoutMs);
     pipeline
       .answer(route, batch, (reply) =>
         isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
       )
       .then(
-        (answer) => this.#answer(answer),
-        (error: unknown) => this.#answer(frameRefusal(id, error)),
+        (answer) => this.#answer(message, answer),
+        (error: unknown) => this.#answer(message, frameRefusal(id, error)),
       );
   }
 
-  #answer(answer: Buffer | undefined): void {
+  #answer(message: Buffer, answer: Buffer | undefined): void {
     this.#underWay--;
+    this.#bytesUnderWay -= message.byteLength;
     if (answer === undefined || isOver(this.#stream)) return;
     this.#begin();
-    this.#unread.write(this.#stream, answer);
-    if (this.#unread.isFull()) {
+    const { unread } = this.#connection;
+    unread.write(this.#stream, answer);
+    if (unread.isFull()) {
       this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }

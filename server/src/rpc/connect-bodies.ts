@@ -1,12 +1,14 @@
 import type { Readable } from "node:stream";
 import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
+import type { Principal } from "../domain/tenant.ts";
+import type { ConnectionBytes } from "./arriving-bytes.ts";
 import { createByteCollector } from "./byte-collector.ts";
 import type { Compression } from "./compression.ts";
 import { createMessageReader, frameMessage } from "./grpc-messages.ts";
 import { malformed, tooLarge } from "./malformed.ts";
 import type { MessageLimits } from "./message-limits.ts";
 import type { ReceivedMessage } from "./read-message.ts";
-import { takeIn } from "./take-in.ts";
+import { type Intake, takeIn } from "./take-in.ts";
 
 /** A request's message, before anything of it is read. */
 export interface PendingMessage {
@@ -16,7 +18,7 @@ export interface PendingMessage {
    * @throws Refusal INVALID_REQUEST if it is too large; CANCELLED as `takeIn`.
    * @throws MessageRefused if gRPC-Web's frame is none.
    */
-  receive(limits: MessageLimits): Promise<ReceivedMessage>;
+  receive(limits: MessageLimits, room: ConnectionBytes, principal: Principal): Promise<ReceivedMessage>;
 }
 
 /** A request of Connect, gRPC-Web or JSON, apart from its message. */
@@ -67,16 +69,13 @@ function splitConnect(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, EMPTY[format], "content-encoding"),
     message: {
-      async receive(limits) {
+      async receive(limits, room, principal) {
         const { maxBytes } = limits[format];
-        const declared = Number(request.header.get("content-length") ?? 0);
-        if (declared > maxBytes) throw tooLarge(maxBytes, declared);
-        const collected = createByteCollector();
-        await takeIn(body, (piece) => {
-          if (collected.byteLength + piece.byteLength > maxBytes) throw tooLarge(maxBytes, undefined);
-          collected.push(piece);
-        });
-        return { bytes: collected.view(), format, compression };
+        const declaredBytes = declaredLength(request);
+        if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
+        const intake = new BodyIntake(maxBytes, declaredBytes);
+        await takeIn(body, intake, room, principal);
+        return { bytes: intake.collected.view(), format, compression };
       },
     },
   };
@@ -87,14 +86,45 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
     message: {
-      async receive(limits) {
+      async receive(limits, room, principal) {
         const reader = createMessageReader(limits[format].maxBytes);
-        await takeIn(body, reader.push);
+        await takeIn(body, reader, room, principal);
         const { message, compressed } = reader.end();
         return { bytes: message, format, compression: compressed ? compression : undefined };
       },
     },
   };
+}
+
+/** What a body without a declared length may be before it needs room for as much as there may be. */
+const FREE_BYTES = 16 * 1024;
+
+class BodyIntake implements Intake {
+  readonly collected = createByteCollector();
+  readonly #maxBytes: number;
+  readonly #declaredBytes: number | undefined;
+
+  constructor(maxBytes: number, declaredBytes: number | undefined) {
+    this.#maxBytes = maxBytes;
+    this.#declaredBytes = declaredBytes;
+  }
+
+  push(piece: Buffer): void {
+    if (this.collected.byteLength + piece.byteLength > this.#maxBytes) throw tooLarge(this.#maxBytes, undefined);
+    this.collected.push(piece);
+  }
+
+  get wantedBytes(): number | undefined {
+    const { byteLength } = this.collected;
+    if (this.#declaredBytes !== undefined)
+      return byteLength < this.#declaredBytes ? this.#declaredBytes : undefined;
+    return byteLength <= FREE_BYTES ? undefined : this.#maxBytes;
+  }
+}
+
+function declaredLength({ header }: ServerRequest): number | undefined {
+  const length = header.get("content-length");
+  return length === null ? undefined : Number(length);
 }
 
 /** Those that connect-node offers; one that it doesn't know, it refuses. */

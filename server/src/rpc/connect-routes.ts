@@ -11,6 +11,8 @@ import type {
   UniversalServerResponse as ServerResponse,
 } from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import type { Principal } from "../domain/tenant.ts";
+import type { ConnectionBytes } from "./arriving-bytes.ts";
 import { REPLY_COMPRESSIONS } from "./compression.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 import { toConnectError } from "./errors.ts";
@@ -19,11 +21,26 @@ import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "./timeouts.ts";
+import type { UnreadReplies } from "./unread-replies.ts";
 
 /** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
-export type ConnectHandler = (request: ServerRequest, body: Readable) => Promise<ServerResponse>;
+export type ConnectHandler = (
+  request: ServerRequest,
+  body: Readable,
+  connection: HttpConnection,
+) => Promise<ServerResponse>;
 
-const MESSAGE = createContextKey<PendingMessage | undefined>(undefined);
+/** What the requests of a connection share. */
+export interface HttpConnection {
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
+}
+
+interface Arrival extends HttpConnection {
+  readonly message: PendingMessage;
+}
+
+const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 
 /**
  * The RPCs by path, as Connect, gRPC-Web and JSON.
@@ -45,9 +62,10 @@ export function createConnectHandlers(
   return new Map(
     router.handlers.map((handle) => [
       handle.requestPath,
-      (request: ServerRequest, body: Readable) => {
+      (request: ServerRequest, body: Readable, connection: HttpConnection) => {
         const { empty, message } = splitRequest(request, body);
-        return handle({ ...empty, contextValues: createContextValues().set(MESSAGE, message) });
+        const contextValues = createContextValues().set(ARRIVAL, { ...connection, message });
+        return handle({ ...empty, contextValues });
       },
     ]),
   );
@@ -87,10 +105,12 @@ class IncomingConnectCall implements IncomingCall {
     return parseTimeoutMs(this.header(TIMEOUT_HEADER));
   }
 
-  receive(): Promise<ReceivedMessage> {
-    const message = this.#context.values.get(MESSAGE);
-    if (message === undefined) throw new Error("a request came past splitRequest");
-    return message.receive(messageLimits(this.#route.method));
+  receive(principal: Principal): Promise<ReceivedMessage> {
+    const arrival = this.#context.values.get(ARRIVAL);
+    if (arrival === undefined) throw new Error("a request came past splitRequest");
+    const { message, arriving, unread } = arrival;
+    unread.admit();
+    return message.receive(messageLimits(this.#route.method), arriving, principal);
   }
 
   get cancelled(): boolean {

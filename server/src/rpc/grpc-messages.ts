@@ -26,6 +26,8 @@ export interface MessageReader {
    * @throws MessageRefused for flags that don't exist, and for a second message.
    */
   push(chunk: Uint8Array): void;
+  /** How large it is with its head; undefined if that is not known yet, or all of it is there. */
+  readonly wantedBytes: number | undefined;
   /** @throws MessageRefused if there is none, or not all of it. */
   end(): { readonly message: Buffer; readonly compressed: boolean };
 }
@@ -62,6 +64,9 @@ export function createMessageReader(maxBytes: number): MessageReader {
       wantedBytes = readHead();
       if (collected.byteLength > wantedBytes) throw secondMessage();
     },
+    get wantedBytes() {
+      return collected.byteLength === wantedBytes ? undefined : wantedBytes;
+    },
     end() {
       if (collected.byteLength !== wantedBytes) {
         throw new MessageRefused(Code.Unimplemented, "Received no request message for a unary method");
@@ -87,6 +92,8 @@ export interface MessageSplitter {
   next(): Buffer | undefined;
   /** Whether there is part of a message. */
   isAmidst(): boolean;
+  /** How large the message is, with its head, of which there is part; undefined if that is not known yet. */
+  wantedBytes(): number | undefined;
 }
 
 /** @see MessageSplitter */
@@ -108,6 +115,7 @@ export function createMessageSplitter(maxBytes: number): MessageSplitter {
       return come.subarray(HEAD_BYTES, end);
     },
     isAmidst: () => collected.byteLength > 0,
+    wantedBytes: () => (messageBytes === undefined ? undefined : HEAD_BYTES + messageBytes),
   };
 }
 

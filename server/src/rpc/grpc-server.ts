@@ -4,6 +4,7 @@ import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-stream.ts";
 import { refuseCompression } from "./compression.ts";
+import type { AddressLimit } from "./connections.ts";
 import { createGrpcListener } from "./grpc-listener.ts";
 import { MAX_READ_BYTES } from "./grpc-messages.ts";
 import { forgetWhenClosed, isGrpcCall } from "./grpc-streams.ts";
@@ -14,6 +15,7 @@ import type { Route } from "./route.ts";
 import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 import type { Tls } from "./tls.ts";
+import type { TransportBudgets } from "./transport-budgets.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 import { createUnreadReplies } from "./unread-replies.ts";
 
@@ -27,9 +29,10 @@ export interface GrpcServer {
   close(graceMs: number): Promise<void>;
 }
 
-export interface GrpcServerOptions {
+export interface GrpcServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
+  readonly budgets: TransportBudgets;
   /** A connection is asked to leave after this, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
   /** How long a request may take to arrive whole. */
@@ -48,8 +51,8 @@ const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 /** Enough for a client that doesn't batch; more than this from one connection queues in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
-/** Per connection: more than a client that reads leaves to lie, be it a slow one that asks for hundreds of large results. */
-const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
+/** Per connection: more than a client that reads leaves unread, be it a slow one that asks for a thousand large results. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
@@ -63,7 +66,7 @@ grpc.setLogVerbosity(grpc.logVerbosity.NONE);
  * @see GrpcServer
  */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { routes, pipeline, connectionAgeMs, requestTimeoutMs, tls } = options;
+  const { routes, pipeline, budgets, connectionAgeMs, requestTimeoutMs, tls } = options;
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_READ_BYTES,
     "grpc.max_send_message_length": MAX_READ_BYTES,
@@ -85,6 +88,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const listener = createGrpcListener({
     accept: (socket) => injector.injectConnection(socket),
     tls,
+    maxPerAddress: options.maxPerAddress,
     handshakeTimeoutMs: Math.min(MAX_HANDSHAKE_MS, requestTimeoutMs),
   });
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
@@ -97,9 +101,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     if (session.socket.localPort !== listener.port()) return;
     const toGrpcJs = session.listeners("stream");
     const busyWith = closeWhenIdle(session, CONNECTION_IDLE_MS);
-    const unread = createUnreadReplies(MAX_UNREAD_BYTES);
-    const connection = { pipeline, slowRequests, unread };
-    const answerBatchStream = batchStreams.ofConnection(unread);
+    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
+    const connection = { pipeline, slowRequests, unread, arriving: budgets.arriving.ofConnection() };
+    const answerBatchStream = batchStreams.ofConnection(connection);
     session.removeAllListeners("stream");
     session.on("stream", (stream, headers, ...rest) => {
       busyWith(stream);

@@ -56,7 +56,13 @@ export interface PipelineOptions extends ObservedCallOptions {
  * 64 KiB each.
  */
 const MAX_STRANGERS = 1024;
-const STRANGERS_RETRY_AFTER_MS = 200;
+/**
+ * Messages that came whole and are not answered yet, in the process. Those of a call that waits, or of a few claims, are too
+ * small to count.
+ */
+const MAX_BYTES_UNDER_WAY = 128 * 1024 * 1024;
+const SMALL_BYTES = 16 * 1024;
+const OVERLOADED_RETRY_AFTER_MS = 200;
 /**
  * A message may take half a minute to come. Within this, the caller is who the headers said, and may do what they might;
  * after it, that is judged again.
@@ -71,6 +77,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { authenticator, admission, defaultTimeoutMs } = options;
   const observe = createCallObserver(options);
   let strangers = 0;
+  let bytesUnderWay = 0;
 
   /** Judges by the headers who calls, and whether they may; at once if memory knows. */
   function authenticate(
@@ -124,7 +131,21 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
   }
 
+  /** Answers a call whose message counts as under way until then, if it is large enough to matter. */
   function answerTo(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+    const { byteLength } = received.bytes;
+    if (byteLength <= SMALL_BYTES) return answerNow(route, received, call);
+    if (bytesUnderWay + byteLength > MAX_BYTES_UNDER_WAY) throw tooManyBytes();
+    bytesUnderWay += byteLength;
+    const end = () => {
+      bytesUnderWay -= byteLength;
+    };
+    const answer = (async () => answerNow(route, received, call))();
+    answer.then(end, end);
+    return answer;
+  }
+
+  function answerNow(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
     const count = route.method.input === BatchRequestSchema ? admission.admitBatch : admission.countMessage;
     const message = readMessage(route.method, received, (bytes) => count(call.principal, bytes));
     return message instanceof Promise
@@ -204,8 +225,15 @@ class AuthenticatedCall implements Call {
 }
 
 function tooManyStrangers(): Refusal {
-  const message = "This replica has more callers to look up than it takes on.";
-  return new Refusal("OVERLOADED", message, { retryAfterMs: STRANGERS_RETRY_AFTER_MS });
+  return overloaded("This replica has more callers to look up than it takes on.");
+}
+
+function tooManyBytes(): Refusal {
+  return overloaded("This replica has more large messages under way than it takes on.");
+}
+
+function overloaded(message: string): Refusal {
+  return new Refusal("OVERLOADED", message, { retryAfterMs: OVERLOADED_RETRY_AFTER_MS });
 }
 
 /** Before it had any effect. */

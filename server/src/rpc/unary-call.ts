@@ -3,7 +3,9 @@ import type { ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { Refusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
 import type { Status } from "../gen/google/rpc/status_pb.ts";
+import type { ConnectionBytes } from "./arriving-bytes.ts";
 import { grpcCompression } from "./compression.ts";
 import { toStatus } from "./errors.ts";
 import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
@@ -26,6 +28,7 @@ const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
 export interface UnaryConnection {
   readonly pipeline: Pipeline;
   readonly slowRequests: Pick<SlowRequests, "watch">;
+  readonly arriving: ConnectionBytes;
   readonly unread: UnreadReplies;
 }
 
@@ -61,7 +64,7 @@ function encodeUnlessUnread(
 function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
   if (isOver(stream)) return;
   if (reply === undefined) {
-    endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
+    endWith(stream, Code.Unavailable, "The connection has too many replies that were not read.");
     return;
   }
   if (reply.byteLength > MAX_READ_BYTES) {
@@ -122,11 +125,13 @@ class IncomingGrpcCall implements IncomingCall {
     return parseTimeoutMs(this.header("grpc-timeout"));
   }
 
-  async receive(): Promise<ReceivedMessage> {
+  async receive(principal: Principal): Promise<ReceivedMessage> {
     // A request is slow from here on: before, it was not read.
-    this.#connection.slowRequests.watch(this.#stream);
+    const { slowRequests, arriving, unread } = this.#connection;
+    unread.admit();
+    slowRequests.watch(this.#stream);
     const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);
-    await takeIn(this.#stream, reader.push);
+    await takeIn(this.#stream, reader, arriving, principal);
     const { message, compressed } = reader.end();
     const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
     return { bytes: message, format: "binary", compression };
