@@ -13,6 +13,7 @@ import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
 import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
+import { createTransportBudgets } from "./rpc/transport-budgets.ts";
 import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
@@ -155,9 +156,11 @@ export function createServer(
     });
     const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
     const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
+    const maxPerAddress = config.ONCEWARD_CONNECTIONS_PER_ADDRESS;
+    const shared = { routes, pipeline, budgets: createTransportBudgets(), requestTimeoutMs, tls, maxPerAddress };
     return {
-      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs, requestTimeoutMs, tls }),
-      http: createHttpServer({ routes, pipeline, log, requestTimeoutMs, tls }),
+      grpc: createGrpcServer({ ...shared, connectionAgeMs }),
+      http: createHttpServer({ ...shared, log }),
     };
   }
 

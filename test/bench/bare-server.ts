@@ -4,7 +4,9 @@ import type { Principal } from "../../server/src/domain/tenant.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
 import { createGrpcServer } from "../../server/src/rpc/grpc-server.ts";
 import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
+import { readMessage } from "../../server/src/rpc/read-message.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
+import { createTransportBudgets } from "../../server/src/rpc/transport-budgets.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
@@ -65,6 +67,8 @@ const idempotency = createIdempotencyService({
   records: createRecordStore(pool, UNSHARED),
   admission: {
     enter: () => undefined,
+    countMessage: () => {},
+    admitBatch: () => {},
     admitOperation: () => {},
     countOperation: () => {},
     countsRecords: () => false,
@@ -84,25 +88,31 @@ const idempotency = createIdempotencyService({
   usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
 });
 
-const straight: Pipeline = async (route, incoming, encode) => {
-  const reply = await route.handle(incoming.read(), {
-    principal,
-    requestId: "",
-    atMs: performance.now() + TIMEOUT_MS,
-    cancelled: false,
-    get signal() {
-      return incoming.signal;
-    },
-    refusalOf: (error) => {
-      throw error;
-    },
-  });
-  return encode(reply);
+const straight: Pipeline = {
+  async answer(route, incoming, encode) {
+    const message = readMessage(route.method, await incoming.receive(principal), () => {});
+    const reply = await route.handle(message instanceof Promise ? await message : message, {
+      principal,
+      requestId: "",
+      atMs: performance.now() + TIMEOUT_MS,
+      cancelled: false,
+      get signal() {
+        return incoming.signal;
+      },
+      refusalOf: (error) => {
+        throw error;
+      },
+    });
+    return encode(reply);
+  },
+  authenticate: async () => principal,
 };
 
 const grpc = createGrpcServer({
   routes: routesOf(IdempotencyService, "CALLER", idempotency),
   pipeline: straight,
+  budgets: createTransportBudgets(),
+  maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
   tls: undefined,

@@ -105,6 +105,29 @@ test("who is told when to come again is told whole milliseconds", () => {
   );
 });
 
+test("a message costs an operation more for each 16 KiB after the first", () => {
+  const { admission } = newAdmission();
+  const slow = caller({ operationsPerSecond: 1, burst: 5 });
+  admission.countMessage(slow, 16 * 1024);
+  admission.countMessage(slow, 3 * 16 * 1024 + 1);
+  admission.admitOperation(slow);
+  admission.admitOperation(slow);
+  expect(() => admission.admitOperation(slow)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
+});
+
+test("a batch is refused before it is read while its tenant owes five seconds' operations, and no other call is", () => {
+  const { admission, refused } = newAdmission();
+  const slow = caller({ operationsPerSecond: 10, burst: 1 });
+  admission.admitBatch(slow, 40 * 16 * 1024);
+  admission.admitBatch(slow, 40 * 16 * 1024);
+  admission.countMessage(slow, 1024 * 1024);
+  admission.countOperation(slow);
+  expect(() => admission.admitBatch(slow, 10)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
+  expect(refused).toEqual(["shop rate enforced"]);
+  const unlimited = caller({}, SHOP + 1);
+  for (let i = 0; i < 100; i++) admission.admitBatch(unlimited, 4 * 1024 * 1024);
+});
+
 test("a store is full once it holds as much as the quota", () => {
   const full = newAdmission({ records: 5, storedBytes: 100 }).admission;
   full.admitRecord(caller({ liveRecords: 6, storedBytes: 101 }));

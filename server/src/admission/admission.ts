@@ -14,6 +14,18 @@ export interface Admission {
   /** A call begins. Whoever gets a function calls it when the call has ended. */
   enter(principal: Principal): (() => void) | undefined;
   /**
+   * Counts a call's message by its bytes, once it is decompressed: of 16 KiB begun, each but the first costs the tenant's rate
+   * an operation more. Never refused: it may tell of an effect that has happened.
+   */
+  countMessage(principal: Principal, messageBytes: number): void;
+  /**
+   * A batch comes, which is refused before it is read while its tenant owes more than five seconds' operations: one that
+   * settles no more than it claims never does. Counts its message otherwise.
+   *
+   * @throws Refusal QUOTA_RATE.
+   */
+  admitBatch(principal: Principal, messageBytes: number): void;
+  /**
    * An operation comes, within a call that was entered, that may be refused.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
@@ -63,6 +75,10 @@ interface CallsInProgress {
   readonly leave: () => void;
 }
 
+/** What an operation's message may have for the price of one: most results and checkpoints fit. */
+const BYTES_PER_OPERATION = 16 * 1024;
+/** Half of what can be owed. */
+const MAX_OWED_BY_BATCHES_MS = 5000;
 /** About as long as a call takes. */
 const CONCURRENCY_RETRY_AFTER_MS = 100;
 /** Until the sweep or the next count can have changed anything. */
@@ -116,7 +132,29 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     return { perSecond: operationsPerSecond / replicas, burst: burst / replicas };
   }
 
+  function countMessage(principal: Principal, messageBytes: number): void {
+    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+    const { id, quotas } = principal.tenant;
+    const { operationsPerSecond: limit, burst } = quotas;
+    if (limit === undefined) return;
+    const more = Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1;
+    rateLimit.owe(id, shareOf(limit, burst), performance.now(), more);
+  }
+
   return {
+    countMessage,
+
+    admitBatch(principal, messageBytes) {
+      if (principal.role === "OPERATOR") return;
+      const { id, quotas } = principal.tenant;
+      const { operationsPerSecond: limit, burst } = quotas;
+      if (limit === undefined) return;
+      const owedMs = rateLimit.owedMs(id, shareOf(limit, burst), performance.now());
+      const retryAfterMs = owedMs - MAX_OWED_BY_BATCHES_MS;
+      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
+      countMessage(principal, messageBytes);
+    },
+
     enter(principal) {
       if (principal.role === "OPERATOR") return undefined;
       const { tenant } = principal;
@@ -143,7 +181,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (principal.role === "OPERATOR") return;
       const { id, quotas } = principal.tenant;
       const { operationsPerSecond: limit, burst } = quotas;
-      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now());
+      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now(), 1);
     },
 
     countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
