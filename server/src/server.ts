@@ -47,6 +47,8 @@ export interface ServerTuning {
   readonly jwksCooldownMs?: number;
   /** How often the files of TLS are looked at. */
   readonly certificateLookMs?: number;
+  /** How old what is known of API keys and tenants may be. */
+  readonly credentialAgeMs?: number;
 }
 
 /**
@@ -57,7 +59,7 @@ export interface ServerTuning {
 export function createServer(
   config: Config,
   log: Logger,
-  { waiterTickMs, jwksCooldownMs, certificateLookMs }: ServerTuning = {},
+  { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs }: ServerTuning = {},
 ): OncewardServer {
   const metrics = createMetrics(VERSION);
   const onFailed = (task: string) => (error: unknown) => {
@@ -110,6 +112,7 @@ export function createServer(
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
       anonymousTenantId: await anonymousTenantId(pool, config),
+      maxAgeMs: credentialAgeMs,
     });
     fastPath = openFastPath({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,

@@ -5,6 +5,7 @@ import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency
 import { createGrpcServer } from "../../server/src/rpc/grpc-server.ts";
 import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
+import type { Call } from "../../server/src/services/call.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallationId } from "../../server/src/store/installation.ts";
@@ -83,19 +84,20 @@ const idempotency = createIdempotencyService({
 });
 
 const straight: Pipeline = async (route, incoming, encode) => {
-  const reply = await route.handle(incoming.read(), {
+  const call: Call = {
     principal,
     requestId: "",
     atMs: performance.now() + TIMEOUT_MS,
     cancelled: false,
+    again: () => Promise.resolve(call),
     get signal() {
       return incoming.signal;
     },
     refusalOf: (error) => {
       throw error;
     },
-  });
-  return encode(reply);
+  };
+  return encode(await route.handle(incoming.read(), call));
 };
 
 const grpc = createGrpcServer({
@@ -111,5 +113,11 @@ log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
 async function readPrincipal(): Promise<Principal> {
   const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
   if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
-  return { role: "CALLER", actor: "bench", tenant, namespaces: undefined };
+  return {
+    role: "CALLER",
+    actor: "bench",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
 }

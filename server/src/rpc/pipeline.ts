@@ -84,7 +84,13 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   ): Answer<Message> {
     refusals.principal = principal;
     authorize(principal, route);
-    const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
+    const again = async () => {
+      const now = await authenticator.authenticate(incoming.header("authorization"), deadline);
+      refusals.principal = now;
+      authorize(now, route);
+      return new AuthenticatedCall(incoming, deadline, now, refusals, again);
+    };
+    const call = new AuthenticatedCall(incoming, deadline, principal, refusals, again);
     const leave = admission.enter(principal);
     const work = () => route.handle(readMessage(incoming), call);
     return leave === undefined ? work() : leaving(leave, work);
@@ -148,11 +154,19 @@ class AuthenticatedCall implements Call {
   readonly #refusals: Refusals;
   readonly atMs: number;
   readonly principal: Principal;
-  constructor(incoming: IncomingCall, deadline: Deadline, principal: Principal, refusals: Refusals) {
+  readonly again: () => Promise<Call>;
+  constructor(
+    incoming: IncomingCall,
+    deadline: Deadline,
+    principal: Principal,
+    refusals: Refusals,
+    again: () => Promise<Call>,
+  ) {
     this.#incoming = incoming;
     this.#refusals = refusals;
     this.atMs = deadline.atMs;
     this.principal = principal;
+    this.again = again;
   }
   refusalOf(error: unknown): Refusal {
     return this.#refusals.of(error);

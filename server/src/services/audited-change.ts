@@ -1,6 +1,7 @@
 import type { Principal } from "../domain/tenant.ts";
 import { insertAuditEvents, type NewAuditEvent, type Snapshot } from "../store/audit-events.ts";
 import type { Runner } from "../store/pool.ts";
+import { isOutdated } from "./authority.ts";
 import type { Call } from "./call.ts";
 
 /** What an audit event says of a change, beside who made it. */
@@ -16,9 +17,15 @@ export interface Change {
   readonly after?: Snapshot;
 }
 
-/** Writes down who changed what, in the transaction of the change. */
-export function recordChange(transaction: Runner, call: Call, change: Change): Promise<void> {
-  return insertAuditEvents(transaction, [auditEvent(call, change)]);
+/**
+ * Writes down who changed what, in the transaction of the change. A call that waited so long that it is outdated is judged
+ * again first: a refusal ends the transaction.
+ *
+ * @throws Refusal as a call is refused that comes now.
+ */
+export async function recordChange(transaction: Runner, call: Call, change: Change): Promise<void> {
+  const now = isOutdated(call) ? await call.again() : call;
+  await insertAuditEvents(transaction, [auditEvent(now, change)]);
 }
 
 /** @param denial the reason of the refusal, if it was refused. */

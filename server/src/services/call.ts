@@ -6,6 +6,12 @@ import type { Principal } from "../domain/tenant.ts";
 /** A call as a handler sees it, whatever transport it came by. */
 export interface Call extends Deadline {
   readonly principal: Principal;
+  /**
+   * Answers the same call as if it came now: authenticated and authorised by what holds at this moment.
+   *
+   * @throws Refusal as a call is refused that comes now.
+   */
+  again(): Promise<Call>;
   /** Under which the log and the audit have the call. */
   readonly requestId: string;
   /** Aborts when the caller has gone away. */
