@@ -47,6 +47,8 @@ export interface ServerTuning {
   readonly jwksCooldownMs?: number;
   /** How often the files of TLS are looked at. */
   readonly certificateLookMs?: number;
+  /** How long denied calls are counted together. */
+  readonly denialWindowMs?: number;
   /** How old what is known of API keys and tenants may be. */
   readonly credentialAgeMs?: number;
 }
@@ -59,7 +61,7 @@ export interface ServerTuning {
 export function createServer(
   config: Config,
   log: Logger,
-  { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs }: ServerTuning = {},
+  { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs, denialWindowMs }: ServerTuning = {},
 ): OncewardServer {
   const metrics = createMetrics(VERSION);
   const onFailed = (task: string) => (error: unknown) => {
@@ -102,7 +104,7 @@ export function createServer(
     cacheBytes: () => fastPath?.bytes() ?? 0,
     degraded,
   });
-  const denials = createDenials(pool, log);
+  const denials = createDenials(pool, log, denialWindowMs);
   let unready: readonly string[] = ["starting"];
   const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
 

@@ -5,7 +5,7 @@ import type { Batchable } from "./batch.ts";
 import type { Answer, Call } from "./call.ts";
 
 /** Whether a call was judged so long ago that nothing may be decided by it before it is judged again. */
-export function isOutdated({ principal }: Call): boolean {
+export function isOutdated({ principal }: Pick<Call, "principal">): boolean {
   return performance.now() >= principal.goodUntilMs;
 }
 

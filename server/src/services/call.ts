@@ -23,6 +23,9 @@ export interface Call extends Deadline {
   refusalOf(error: unknown): Refusal;
 }
 
+/** Who makes a change, as the audit has it. */
+export type Actor = Pick<Call, "principal" | "requestId" | "again">;
+
 /** Those RPCs of a service that take one message and answer with one. */
 export type UnaryMethods<Service extends DescService> = {
   readonly [Method in keyof Service["method"] as Service["method"][Method] extends DescMethodUnary
