@@ -7,6 +7,7 @@ import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
 import { readMessage } from "../../server/src/rpc/read-message.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
 import { createTransportBudgets } from "../../server/src/rpc/transport-budgets.ts";
+import type { Call } from "../../server/src/services/call.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
@@ -91,19 +92,20 @@ const idempotency = createIdempotencyService({
 const straight: Pipeline = {
   async answer(route, incoming, encode) {
     const message = readMessage(route.method, await incoming.receive(principal), () => {});
-    const reply = await route.handle(message instanceof Promise ? await message : message, {
+    const call: Call = {
       principal,
       requestId: "",
       atMs: performance.now() + TIMEOUT_MS,
       cancelled: false,
+      again: () => Promise.resolve(call),
       get signal() {
         return incoming.signal;
       },
       refusalOf: (error) => {
         throw error;
       },
-    });
-    return encode(reply);
+    };
+    return encode(await route.handle(message instanceof Promise ? await message : message, call));
   },
   authenticate: async () => principal,
 };
@@ -123,5 +125,11 @@ log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
 async function readPrincipal(): Promise<Principal> {
   const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
   if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
-  return { role: "CALLER", actor: "bench", tenant, namespaces: undefined };
+  return {
+    role: "CALLER",
+    actor: "bench",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
 }

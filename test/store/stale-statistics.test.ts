@@ -187,6 +187,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
         before: undefined,
         after: undefined,
         requestId: "",
+        calls: 1,
       })),
     ),
   "say that a replica lives": (pool) => beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1" }),

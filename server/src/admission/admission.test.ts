@@ -22,6 +22,7 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     actor: "a key",
     tenant: makeTenant({ ...stored, quotas: { ...NO_QUOTAS, ...quotas } }),
     namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
   };
 }
 
@@ -80,7 +81,7 @@ test("calls that a dry run let in are counted until they have ended", () => {
 
 test("an operator has no quota", () => {
   const { admission } = newAdmission();
-  const operator: Principal = { role: "OPERATOR", actor: "a key" };
+  const operator: Principal = { role: "OPERATOR", actor: "a key", goodUntilMs: 0 };
   expect(admission.enter(operator)).toBeUndefined();
   admission.admitOperation(operator);
   admission.admitRecord(operator);

@@ -18,12 +18,19 @@ function caller(id: number): Principal {
     id,
     name: `tenant-${id}`,
     suspended: false,
-    copies: { generation: 0, askedAtMs: 0, databaseTimeMs: 0 },
+    uid: "",
+    copies: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
     overrides: {},
     namespaceOverrides: [],
     quotas: NO_QUOTAS,
   });
-  return { role: "CALLER", actor: "a key", tenant, namespaces: undefined };
+  return {
+    role: "CALLER",
+    actor: "a key",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
 }
 
 const [one, two] = [caller(1), caller(2)];

@@ -34,7 +34,7 @@ const pipeline: Pipeline = {
     new Promise((resolve) => {
       answerNow = () => resolve(encode(REPLY));
     }),
-  authenticate: async () => ({ role: "OPERATOR", actor: "a key" }),
+  authenticate: async () => ({ role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY }),
 };
 
 class FakeStream extends EventEmitter {

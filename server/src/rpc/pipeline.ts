@@ -119,7 +119,14 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had come");
       if (receivedAtMs - judgedAtMs > MAX_VERDICT_AGE_MS)
         principal = await authenticate(route, incoming, deadline, refusals);
-      const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
+      // A caller that was looked up before is no stranger: however many wait, each may be judged again.
+      const again = async (): Promise<Call> => {
+        const now = await authenticator.authenticate(incoming.header("authorization"), deadline);
+        refusals.principal = now;
+        authorize(now, route);
+        return new AuthenticatedCall(incoming, deadline, now, refusals, again);
+      };
+      const call = new AuthenticatedCall(incoming, deadline, principal, refusals, again);
       answer = answerTo(route, received, call);
     } finally {
       // What is past its deadline may still be at work, and counts until it has ended.
@@ -204,11 +211,19 @@ class AuthenticatedCall implements Call {
   readonly #refusals: Refusals;
   readonly atMs: number;
   readonly principal: Principal;
-  constructor(incoming: IncomingCall, deadline: Deadline, principal: Principal, refusals: Refusals) {
+  readonly again: () => Promise<Call>;
+  constructor(
+    incoming: IncomingCall,
+    deadline: Deadline,
+    principal: Principal,
+    refusals: Refusals,
+    again: () => Promise<Call>,
+  ) {
     this.#incoming = incoming;
     this.#refusals = refusals;
     this.atMs = deadline.atMs;
     this.principal = principal;
+    this.again = again;
   }
   refusalOf(error: unknown): Refusal {
     return this.#refusals.of(error);

@@ -1,8 +1,10 @@
 import type { Admission, SettleRecord } from "../admission/admission.ts";
 import type { ClaimCommand, ClaimOutcome } from "../domain/claim.ts";
+import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, Failed, mapEach, mapTogether } from "../domain/ended.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/record-store.ts";
+import { decisionDeadline } from "./authority.ts";
 import type { Call } from "./call.ts";
 
 /** Claims for which there was room to add a record, and what takes or returns that room. */
@@ -32,7 +34,8 @@ export async function claimWithinQuota(
   commands: readonly ClaimCommand[],
   call: Call,
 ): Promise<readonly Ended<ClaimOutcome>[]> {
-  if (!admission.countsRecords(call.principal)) return await records.claim(commands, call);
+  const deadline = decisionDeadline(call);
+  if (!admission.countsRecords(call.principal)) return await records.claim(commands, deadline);
   const reserved = mapEach(commands, (command) => ({ command, settle: admit(call.principal) }));
   const withoutRoom = reserved.flatMap((each) =>
     each instanceof Failed || each.settle !== undefined ? [] : [each.command],
@@ -42,7 +45,7 @@ export async function claimWithinQuota(
       ? []
       : await records.read(
           withoutRoom.map(({ id }) => id),
-          call,
+          deadline,
         );
   let next = 0;
   const admitted = mapEach(reserved, ({ command, settle }): Admitted => {
@@ -52,20 +55,20 @@ export async function claimWithinQuota(
     if (record === undefined) admission.refuseRecord(call.principal);
     return { command, settle: admission.expectRecord(call.principal) };
   });
-  return await mapTogether(admitted, (each) => claimAdmitted(records, each, call, isNew));
+  return await mapTogether(admitted, (each) => claimAdmitted(records, each, deadline, isNew));
 }
 
 async function claimAdmitted(
   records: Pick<RecordStore, "claim">,
   admitted: readonly Admitted[],
-  call: Call,
+  deadline: Deadline,
   isNew: QuotaOptions["isNew"],
 ): Promise<readonly Ended<ClaimOutcome>[]> {
   let outcomes: readonly Ended<ClaimOutcome>[] = [];
   try {
     outcomes = await records.claim(
       admitted.map(({ command }) => command),
-      call,
+      deadline,
     );
   } finally {
     for (const [place, { settle }] of admitted.entries()) {
