@@ -14,6 +14,7 @@ import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
 import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
+import { ADMINISTRATION_CONNECTIONS, createAdministrationPool } from "./store/administration-pool.ts";
 import { readInstallationId } from "./store/installation.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/read-records.ts";
@@ -69,14 +70,13 @@ export function createServer(
     onFailed: onFailed("read_tls_files"),
     lookEveryMs: certificateLookMs,
   });
-  const pool = openPool(
-    {
-      databaseUrl: config.DATABASE_URL,
-      size: config.ONCEWARD_POOL_SIZE,
-      throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-    },
-    observePool(metrics, log),
-  );
+  const openConnections = (size: number) =>
+    openPool(
+      { databaseUrl: config.DATABASE_URL, size, throughPgBouncer: config.ONCEWARD_PGBOUNCER },
+      observePool(metrics, log),
+    );
+  const pool = openConnections(config.ONCEWARD_POOL_SIZE);
+  const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
   let fastPath: FastPath | undefined;
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
@@ -90,7 +90,7 @@ export function createServer(
   });
   const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
   const replica = { id: randomUUID(), version: VERSION };
-  const background = createBackground({ config, pool, metrics, log, replica, onFailed });
+  const background = createBackground({ config, pool, administrationPool, metrics, log, replica, onFailed });
   const { liveReplicas, totals, usage } = background;
   const admission = createAdmission({ totals, liveReplicas, onRefused: metrics.refusedByQuota });
   metrics.watch({
@@ -123,6 +123,7 @@ export function createServer(
     const parts = {
       config,
       pool,
+      administrationPool,
       metrics,
       authenticator,
       admission,
@@ -182,7 +183,7 @@ export function createServer(
       ]);
       fastPath?.close();
       await Promise.all([background.finish(), denials.settled()]);
-      await pool.close();
+      await Promise.all([pool.close(), administrationPool.close()]);
       await management.close();
       await tls?.stop();
       log.info("stopped");

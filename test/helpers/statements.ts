@@ -10,6 +10,9 @@ const BACKGROUND = new Set([
   "add_to_totals",
   "add_usage",
   "take_record_job",
+  "prune_audit_events",
+  "prune_usage_hours",
+  "prune_record_jobs",
   "count_record_jobs",
   // What an administrator's change leaves to be done.
   "advance_record_job",
@@ -18,6 +21,10 @@ const BACKGROUND = new Set([
   "forget_records",
   "remove_records",
   "remove_tenant",
+  "lock_deleted_tenant",
+  "remove_tenant_usage_hours",
+  "remove_tenant_namespaces",
+  "remove_tenant_api_keys",
   "raise_cache_generation",
 ]);
 

@@ -1,7 +1,7 @@
 import { type Reason, Refusal } from "../domain/refusal.ts";
 
 /** Which quota is used up. */
-export type QuotaCause = "rate" | "concurrency" | "records" | "bytes";
+export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";
 
 interface QuotaFacts {
   readonly reason: Reason;
@@ -31,14 +31,24 @@ const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
     scope: "service",
     describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints.`,
   },
+  namespaces: {
+    reason: "QUOTA_NAMESPACES",
+    scope: "service",
+    describe: (limit) => `The tenant may declare ${limit} namespaces.`,
+  },
+  jobs: {
+    reason: "QUOTA_RECORD_JOBS",
+    scope: "service",
+    describe: (limit) => `The tenant may have ${limit} unfinished background changes of records.`,
+  },
 };
 
-/** The refusal of a call that is beyond a tenant's quota. */
+/** The refusal of a call that is beyond a tenant's quota; without a time to come again if waiting does not help. */
 export function quotaRefusal(
   cause: QuotaCause,
   tenantName: string,
   limit: number,
-  retryAfterMs: number,
+  retryAfterMs: number | undefined,
 ): Refusal {
   const { reason, scope, describe } = QUOTAS[cause];
   const description = describe(limit);
@@ -46,6 +56,6 @@ export function quotaRefusal(
     metadata: { scope, limit: String(limit) },
     quota: { subject: `tenant:${tenantName}`, description },
     // What goes over the wire is whole milliseconds; to come earlier than that is too early.
-    retryAfterMs: Math.ceil(retryAfterMs),
+    ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
   });
 }

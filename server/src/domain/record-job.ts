@@ -33,3 +33,6 @@ export interface RecordJob {
  * stamped by an old one lasts up to 5 s, and a second is for luck.
  */
 export const POLICY_SETTLES_MS = 15_000;
+
+/** Of a tenant: more than people ask for within the time that some take, and few enough to be read at each look. */
+export const MAX_UNFINISHED_JOBS = 20;

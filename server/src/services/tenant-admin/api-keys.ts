@@ -37,7 +37,7 @@ export function createApiKeyHandlers({
       const violations = new Violations();
       const terms = parseApiKeyTerms(request.apiKey, violations);
       violations.throwIfAny();
-      const { key, secret } = await pool.transaction(async (transaction) => {
+      const { key, secret } = await pool.of(call).transaction(async (transaction) => {
         const tenant = await lockOwnTenant(transaction, own);
         return makeApiKey(transaction, call, { action: "CreateApiKey", tenant, terms, pepper });
       });
@@ -53,7 +53,7 @@ export function createApiKeyHandlers({
       const cursor = pageTokens.read(scope, request.pageToken, violations);
       violations.throwIfAny();
 
-      const found = await listApiKeys(pool, own.id, cursor && placeOf(cursor), size + 1);
+      const found = await listApiKeys(pool.of(call), own.id, cursor && placeOf(cursor), size + 1);
       const { messages, last } = replyPage(found, size, ApiKeySchema, apiKeyMessage);
       return create(ListApiKeysResponseSchema, {
         apiKeys: messages,
@@ -64,7 +64,7 @@ export function createApiKeyHandlers({
     async revokeApiKey({ id }, call) {
       const own = administeredTenant(call);
       if (!ID_PATTERN.test(id)) throw notFound();
-      const key = await pool.transaction(async (transaction) => {
+      const key = await pool.of(call).transaction(async (transaction) => {
         const was = await lockApiKey(transaction, own.id, id);
         if (was === undefined) throw notFound();
         if (was.revokedAtMs !== undefined) return was;

@@ -51,7 +51,7 @@ export function createRecordHandlers({
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
       const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
-        const look = await findRecords(pool, filter, place, count);
+        const look = await findRecords(pool.of(call), filter, place, count);
         return { items: look.records, next: look.next };
       });
       const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
@@ -75,7 +75,7 @@ export function createRecordHandlers({
 
     async resolveRecord(request, call) {
       const command = parseResolve(request, call);
-      const record = await pool.transaction(async (transaction) => {
+      const record = await pool.of(call).transaction(async (transaction) => {
         const met = await lockRecord(transaction, command.id);
         const was = recordToChange(met, command);
         if (was === undefined) return met;
