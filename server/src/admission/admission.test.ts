@@ -14,7 +14,6 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     suspended: false,
     copies: COPIES,
     overrides: {},
-    namespaceOverrides: [],
   };
   return {
     role: "CALLER",

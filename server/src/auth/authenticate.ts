@@ -3,7 +3,7 @@ import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import { findApiKeys, type StoredApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
-import { findTenantIds, findTenants } from "../store/tenants.ts";
+import { createFindTenants, findTenantIds } from "../store/tenants.ts";
 import { type ApiKey, digestSecret, parseApiKey, sameDigest } from "./api-key.ts";
 import type { TokenVerifier } from "./jwt.ts";
 import { createRefreshingCache } from "./refreshing-cache.ts";
@@ -65,7 +65,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     ...aging,
   });
   const tenants = createRefreshingCache<number, Tenant>({
-    load: (ids) => findTenants(pool, ids),
+    load: createFindTenants(pool),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });

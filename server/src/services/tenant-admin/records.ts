@@ -17,6 +17,7 @@ import { lockRecord, resolveRecord } from "../../store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
 import type { Handlers } from "../call.ts";
 import { parseLookup } from "../idempotency-requests.ts";
+import { loadPolicies } from "../load-policies.ts";
 import { pageSize } from "../page-tokens.ts";
 import { recordMessage } from "../record-messages.ts";
 import { createRecordTarget } from "../record-targets.ts";
@@ -74,6 +75,7 @@ export function createRecordHandlers({
     },
 
     async resolveRecord(request, call) {
+      await loadPolicies([request.namespace], call);
       const command = parseResolve(request, call);
       const record = await pool.of(call).transaction(async (transaction) => {
         const met = await lockRecord(transaction, command.id);
