@@ -154,7 +154,7 @@ describeAdministration("declared namespaces", (world) => {
       code: "ResourceExhausted",
       reason: "QUOTA_NAMESPACES",
       metadata: { scope: "service", limit: "2" },
-      retryable: false,
+      retryable: true,
     };
     expect(await errorOf(declare(admin, "c"))).toMatchObject(refusal);
     expect(await errorOf(declare(admin, "c", true))).toMatchObject(refusal);

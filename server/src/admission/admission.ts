@@ -80,6 +80,9 @@ const CONCURRENCY_RETRY_AFTER_MS = 100;
 /** Until the sweep or the next count can have changed anything. */
 const STORAGE_RETRY_AFTER_MS = 15_000;
 
+/** Only a person makes room: an administrator deletes a namespace, or an operator raises the quota. */
+const NAMESPACES_RETRY_AFTER_MS = 60_000;
+
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   const rateLimit = createRateLimit();
@@ -92,7 +95,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     cause: QuotaCause,
     { name, quotas }: LimitedTenant,
     limit: number,
-    retryAfterMs?: number,
+    retryAfterMs: number,
   ): void {
     onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
@@ -165,7 +168,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
 
     admitNamespace(tenant, declared) {
       const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
-      if (declared >= limit) refuse("namespaces", tenant, limit);
+      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
     },
 
     admitRecordJob({ name }, unfinished) {

@@ -43,12 +43,12 @@ const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
   },
 };
 
-/** The refusal of a call that is beyond a tenant's quota; without a time to come again if waiting does not help. */
+/** The refusal of a call that is beyond a tenant's quota. */
 export function quotaRefusal(
   cause: QuotaCause,
   tenantName: string,
   limit: number,
-  retryAfterMs: number | undefined,
+  retryAfterMs: number,
 ): Refusal {
   const { reason, scope, describe } = QUOTAS[cause];
   const description = describe(limit);
@@ -56,6 +56,6 @@ export function quotaRefusal(
     metadata: { scope, limit: String(limit) },
     quota: { subject: `tenant:${tenantName}`, description },
     // What goes over the wire is whole milliseconds; to come earlier than that is too early.
-    ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
+    retryAfterMs: Math.ceil(retryAfterMs),
   });
 }

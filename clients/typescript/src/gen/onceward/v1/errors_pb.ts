@@ -265,8 +265,8 @@ export const ErrorReason = {
   ISSUER_UNAVAILABLE: 32,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.QuotaFailure. The tenant has declared as many namespaces as its quota
-   * (metadata: scope = "service", limit). Nothing happened; retrying does not help.
+   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has declared as many namespaces as its
+   * quota (metadata: scope = "service", limit). Nothing happened; it may declare another once one is deleted.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_NAMESPACES = 33;
    */
