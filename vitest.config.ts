@@ -9,7 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/co
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,client/inbox}/**/*.test.ts"];
 /** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
 const ONE_DATABASE_TESTS = [
-  "test/{cache,cli,consumers,outage,transports,client/adapters}/**/*.test.ts",
+  "test/{cache,cli,consumers,neighbours,outage,transports,client/adapters}/**/*.test.ts",
   "test/client/*.test.ts",
 ];
 

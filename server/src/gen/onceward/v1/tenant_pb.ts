@@ -224,7 +224,8 @@ export const RetentionEffectSchema: GenMessage<RetentionEffect> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 2);
 
 /**
- * A change of many records, in the background and in bounded batches. It survives the replica that works at it.
+ * A change of many records, in the background and in bounded batches. It survives the replica that works at it. Tenants
+ * have their jobs worked at by turns, and each has at most 20 that are unfinished; finished ones are kept for 90 d.
  *
  * @generated from message onceward.v1.RecordJob
  */
@@ -492,7 +493,8 @@ export const ApiKey_RoleSchema: GenEnum<ApiKey_Role> = /*@__PURE__*/
   enumDesc(file_onceward_v1_tenant, 4, 0);
 
 /**
- * A change of a tenant's affairs, or one that was refused. Never altered, and kept when its tenant is deleted.
+ * A change of a tenant's affairs, or one that was refused. Never altered, and kept when its tenant is deleted, until the
+ * service's retention of audit events has ended: 400 d unless its operator has set another one, and never less than 30 d.
  *
  * @generated from message onceward.v1.AuditEvent
  */
@@ -634,7 +636,7 @@ export const AuditEvent_OutcomeSchema: GenEnum<AuditEvent_Outcome> = /*@__PURE__
   enumDesc(file_onceward_v1_tenant, 5, 0);
 
 /**
- * What a namespace was used for in one hour. Counted by each replica, and stored every few seconds.
+ * What a namespace was used for in one hour. Counted by each replica, stored every few seconds, and kept for 400 d.
  *
  * @generated from message onceward.v1.UsageHour
  */

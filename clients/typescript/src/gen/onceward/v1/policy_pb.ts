@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/policy.proto.
  */
 export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIpgECgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQEiZwoNT25MZWFzZUV4cGlyeRIfChtPTl9MRUFTRV9FWFBJUllfVU5TUEVDSUZJRUQQABIbChdPTl9MRUFTRV9FWFBJUllfUkVDTEFJTRABEhgKFE9OX0xFQVNFX0VYUElSWV9IT0xEEAJCEwoRX21heF9yZXN1bHRfYnl0ZXNCFgoUX3JlcXVpcmVfZmluZ2VycHJpbnQi3AEKDFBvbGljeUJvdW5kcxI0ChFtaW5fa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgltYXhfbGVhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X3Jlc3VsdF9ieXRlcxgEIAEoBUgAiAEBQhMKEV9tYXhfcmVzdWx0X2J5dGVzIqECCgZRdW90YXMSIgoVb3BlcmF0aW9uc19wZXJfc2Vjb25kGAEgASgFSACIAQESEgoFYnVyc3QYAiABKAVIAYgBARIdChBjb25jdXJyZW50X2NhbGxzGAMgASgFSAKIAQESGQoMbGl2ZV9yZWNvcmRzGAQgASgDSAOIAQESGQoMc3RvcmVkX2J5dGVzGAUgASgDSASIAQESEwoGd2VpZ2h0GAYgASgFSAWIAQESDwoHZHJ5X3J1bhgHIAEoCEIYChZfb3BlcmF0aW9uc19wZXJfc2Vjb25kQggKBl9idXJzdEITChFfY29uY3VycmVudF9jYWxsc0IPCg1fbGl2ZV9yZWNvcmRzQg8KDV9zdG9yZWRfYnl0ZXNCCQoHX3dlaWdodGIGcHJvdG8z", [file_google_protobuf_duration]);
+  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIpgECgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQEiZwoNT25MZWFzZUV4cGlyeRIfChtPTl9MRUFTRV9FWFBJUllfVU5TUEVDSUZJRUQQABIbChdPTl9MRUFTRV9FWFBJUllfUkVDTEFJTRABEhgKFE9OX0xFQVNFX0VYUElSWV9IT0xEEAJCEwoRX21heF9yZXN1bHRfYnl0ZXNCFgoUX3JlcXVpcmVfZmluZ2VycHJpbnQi3AEKDFBvbGljeUJvdW5kcxI0ChFtaW5fa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgltYXhfbGVhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X3Jlc3VsdF9ieXRlcxgEIAEoBUgAiAEBQhMKEV9tYXhfcmVzdWx0X2J5dGVzItsCCgZRdW90YXMSIgoVb3BlcmF0aW9uc19wZXJfc2Vjb25kGAEgASgFSACIAQESEgoFYnVyc3QYAiABKAVIAYgBARIdChBjb25jdXJyZW50X2NhbGxzGAMgASgFSAKIAQESGQoMbGl2ZV9yZWNvcmRzGAQgASgDSAOIAQESGQoMc3RvcmVkX2J5dGVzGAUgASgDSASIAQESEwoGd2VpZ2h0GAYgASgFSAWIAQESDwoHZHJ5X3J1bhgHIAEoCBIgChNkZWNsYXJlZF9uYW1lc3BhY2VzGAggASgFSAaIAQFCGAoWX29wZXJhdGlvbnNfcGVyX3NlY29uZEIICgZfYnVyc3RCEwoRX2NvbmN1cnJlbnRfY2FsbHNCDwoNX2xpdmVfcmVjb3Jkc0IPCg1fc3RvcmVkX2J5dGVzQgkKB193ZWlnaHRCFgoUX2RlY2xhcmVkX25hbWVzcGFjZXNiBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
  * How a namespace's records behave, as a tenant or a namespace sets it. A field that is unset is inherited: a
@@ -173,7 +173,10 @@ export const PolicyBoundsSchema: GenMessage<PolicyBounds> = /*@__PURE__*/
   messageDesc(file_onceward_v1_policy, 1);
 
 /**
- * How much of the service a tenant may use. A field that is unset does not limit.
+ * How much of the service a tenant may use. A field that is unset does not limit, unless it says otherwise.
+ *
+ * Rates and calls in progress hold for the tenant's callers and, apart from them, once more for its administration
+ * (TenantAdminService), whose calls are all refused beyond them: neither can lock the other out.
  *
  * @generated from message onceward.v1.Quotas
  */
@@ -230,6 +233,14 @@ export type Quotas = Message<"onceward.v1.Quotas"> & {
    * @generated from field: bool dry_run = 7;
    */
   dryRun: boolean;
+
+  /**
+   * Namespaces that have a policy of their own. Beyond it an UpdateNamespace that would declare another is refused
+   * (QUOTA_NAMESPACES). 1-10,000. Unset: 1,000.
+   *
+   * @generated from field: optional int32 declared_namespaces = 8;
+   */
+  declaredNamespaces?: number | undefined;
 };
 
 /**

@@ -939,7 +939,7 @@ export const TenantAdminService: GenService<{
   /**
    * Sets the policy of all namespaces that do not set their own.
    *
-   * Errors: INVALID_REQUEST (beyond the operator's bounds, among others); ETAG_MISMATCH.
+   * Errors: INVALID_REQUEST (beyond the operator's bounds, among others); ETAG_MISMATCH; QUOTA_RECORD_JOBS.
    *
    * @generated from rpc onceward.v1.TenantAdminService.UpdateTenant
    */
@@ -973,7 +973,7 @@ export const TenantAdminService: GenService<{
   /**
    * Sets a namespace's policy.
    *
-   * Errors: INVALID_REQUEST; NAMESPACE_NOT_FOUND unless allow_missing; ETAG_MISMATCH.
+   * Errors: INVALID_REQUEST; NAMESPACE_NOT_FOUND unless allow_missing; ETAG_MISMATCH; QUOTA_NAMESPACES; QUOTA_RECORD_JOBS.
    *
    * @generated from rpc onceward.v1.TenantAdminService.UpdateNamespace
    */
@@ -985,7 +985,8 @@ export const TenantAdminService: GenService<{
   /**
    * Removes a namespace's policy: from then on it follows the tenant's.
    *
-   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while records live in it, unless `force`; ETAG_MISMATCH.
+   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while records live in it, unless `force`; ETAG_MISMATCH;
+   * QUOTA_RECORD_JOBS.
    *
    * @generated from rpc onceward.v1.TenantAdminService.DeleteNamespace
    */
