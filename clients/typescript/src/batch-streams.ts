@@ -18,7 +18,7 @@ import {
   IdempotencyService,
 } from "./gen/onceward/v1/idempotency_pb.ts";
 import { decodeMessage, frameMessage, MessageSplitter } from "./grpc-messages.ts";
-import { checkStatus } from "./grpc-status.ts";
+import { checkStatus, notGrpc } from "./grpc-status.ts";
 import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
@@ -124,6 +124,11 @@ class BatchStream {
     this.#idleTimer = setTimeout(this.#onIdle, IDLE_MS).unref();
     const broken = brokenError(stream);
     stream.on("response", (headers, flags) => {
+      const error = notGrpc(headers);
+      if (error !== undefined) {
+        this.#refuse(error, headers[":status"] ?? 0);
+        return;
+      }
       this.#headers = headers;
       this.#refused = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
       if (this.#refused) this.#trailers = {};
@@ -167,7 +172,16 @@ class BatchStream {
     });
   }
 
+  /** What answers is no gRPC service: its page is not read. */
+  #refuse(error: ConnectError, httpStatus: number): void {
+    // Something on the way that takes no such request may take single calls, unlike a balancer that has no replica (5xx).
+    if (httpStatus < 500) this.#giveUp();
+    this.#fail(new ConnectError(error.rawMessage, Code.Unavailable));
+    this.#stream.close(constants.NGHTTP2_CANCEL);
+  }
+
   #read(chunk: Buffer): void {
+    if (this.#headers === undefined) return;
     this.#sessions.notifyResponseByteRead(this.#stream);
     try {
       this.#messages.push(chunk);
