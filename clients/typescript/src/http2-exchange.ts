@@ -5,8 +5,9 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { unanswered } from "./connection-failures.ts";
 import { notGrpc } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
+import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What one HTTP/2 stream was answered with. */
@@ -68,14 +69,15 @@ class Exchange {
     }
     signal?.addEventListener("abort", this.#abort);
     if (timeoutMs !== undefined) this.#timer = setTimeout(this.#expire, timeoutMs);
+    const { authority } = this.#sessions;
     this.#sessions
       .request("POST", path, headers, {})
       .then((stream) => this.#send(stream))
-      .catch((cause: unknown) => this.#fail(unanswered(cause)));
+      .catch((cause: unknown) => this.#fail(unanswered({ authority, spokeHttp2: false }, cause)));
   }
 
   #send(stream: ClientHttp2Stream): void {
-    const broken = brokenError(stream);
+    const broken = brokenError(stream, this.#sessions.authority);
     stream.on("error", (cause) => this.#break(() => broken(cause)));
     if (this.#over) {
       stream.close(constants.NGHTTP2_CANCEL);
