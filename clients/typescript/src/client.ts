@@ -17,7 +17,7 @@ import {
 } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
 import type { Connection } from "./transport-options.ts";
-import { refusedField, throwIfAny } from "./violations.ts";
+import { checkFunction, refusedField, throwIfAny } from "./violations.ts";
 
 /** Longer than most operations last. */
 const DEFAULT_WAIT_MS = 30_000;
@@ -85,6 +85,7 @@ export class Onceward implements AsyncDisposable {
     options: CodedRunOptions<T>,
     fn: (claim: Claim) => T | Promise<T>,
   ): Promise<RunResult<T>> {
+    checkFunction("fn", fn);
     if (this.#closed) throw new OncewardError("CLOSED", "The client is closed.");
     const observer = new Observer(this.#observers, this.#warnings, options.namespace);
     const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
