@@ -2,7 +2,7 @@ import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufb
 import { Code, ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
 import { createMethodUrl, runUnaryCall } from "@connectrpc/connect/protocol";
 import { errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { credential, parseAddress } from "./transport-options.ts";
+import { credential, parseBaseUrl } from "./transport-options.ts";
 
 /** What this needs of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -23,7 +23,7 @@ export function createFetchTransport(
   // Called as a function of the global object: browsers insist.
   fetch: Fetch = (url, init) => globalThis.fetch(url, init),
 ): Transport {
-  const baseUrl = parseAddress(address);
+  const baseUrl = parseBaseUrl(address);
   const authorization = credential(apiKey);
   return {
     unary(method, signal, timeoutMs, header, message, contextValues = createContextValues()) {
