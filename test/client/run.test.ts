@@ -352,6 +352,29 @@ test("a failure is read whatever the codec", async () => {
   expect(fn).toHaveBeenCalledOnce();
 });
 
+test("a run that waits for another holder ends as soon as its client closes, and leaves nothing held", async () => {
+  const { onceward: holder, tenant } = await newOnceward();
+  const held = Promise.withResolvers<string>();
+  const holding = holder.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await holder.calls.lookup(operation)).record).toBeDefined());
+  const waiting = Promise.withResolvers<void>();
+  const leaving = createOnceward({
+    address: `http://127.0.0.1:${server.grpcPort}`,
+    apiKey: tenant.apiKey,
+    onEvent: ({ type }) => type === "waiting" && waiting.resolve(),
+  });
+  const fn = vi.fn();
+  const waiter = rejectionOf(leaving.run({ ...operation, waitMs: 600_000 }, fn));
+  await waiting.promise;
+  await leaving.close();
+  expect(await waiter).toMatchObject({ reason: "CLOSED" });
+  held.reject(new Error("the provider is down"));
+  await expect(holding).rejects.toThrow("the provider is down");
+  expect(await holder.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
+  expect(fn).not.toHaveBeenCalled();
+  await holder.close();
+});
+
 test("a closing client lets its runs finish, and then refuses", async () => {
   const { onceward } = await newOnceward();
   const held = Promise.withResolvers<string>();

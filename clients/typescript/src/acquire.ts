@@ -42,9 +42,23 @@ export interface Patience {
  * Claims, and waits for another holder, all under one claim id: a lost reply costs nothing, and never looks like a rival.
  *
  * @param onWaiting is told when it begins to wait.
- * @throws InProgressError, AmbiguousError, OncewardError.
+ * @throws InProgressError, AmbiguousError, OncewardError; CLOSED once the client's waits are ended, and nothing is held.
  */
 export async function acquire(
+  calls: Calls,
+  request: ClaimInit,
+  patience: Patience,
+  onWaiting: () => void,
+): Promise<Acquired> {
+  try {
+    return await claimOrWait(calls, request, patience, onWaiting);
+  } catch (error) {
+    if (calls.closing.aborted && error === calls.closing.reason) await releaseIfGranted(calls, request);
+    throw error;
+  }
+}
+
+async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
   patience: Patience,
@@ -54,10 +68,14 @@ export async function acquire(
   const waitUntilMs = startedAtMs + patience.waitMs;
   let sentAtMs = startedAtMs;
   const ask = () =>
-    retrying(() => {
-      sentAtMs = performance.now();
-      return calls.claim(request);
-    }, performance.now() + patience.timeoutMs);
+    retrying(
+      () => {
+        sentAtMs = performance.now();
+        return calls.claim(request);
+      },
+      performance.now() + patience.timeoutMs,
+      calls.closing,
+    );
 
   let response: ClaimResponse;
   try {
@@ -103,11 +121,28 @@ async function wait(
   timeoutMs: number,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
-  const response = await retrying(() => calls.claimWaiting(request, leftMs()), waitUntilMs + timeoutMs);
+  const ask = () => calls.claimWaiting(request, leftMs());
+  const response = await retrying(ask, waitUntilMs + timeoutMs, calls.closing);
   const { outcome } = response;
   if (outcome.case === "inProgress" && leftMs() > 0)
-    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)));
+    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing);
   return response;
+}
+
+/**
+ * A claim may have been granted while its answer was no longer waited for, and would then keep others away until its lease
+ * is over, or make the record ambiguous. Its own claim id finds it. Never rejects.
+ */
+async function releaseIfGranted(calls: Calls, request: ClaimInit): Promise<void> {
+  try {
+    const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
+    if (outcome.case !== "claimed") return;
+    const { namespace = "", key = "" } = request;
+    const reason = "The client was closed before the operation began.";
+    await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
+  } catch {
+    // The service can't be told; the end of the lease will tell it.
+  }
 }
 
 function retryAfterMs({ retryAfter }: InProgress): number {

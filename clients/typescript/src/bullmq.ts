@@ -4,6 +4,7 @@ import { checkedKey } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -38,6 +39,7 @@ export function jobOnce<Data, Result>(
   options: ConsumerOptions<Job<Data>>,
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
 ): Processor<Data, Result | undefined> {
+  checkFunction("fn", fn);
   const handle = createHandler(onceward, options, { keyOf, deliveryIdsOf }, fn);
   return async (job, token) => {
     const delivery = await handle(job);

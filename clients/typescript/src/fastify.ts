@@ -65,7 +65,8 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
           return reply
             .code(status)
             .headers(headers)
-            .send(body?.byteLength ? body : undefined);
+            // The first versions of Fastify 4 take no other bytes than a Buffer.
+            .send(body?.byteLength ? Buffer.from(body) : undefined);
         }
       }
     });
@@ -93,13 +94,19 @@ interface Underway {
   readonly sent: Promise<unknown>;
 }
 
+/** Returns the pattern of a request's route; Fastify has `routeOptions` since 4.10, and had `routerPath` before. */
+function routeOf(request: FastifyRequest): string | undefined {
+  const { routeOptions, routerPath }: Partial<FastifyRequest> & { readonly routerPath?: string } = request;
+  return routeOptions === undefined ? routerPath : routeOptions.url;
+}
+
 /** Resolves as soon as it is known whether the handler is to be called. */
 function begin(guard: Guard<FastifyRequest>, request: FastifyRequest): Promise<Underway | NotHandled> {
   const { path, query } = splitTarget(request.url);
   const guarded = {
     native: request,
     method: request.method,
-    route: request.routeOptions.url ?? path,
+    route: routeOf(request) ?? path,
     path,
     query,
     key: request.headers[IDEMPOTENCY_KEY]?.toString(),

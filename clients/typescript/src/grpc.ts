@@ -60,7 +60,7 @@ export type IdempotentHandler<Request, Response> = (
  *   that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
  * - Errors with a code of `stores` are stored as well, with the details of their status; any other releases the claim, so
  *   that the next attempt runs.
- * - What is refused fails as with `idempotency` in `@onceward/client/connect`.
+ * - What is refused fails as with `idempotentUnary` in `@onceward/client/connect`.
  * - The fingerprint is of the request as the method's definition writes it. Where clients write the entries of a map in
  *   another order on every attempt, as those in Go do, set `fingerprint`.
  * - Streaming calls can't be replayed, so there is no wrapper for them.
@@ -73,6 +73,7 @@ export function idempotentUnary<Request, Response>(
   options: RpcOptions<ServerUnaryCall<Request, Response>>,
   handler: IdempotentHandler<Request, Response>,
 ): handleUnaryCall<Request, Response> {
+  if (typeof handler !== "function") throw new TypeError("handler must be a function");
   const guard = createCallGuard(onceward, options, grpcFailures);
   const codec: Codec<Response> = {
     encode: (message) => ({

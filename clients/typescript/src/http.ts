@@ -62,6 +62,7 @@ export function idempotent(
   options: HttpOptions<Request>,
   handler: FetchHandler,
 ): (request: Request) => Promise<Response> {
+  if (typeof handler !== "function") throw new TypeError("handler must be a function");
   const guard = createGuard(onceward, options);
   return async (request) => {
     const { pathname, search } = new URL(request.url);

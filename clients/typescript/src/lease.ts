@@ -134,6 +134,8 @@ function isOver({ reason }: OncewardError): boolean {
     case "ALREADY_COMPLETED":
     case "ALREADY_RELEASED":
     case "RECORD_NOT_FOUND":
+    // The client was closed: no heartbeat will be sent.
+    case "CLOSED":
       return true;
     default:
       return false;

@@ -2,7 +2,7 @@
 
 export type { Api } from "./batch-sender.ts";
 export type { Calls, ClaimInit } from "./calls.ts";
-export type { ClientOptions, Onceward } from "./client.ts";
+export type { ClientOptions, CloseOptions, Onceward } from "./client.ts";
 export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./codec.ts";
 export * from "./error-catalogue.ts";
 export {

@@ -10,6 +10,7 @@ import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -65,6 +66,7 @@ export function messageOnce(
   options: MessageOptions,
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
+  checkFunction("fn", fn);
   const { client, queueUrl: QueueUrl } = options;
   const handle = createHandler(
     onceward,

@@ -3,6 +3,7 @@ import type { ConsumerOptions } from "./consumers/options.ts";
 import type { WebhookSource } from "./consumers/webhook-sources.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -54,6 +55,7 @@ export function webhookOnce<Event>(
   options: WebhookOptions<Event>,
   fn: (event: Event, claim: Claim) => unknown,
 ): (request: Request) => Promise<Response> {
+  checkFunction("fn", fn);
   const { source } = options;
   const handle = createHandler(
     onceward,

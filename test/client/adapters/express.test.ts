@@ -17,7 +17,11 @@ const startApp: StartApp = (onceward, options, effect) => {
   );
   app.use(express.json(), express.text());
   for (const path of ["/charges/:id", "/refunds/:id"]) {
-    app.all(path, once(onceward, options), async (_req, res) => answer(res, await effect(res.locals.claim)));
+    app.all(path, once(onceward, options), (_req, res, next) => {
+      // Express 4 doesn't look for a rejection by itself.
+      const answered = (async () => answer(res, await effect(res.locals.claim)))();
+      answered.catch(next);
+    });
   }
   addStreams(app, once(onceward, options), async () => {
     await effect(undefined);
