@@ -9,6 +9,7 @@ import {
   readJson,
   withKey,
 } from "../../clients/typescript/src/sqs.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";
 
@@ -99,6 +100,22 @@ test("a message whose function throws is left to its visibility timeout, and run
   expect(calls).toEqual([deletion]);
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
+
+test.each(NESTED_FAILURES)(
+  "a message whose function lets a nested run $name fail, by its $error, is not deleted, and runs again",
+  async ({ fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const { receive, calls } = await consumer(guard, fn);
+    await receive();
+    expect(calls).toEqual([]);
+    await receive();
+    expect(calls).toEqual([deletion]);
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  },
+);
 
 test.each([
   ["a terminal error", "{}", new TerminalError("card declined")],

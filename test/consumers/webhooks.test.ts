@@ -14,6 +14,7 @@ import {
   type WebhookSource,
   webhookOnce,
 } from "../../clients/typescript/src/webhooks.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { restoreGlobals } from "../helpers/own-globals.ts";
 import { type Guarded, useGuards } from "./fixtures.ts";
 
@@ -116,6 +117,20 @@ test("an event whose handling throws is answered 500 without saying why, and han
   expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
+
+test.each(NESTED_FAILURES)(
+  "an event whose function lets a nested run $name fail, by its $error, is answered 500, and handled when sent again",
+  async ({ fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const send = await serveOnce(guard, stripeSource, fn);
+    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 500 });
+    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  },
+);
 
 test("an event that failed for good is answered 200, so that it is not sent again", async () => {
   await using guard = await newGuard();

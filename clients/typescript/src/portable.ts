@@ -9,6 +9,7 @@ export {
   AmbiguousError,
   type CatalogueReason,
   CompletionError,
+  type ErrorClaim,
   type ErrorFacts,
   InProgressError,
   OncewardError,

@@ -1,11 +1,13 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Acquired, acquire } from "./acquire.ts";
+import { type Acquired, acquire, type Patience } from "./acquire.ts";
 import type { Calls, ClaimInit } from "./calls.ts";
 import { terminalErrorOf } from "./classify.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { dateOf } from "./date-of.ts";
+import { errorAbout } from "./error-catalogue.ts";
 import { errorFromCall } from "./error-mapping.ts";
+import { type ErrorClaim, OncewardError } from "./errors.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
 import type { Observer } from "./observer.ts";
@@ -30,7 +32,7 @@ export async function runOnce<T>(
 ): Promise<RunResult<T>> {
   const { codec, timeoutMs = defaults.timeoutMs, classifyError = defaults.classifyError } = options;
   const acquired = await begin(calls, defaults, options, observer);
-  if (acquired.kind === "completed") return replayed(acquired, codec, observer);
+  if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
   const claim = claimOf(acquired, calls, { ...options, timeoutMs }, observer);
   try {
@@ -62,9 +64,8 @@ async function begin(
           "A key looks like a moment: if each delivery makes its own, each is an operation of its own";
         observer.alarm({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
-      const request = claimRequest(options, defaults.owner);
       const patience = { waitMs, timeoutMs, onUnavailable };
-      const acquired = await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+      const acquired = await claim(calls, options, defaults.owner, patience, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
@@ -72,6 +73,27 @@ async function begin(
       throw cause;
     }
   });
+}
+
+/** @throws what `acquire` throws, and InvalidRequestError for the fingerprint; each names the claim. */
+async function claim(
+  calls: Calls,
+  options: RunOptions,
+  defaultOwner: string,
+  patience: Patience,
+  observer: Observer,
+): Promise<Acquired> {
+  try {
+    const request = claimRequest(options, defaultOwner);
+    return await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+  } catch (cause) {
+    throw cause instanceof OncewardError ? errorAbout(nameOf(options), cause) : cause;
+  }
+}
+
+/** What an error is told of a run that was granted no claim. */
+function nameOf({ namespace, key }: RunOptions): ErrorClaim {
+  return { namespace, key, fencingToken: undefined };
 }
 
 function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
@@ -89,11 +111,11 @@ function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
 
 function replayed<T>(
   { completed, expiresAt }: Extract<Acquired, { kind: "completed" }>,
-  codec: Codec<T> | undefined,
+  options: CodedRunOptions<T>,
   observer: Observer,
 ): RunResult<T> {
   observer.tell({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
-  const value = replay(completed, codec);
+  const value = replay(completed, options.codec, nameOf(options));
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 

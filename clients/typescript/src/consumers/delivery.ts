@@ -39,6 +39,6 @@ export type Delivery<Value = unknown> =
 export function warnOfTrouble(delivery: Delivery): void {
   if (delivery.kind === "processed" || delivery.kind === "duplicate") return;
   const { kind, key, error } = delivery;
-  if (error instanceof InProgressError) return;
+  if (kind === "postponed" && error instanceof InProgressError) return;
   warn(`The message with the key ${JSON.stringify(key)} is ${kind}: ${error}`, "ONCEWARD_NOT_PROCESSED");
 }

@@ -1,4 +1,4 @@
-import { CompletionError, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
+import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
 import type { Claim } from "../held-claim.ts";
 import { checkRunOptions } from "../run-options.ts";
 import type { Runner } from "../runner.ts";
@@ -87,11 +87,11 @@ function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): 
   return postponed(key, error, redeliverAfterMs);
 }
 
-/** The function was called. */
+/** The function was called. It may have thrown the CompletionError of a run of its own, which says nothing of this claim. */
 function afterRunning<Value>(claim: Claim, error: unknown, redeliverAfterMs: number): Delivery<Value> {
   const { key, attempt } = claim;
   if (error instanceof TerminalError) return { kind: "failed", key, error };
-  if (!(error instanceof CompletionError)) return { kind: "released", key, error };
+  if (!(error instanceof CompletionError && isAbout(error, claim))) return { kind: "released", key, error };
   const { effect, stored } = error;
   // Without its value, but as done: that is all a broker asks.
   if (!stored) return postponed(key, error, redeliverAfterMs);
