@@ -206,6 +206,32 @@ test("the same key for another request is refused", async () => {
   expect(fn).not.toHaveBeenCalled();
 });
 
+test("a fingerprint that can't tell two requests apart is refused before the claim", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn();
+  const error = await rejectionOf(client.onceward.run({ ...operation, fingerprint: { lines: new Map() } }, fn));
+  expect(error).toMatchObject({
+    name: "InvalidRequestError",
+    violations: [{ field: "fingerprint", description: expect.stringContaining("a Map at /lines") }],
+  });
+  expect(fn).not.toHaveBeenCalled();
+  expect((await client.onceward.calls.lookup(operation)).record).toBeUndefined();
+});
+
+test("another file under the same key is refused", async () => {
+  await using client = await newOnceward();
+  const form = (content: string) => {
+    const data = new FormData();
+    data.append("receipt", new File([content], "receipt.txt"));
+    return data;
+  };
+  const run = (content: string) =>
+    client.onceward.run({ ...operation, fingerprint: form(content) }, () => "stored");
+  expect(await run("first")).toBe("stored");
+  expect(await run("first")).toBe("stored");
+  expect(await rejectionOf(run("second"))).toBeInstanceOf(FingerprintMismatchError);
+});
+
 test("an error names the claim that it is about, in its fields and its message", async () => {
   await using client = await newOnceward();
   const { onceward } = client;

@@ -20,7 +20,7 @@ export {
   type Violation,
 } from "./errors.ts";
 export type { Observers, OncewardEvent, SpanFacts, Trace } from "./events.ts";
-export { type FingerprintOptions, fingerprintOf } from "./fingerprint.ts";
+export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./fingerprint.ts";
 export * from "./gen/google/rpc/error_details_pb.ts";
 export * from "./gen/onceward/v1/errors_pb.ts";
 export * from "./gen/onceward/v1/idempotency_pb.ts";

@@ -13,8 +13,9 @@ export interface RunOptions {
    */
   readonly key: string;
   /**
-   * The request that the key stands for, any JSON value, or the 32 bytes of a SHA-256. The same key with another one is
-   * refused (FINGERPRINT_MISMATCH). Leave out what differs between deliveries of one operation.
+   * The request that the key stands for, any JSON value, a body such as FormData, or the 32 bytes of a SHA-256: what
+   * `fingerprintWithFiles` takes. The same key with another one is refused (FINGERPRINT_MISMATCH). Leave out what differs
+   * between deliveries of one operation.
    */
   readonly fingerprint?: unknown;
   /**

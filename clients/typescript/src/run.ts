@@ -8,7 +8,7 @@ import { dateOf } from "./date-of.ts";
 import { errorAbout } from "./error-catalogue.ts";
 import { errorFromCall } from "./error-mapping.ts";
 import { type ErrorClaim, OncewardError } from "./errors.ts";
-import { fingerprintOf } from "./fingerprint.ts";
+import { fingerprintWithFiles } from "./fingerprint.ts";
 import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
 import type { Observer } from "./observer.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
@@ -84,7 +84,7 @@ async function claim(
   observer: Observer,
 ): Promise<Acquired> {
   try {
-    const request = claimRequest(options, defaultOwner);
+    const request = await claimRequest(options, defaultOwner);
     return await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
   } catch (cause) {
     throw cause instanceof OncewardError ? errorAbout(nameOf(options), cause) : cause;
@@ -96,7 +96,7 @@ function nameOf({ namespace, key }: RunOptions): ErrorClaim {
   return { namespace, key, fencingToken: undefined };
 }
 
-function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
+async function claimRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
   return {
     namespace,
@@ -104,7 +104,7 @@ function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
     owner,
     acceptAmbiguous,
     claimId: crypto.randomUUID(),
-    ...(fingerprint !== undefined && { fingerprint: fingerprintOf(fingerprint) }),
+    ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
     ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
   };
 }

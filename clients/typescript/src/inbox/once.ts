@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { FingerprintMismatchError } from "../error-catalogue.ts";
 import type { Violation } from "../errors.ts";
-import { fingerprintOf } from "../fingerprint.ts";
+import { fingerprintWithFiles } from "../fingerprint.ts";
 import { decodeJson, encodeJson } from "../json-bytes.ts";
 import { MAX_KEY_BYTES } from "../limits.ts";
 import { utf8Bytes, utf8Text } from "../utf8.ts";
@@ -64,7 +64,8 @@ export async function once<T>(
   fn: () => T | Promise<T>,
 ): Promise<OnceResult<T>> {
   const name = nameOf(message);
-  const fingerprint = message.fingerprint === undefined ? null : hexOf(fingerprintOf(message.fingerprint));
+  const fingerprint =
+    message.fingerprint === undefined ? null : hexOf(await fingerprintWithFiles(message.fingerprint));
   return await inSavepoint(tx, async () => {
     const handled = await enter(tx, name, fingerprint);
     if (handled === undefined) return { value: await handle(tx, name, fn), replayed: false };
