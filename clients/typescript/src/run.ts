@@ -157,12 +157,16 @@ async function complete<T>(
   });
 }
 
-/** The function's own error is what the caller must see; that the release failed would only hide it. */
+/**
+ * Releases the claim, and tells the observer whether that succeeded. Never rejects: the function's own error is what the
+ * caller must see, and a claim that can't be released ends with its lease.
+ */
 async function release(claim: RunningClaim, reason: unknown, observer: Observer): Promise<void> {
-  if (claim.guarded) observer.tell({ type: "released", attempt: claim.attempt });
+  const { attempt, guarded } = claim;
   try {
     await claim.release(reason instanceof Error ? `${reason.name}: ${reason.message}` : `${reason}`);
-  } catch {
-    // The lease runs out by itself.
+    if (guarded) observer.tell({ type: "released", attempt });
+  } catch (cause) {
+    observer.tell({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
   }
 }
