@@ -30,7 +30,11 @@ export type OncewardEvent = { readonly namespace: string } & (
       /** 1 for the key's first claim, one more for each that took over. */
       readonly attempt: number;
     }
-  | { readonly type: "lease-lost" | "not-stored" | "not-released"; readonly attempt: number; readonly reason: Reason }
+  | {
+      readonly type: "lease-lost" | "not-stored" | "not-released";
+      readonly attempt: number;
+      readonly reason: Reason;
+    }
   | { readonly type: "not-run" | "unguarded"; readonly reason: Reason }
   | { readonly type: "duplicate-skipped"; readonly outcome: "success" | "failure" | "lost" }
   | { readonly type: "waiting" | "timestamp-key" }

@@ -122,7 +122,14 @@ test.each([
   ["an invalid Date", { at: new Date(Number.NaN) }],
   ["a value nested too deeply", JSON.parse("[".repeat(100_000) + "]".repeat(100_000))],
   ["a value whose toJSON throws", { toJSON: () => JSON.parse("{") }],
-  ["a value whose toJSON is itself", new (class { toJSON() { return this; } })()],
+  [
+    "a value whose toJSON is itself",
+    new (class {
+      toJSON() {
+        return this;
+      }
+    })(),
+  ],
   ["undefined alone", undefined],
 ])("%s is refused by name", (_, value) => {
   expect(() => fingerprintOf(value)).toThrow(OncewardError);

@@ -129,7 +129,10 @@ async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint
     return await fingerprintWithFiles(value);
   } catch (cause) {
     const message = "The request can't be told from another one.";
-    throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), { replayed: false, cause });
+    throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), {
+      replayed: false,
+      cause,
+    });
   }
 }
 
