@@ -120,7 +120,7 @@ export function idempotentUnary<Request, Response>(
  */
 function sendableError(error: Parameters<sendUnaryData<unknown>>[0]): typeof error {
   if (!(error instanceof OncewardError)) return error;
-  return { code: status.INTERNAL, details: "The call could not be carried out." };
+  return { code: status.INTERNAL, details: "The call could not be carried out.", cause: error };
 }
 
 /** What a handler hands to its callback. */

@@ -73,34 +73,39 @@ class Reader {
     }
   }
 
+  // Few calls per level: how deeply a value may be nested is a matter of the stack.
   #readObject(value: object, omissions: Omissions | undefined): unknown {
     if (this.#ancestors.has(value)) throw this.#refused("a circular reference");
     this.#ancestors.add(value);
-    const json = this.#contentOf(value, omissions);
+    let json: unknown;
+    // Before toJSON, which some runtimes give to bodies.
+    const body = this.#bodyOf(value);
+    if (body !== undefined) {
+      this.bodies.push([this.#pointer(), ...body]);
+      json = null;
+    } else if (value instanceof Date && Number.isNaN(value.getTime())) {
+      throw this.#refused("an invalid Date");
+    } else if (hasToJson(value)) json = this.read(value.toJSON(), omissions);
+    else if (Array.isArray(value)) json = this.#elementsOf(value);
+    else if (value instanceof Uint8Array) json = Object.fromEntries(value.entries());
+    else if (isPlainObject(value)) json = this.#membersOf(value, omissions);
+    else throw this.#refused(`a ${typeName(value)}`);
     this.#ancestors.delete(value);
     return json;
   }
 
-  #contentOf(value: object, omissions: Omissions | undefined): unknown {
-    if (value instanceof Date && Number.isNaN(value.getTime())) throw this.#refused("an invalid Date");
-    if (hasToJson(value)) return this.read(value.toJSON(), omissions);
-    if (Array.isArray(value)) return this.#elementsOf(value);
-    if (value instanceof Uint8Array) return Object.fromEntries(value.entries());
-    if (isPlainObject(value)) return this.#membersOf(value, omissions);
-    const body = this.#bodyOf(value);
-    if (body === undefined) throw this.#refused(`a ${typeName(value)}`);
-    this.bodies.push([this.#pointer(), ...body]);
-    return null;
-  }
-
   #elementsOf(values: readonly unknown[]): unknown[] {
     if (prototypesOf(values) > 2) throw this.#refused(`a ${typeName(values)}`);
-    if (Object.keys(values).length !== values.length)
+    if (Object.keys(values).length !== values.length) {
       throw this.#refused("an array with holes or named members");
-    return values.map((value, index) => {
-      if (isAbsent(value)) return null;
-      return this.#readAt(index, value);
-    });
+    }
+    const elements: unknown[] = [];
+    for (const [index, value] of values.entries()) {
+      this.#path.push(index);
+      elements.push(isAbsent(value) ? null : this.read(value));
+      this.#path.pop();
+    }
+    return elements;
   }
 
   #membersOf(value: object, omissions: Omissions | undefined): unknown {
@@ -109,17 +114,12 @@ class Reader {
       const omission = omissions?.get(name);
       if (omission === "whole" || isAbsent(member)) continue;
       if (!name.isWellFormed()) throw this.#refused("a member's name with a lone surrogate");
-      members.push([name, this.#readAt(name, member, omission)]);
+      this.#path.push(name);
+      members.push([name, this.read(member, omission)]);
+      this.#path.pop();
     }
     // Not by assignment: a member may be named "__proto__".
     return Object.fromEntries(members);
-  }
-
-  #readAt(step: string | number, value: unknown, omissions?: Omissions): unknown {
-    this.#path.push(step);
-    const json = this.read(value, omissions);
-    this.#path.pop();
-    return json;
   }
 
   /** The type and content of a body; undefined for any other object. Not for subclasses, which may hold more. */
@@ -146,15 +146,13 @@ class Reader {
   }
 
   #refused(what: string): InvalidRequestError {
-    return refusedFingerprint(
-      `must be a JSON value, bytes or a body, ${this.#path.length === 0 ? "is" : "has"} ${this.#where(what)}`,
-    );
+    const verb = this.#path.length === 0 ? "is" : "has";
+    return refusedFingerprint(`must be a JSON value, bytes or a body, ${verb} ${this.#where(what)}`);
   }
 
   #where(what: string): string {
-    return this.#path.length === 0
-      ? what
-      : `${what} at ${truncateUtf8(this.#pointer(), MAX_SHOWN_PATH_BYTES)}`;
+    if (this.#path.length === 0) return what;
+    return `${what} at ${truncateUtf8(this.#pointer(), MAX_SHOWN_PATH_BYTES)}`;
   }
 
   /** As RFC 6901 writes it. */

@@ -2,7 +2,7 @@ import { AmbiguousError, InProgressError } from "../errors.ts";
 import { sleep } from "../sleep.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** Three extensions may be late before anybody else gets the message. */
+/** Two extensions may fail before another consumer sees the message. */
 const HIDDEN_MS = 60_000;
 const EXTENSION_INTERVAL_MS = HIDDEN_MS / 3;
 /** SQS hides a message for at most 12 hours after its receipt; what is left is for the function. */
@@ -42,8 +42,8 @@ export async function handleHeld<Value>(
 }
 
 /**
- * Whether the message waits for the service, or for its settings, as every other message does. One that waits for another
- * holder or for somebody to find out would keep the consumer from the others.
+ * Returns whether the message waits for the service, or for the consumer's settings, as all messages do then. One that waits
+ * for another holder or for a decision on an ambiguous record is not held: it would keep the consumer from the others.
  */
 function isServiceAway<Value>(
   delivery: Delivery<Value>,
