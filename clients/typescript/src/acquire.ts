@@ -4,7 +4,7 @@ import { readCheckpoint } from "./checkpoint.ts";
 import { dateOf } from "./date-of.ts";
 import { InternalError } from "./error-catalogue.ts";
 import { errorFromCall, isUnavailable } from "./error-mapping.ts";
-import { AmbiguousError, InProgressError, type OncewardError } from "./errors.ts";
+import { AmbiguousError, type ErrorClaim, InProgressError, type OncewardError } from "./errors.ts";
 import type {
   Ambiguous,
   Claimed,
@@ -94,9 +94,9 @@ async function claimOrWait(
       case "completed":
         return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
       case "ambiguous":
-        throw ambiguous(outcome.value);
+        throw ambiguous(outcome.value, nameOf(request));
       case "inProgress": {
-        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value);
+        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, nameOf(request));
         if (waits === 0) onWaiting();
         const waited = await wait(calls, request, waitUntilMs, patience.timeoutMs);
         // A lease counts from sending, and the waiting call was sent long ago: the same claim again, freshly counted.
@@ -149,8 +149,13 @@ function retryAfterMs({ retryAfter }: InProgress): number {
   return retryAfter === undefined ? 0 : durationMs(retryAfter);
 }
 
-function inProgress(holder: InProgress): InProgressError {
+function nameOf({ namespace = "", key = "" }: ClaimInit): ErrorClaim {
+  return { namespace, key, fencingToken: undefined };
+}
+
+function inProgress(holder: InProgress, claim: ErrorClaim): InProgressError {
   return new InProgressError({
+    claim,
     owner: holder.owner,
     attempt: holder.attempt,
     leaseExpiresAt: dateOf(holder.leaseExpiresAt),
@@ -158,8 +163,9 @@ function inProgress(holder: InProgress): InProgressError {
   });
 }
 
-function ambiguous(last: Ambiguous): AmbiguousError {
+function ambiguous(last: Ambiguous, claim: ErrorClaim): AmbiguousError {
   return new AmbiguousError({
+    claim,
     owner: last.owner,
     attempt: last.attempt,
     leaseExpiredAt: dateOf(last.leaseExpiredAt),

@@ -13,6 +13,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import type { Codec } from "./codec.ts";
+import { OncewardError } from "./errors.ts";
 import type { Claim } from "./held-claim.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
@@ -91,26 +92,36 @@ export function idempotentUnary<Request, Response>(
       codec,
     };
     const answered = guard(guarded, (claim) => handled(handler, call, claim));
+    const send: sendUnaryData<Response> = (error, ...answer) => callback(sendableError(error), ...answer);
     answered.then(
       (answer) => {
         switch (answer.kind) {
           case "unguarded":
-            return handler(call, callback, undefined);
+            return handler(call, send, undefined);
           case "handled": {
             const { value, trailer, flags } = answer.sent;
-            return callback(null, value, trailer, flags);
+            return send(null, value, trailer, flags);
           }
           case "replayed": {
             const marked = new Metadata();
             marked.set(IDEMPOTENCY_REPLAYED, "true");
             call.sendMetadata(marked);
-            return callback(null, answer.message);
+            return send(null, answer.message);
           }
         }
       },
-      (error) => callback(error),
+      (error) => send(error),
     );
   };
+}
+
+/**
+ * Returns the error as grpc-js can send it. The code and metadata of an OncewardError are those of a run within the
+ * handler, not of the call, and grpc-js throws at metadata that are not its own.
+ */
+function sendableError(error: Parameters<sendUnaryData<unknown>>[0]): typeof error {
+  if (!(error instanceof OncewardError)) return error;
+  return { code: status.INTERNAL, details: "The call could not be carried out.", cause: error };
 }
 
 /** What a handler hands to its callback. */

@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { errorFromCall } from "./error-mapping.ts";
-import { OncewardError } from "./errors.ts";
+import { type ErrorClaim, OncewardError } from "./errors.ts";
 import type { ExtendLeaseResponse } from "./gen/onceward/v1/idempotency_pb.ts";
 
 /** Two heartbeats may fail before the lease is in danger. */
@@ -22,6 +22,7 @@ const MIN_INTERVAL_MS = 20;
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
   readonly #onLost: (why: OncewardError) => void;
+  readonly #claim: ErrorClaim | undefined;
   #lengthMs = 0;
   #endsAtMs = 0;
   #nextHeartbeatAtMs = 0;
@@ -34,10 +35,16 @@ export class Lease {
   /**
    * @param extend makes one ExtendLease call.
    * @param onLost is told once, as soon as it is noticed.
+   * @param claim is what the error of a lost lease names.
    */
-  constructor(extend: () => Promise<ExtendLeaseResponse>, onLost: (why: OncewardError) => void = () => {}) {
+  constructor(
+    extend: () => Promise<ExtendLeaseResponse>,
+    onLost: (why: OncewardError) => void = () => {},
+    claim?: ErrorClaim,
+  ) {
     this.#extend = extend;
     this.#onLost = onLost;
+    this.#claim = claim;
   }
 
   /** When the lease ends if nothing prolongs it, margin deducted, on the clock of `performance.now()`. */
@@ -90,7 +97,8 @@ export class Lease {
   #tick(): void {
     const nowMs = performance.now();
     if (nowMs >= this.#endsAtMs) {
-      this.#lose(new OncewardError("LEASE_LOST", "The lease ran out before a heartbeat was answered."));
+      const message = "The lease ran out before a heartbeat was answered.";
+      this.#lose(new OncewardError("LEASE_LOST", message, { claim: this.#claim }));
     }
     if (nowMs >= this.#nextHeartbeatAtMs && !this.#heartbeating) void this.#heartbeat(nowMs);
     this.#arm();
