@@ -209,7 +209,9 @@ test("the same key for another request is refused", async () => {
 test("a fingerprint that can't tell two requests apart is refused before the claim", async () => {
   await using client = await newOnceward();
   const fn = vi.fn();
-  const error = await rejectionOf(client.onceward.run({ ...operation, fingerprint: { lines: new Map() } }, fn));
+  const error = await rejectionOf(
+    client.onceward.run({ ...operation, fingerprint: { lines: new Map() } }, fn),
+  );
   expect(error).toMatchObject({
     name: "InvalidRequestError",
     violations: [{ field: "fingerprint", description: expect.stringContaining("a Map at /lines") }],

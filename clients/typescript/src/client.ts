@@ -7,13 +7,16 @@ import { OncewardError, type Violation } from "./errors.ts";
 import type { Observers } from "./events.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import type { Claim } from "./held-claim.ts";
+import type { Jsonify } from "./jsonify.ts";
 import { Observer, Warnings } from "./observer.ts";
 import { runOnce } from "./run.ts";
 import {
+  type AnyRunOptions,
   type CodedRunOptions,
   checkDefaults,
   type ResolvedDefaults,
   type RunDefaults,
+  type UncodedRunOptions,
 } from "./run-options.ts";
 import type { RunResult } from "./run-result.ts";
 import type { Connection } from "./transport-options.ts";
@@ -54,7 +57,7 @@ export class Onceward implements AsyncDisposable {
    * Runs the function unless the operation was done before, and returns its value, now and on every repeat.
    *
    * - The value is what its stored form says, the first time too: as JSON, a Date comes back as its ISO text. Undefined
-   *   stays undefined. Another form is a `codec`'s.
+   *   stays undefined. Its type says so (`Jsonify`). Another form is a `codec`'s.
    * - What the function throws comes back unchanged, and the claim is released, so that the next delivery runs it again;
    *   a TerminalError, or what `classifyError` takes for one, is stored instead, and every repeat throws it.
    * - While somebody else is doing it, waits for the outcome, at most `waitMs`.
@@ -63,15 +66,23 @@ export class Onceward implements AsyncDisposable {
    * @throws CompletionError: the function ran, and its outcome could not be stored.
    * @throws OncewardError for everything else, of its reason's class: nothing ran.
    */
-  async run<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T> {
-    return (await this.runDetailed(options, fn)).value;
+  run<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T>;
+  run<T>(options: UncodedRunOptions, fn: (claim: Claim) => T | Promise<T>): Promise<Jsonify<T>>;
+  async run(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<unknown> {
+    return (await this.#run(options, fn)).value;
   }
 
   /** As `run`, and tells whether the value was replayed, which attempt made it, and until when it is remembered. */
-  async runDetailed<T>(
-    options: CodedRunOptions<T>,
+  runDetailed<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<RunResult<T>>;
+  runDetailed<T>(
+    options: UncodedRunOptions,
     fn: (claim: Claim) => T | Promise<T>,
-  ): Promise<RunResult<T>> {
+  ): Promise<RunResult<Jsonify<T>>>;
+  async runDetailed(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<RunResult<unknown>> {
+    return await this.#run(options, fn);
+  }
+
+  async #run(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<RunResult<unknown>> {
     if (this.#closed !== undefined) throw new OncewardError("CLOSED", "The client is closed.");
     const observer = new Observer(this.#observers, this.#warnings, options.namespace);
     const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));

@@ -1,4 +1,4 @@
-import { type CatalogueReason, type ErrorClaim, type ErrorFacts, OncewardError } from "./errors.ts";
+import { type CatalogueReason, type ErrorFacts, OncewardError } from "./errors.ts";
 
 /** A reason's own class of errors. */
 interface ErrorClass<R extends CatalogueReason> {
@@ -129,16 +129,6 @@ const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
 export function errorOf(reason: string, message: string, facts: ErrorFacts): OncewardError {
   if (!isKnown(reason)) return new OncewardError(reason, message, facts);
   return new CLASSES[reason](message, facts);
-}
-
-/**
- * Returns the error as one that names its claim. A copy, because the calls of a failed batch share one error. An error
- * that names its claim already is returned as it is.
- */
-export function errorAbout(claim: ErrorClaim, error: OncewardError): OncewardError {
-  if (error.claim !== undefined) return error;
-  const { reason, message, code, metadata, violations, retryDelayMs, cause } = error;
-  return errorOf(reason, message, { code, metadata, violations, retryDelayMs, cause, claim });
 }
 
 function isKnown(reason: string): reason is CatalogueReason {

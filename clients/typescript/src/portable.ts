@@ -27,5 +27,6 @@ export * from "./gen/onceward/v1/idempotency_pb.ts";
 export * from "./gen/onceward/v1/record_pb.ts";
 export type { Claim } from "./held-claim.ts";
 export { joinKey } from "./join-key.ts";
-export type { CodedRunOptions, RunOptions } from "./run-options.ts";
+export type { Jsonify } from "./jsonify.ts";
+export type { CodedRunOptions, RunOptions, UncodedRunOptions } from "./run-options.ts";
 export type { RunResult } from "./run-result.ts";

@@ -54,9 +54,16 @@ export interface RunOptions {
 
 /** {@link RunOptions}, and how the function's value is stored. */
 export interface CodedRunOptions<T> extends RunOptions {
-  /** Default: `jsonCodec`. */
-  readonly codec?: Codec<T> | undefined;
+  readonly codec: Codec<T>;
 }
+
+/** {@link RunOptions} of a run whose value is stored as JSON, by `jsonCodec`. */
+export interface UncodedRunOptions extends RunOptions {
+  readonly codec?: undefined;
+}
+
+/** The options of a run with whichever codec. */
+export type AnyRunOptions = CodedRunOptions<unknown> | UncodedRunOptions;
 
 /** The options that a client can set for all of its runs. */
 export type RunDefaults = Pick<RunOptions, "owner" | "waitMs" | "timeoutMs" | "classifyError">;

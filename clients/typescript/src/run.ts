@@ -6,15 +6,14 @@ import { terminalErrorOf } from "./classify.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { dateOf } from "./date-of.ts";
-import { errorAbout } from "./error-catalogue.ts";
-import { errorFromCall } from "./error-mapping.ts";
+import { errorAbout, errorFromCall } from "./error-mapping.ts";
 import { type ErrorClaim, OncewardError } from "./errors.ts";
 import { fingerprintWithFiles } from "./fingerprint.ts";
 import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
 import type { Observer } from "./observer.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
-  type CodedRunOptions,
+  type AnyRunOptions,
   checkRunOptions,
   type ResolvedDefaults,
   type RunOptions,
@@ -24,13 +23,13 @@ import { looksLikeTimestamp } from "./timestamp-key.ts";
 import { UnguardedClaim } from "./unguarded-claim.ts";
 
 /** Claims, runs, completes; or replays. The promises are those of `Onceward.run`. */
-export async function runOnce<T>(
+export async function runOnce(
   calls: Calls,
   defaults: ResolvedDefaults,
-  options: CodedRunOptions<T>,
+  options: AnyRunOptions,
   observer: Observer,
-  fn: (claim: Claim) => T | Promise<T>,
-): Promise<RunResult<T>> {
+  fn: (claim: Claim) => unknown,
+): Promise<RunResult<unknown>> {
   const { codec, timeoutMs = defaults.timeoutMs, classifyError = defaults.classifyError } = options;
   const acquired = await begin(calls, defaults, options, observer);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
@@ -111,11 +110,11 @@ async function claimRequest(options: RunOptions, defaultOwner: string): Promise<
   };
 }
 
-function replayed<T>(
+function replayed(
   { completed, expiresAt }: Extract<Acquired, { kind: "completed" }>,
-  options: CodedRunOptions<T>,
+  options: AnyRunOptions,
   observer: Observer,
-): RunResult<T> {
+): RunResult<unknown> {
   observer.tell({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
   const value = replay(completed, options.codec, nameOf(options));
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };

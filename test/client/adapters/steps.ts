@@ -1,4 +1,4 @@
-import type { Claim, Onceward } from "@onceward/client";
+import type { Claim, CodedRunOptions, Onceward } from "@onceward/client";
 import type { Runner } from "../../../clients/typescript/src/runner.ts";
 
 /** When a client leaves: while its key is claimed, in the handler, or while the outcome is stored. */
@@ -57,9 +57,9 @@ export class Steps {
     yield "two";
   }
 
-  /** A client that stops before it claims a key, and before it stores the outcome. */
+  /** A client that stops before it claims a key, and before it stores the outcome; adapters give it a codec. */
   runner(onceward: Onceward): Runner {
-    const runDetailed: Runner["runDetailed"] = async (options, fn) => {
+    const runDetailed = async <T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) => {
       await this.reach("claimed");
       return await onceward.runDetailed(options, async (claim) => {
         try {
@@ -69,6 +69,8 @@ export class Steps {
         }
       });
     };
-    return { runDetailed, run: async (options, fn) => (await runDetailed(options, fn)).value };
+    const run = async <T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) =>
+      (await runDetailed(options, fn)).value;
+    return { run, runDetailed } as Runner;
   }
 }
