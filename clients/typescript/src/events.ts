@@ -20,13 +20,15 @@ import type { Reason } from "./errors.ts";
  * - `not-released`: it threw, and the claim could not be released: a repeat runs once the lease has run out, or somebody
  *   else has taken over (`CLAIM_SUPERSEDED`).
  * - `not-stored`: it ran, and the outcome could not be stored as it was.
+ * - `abandoned`: an HTTP handler had not answered for `abandonAfterMs` after its client had left. The claim is neither
+ *   completed nor released: its lease runs out, and the namespace's policy decides.
  *
  * In between:
  * - `lease-lost`: somebody else may begin while the function still runs.
  */
 export type OncewardEvent = { readonly namespace: string } & (
   | {
-      readonly type: "claimed" | "completed" | "failed" | "released";
+      readonly type: "claimed" | "completed" | "failed" | "released" | "abandoned";
       /** 1 for the key's first claim, one more for each that took over. */
       readonly attempt: number;
     }

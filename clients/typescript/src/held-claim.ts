@@ -54,6 +54,8 @@ export interface RunningClaim extends Claim {
   complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
   /** Gives the claim up. @throws OncewardError. */
   release(reason: string): Promise<void>;
+  /** Lets the lease run out without an outcome, and aborts the signal. */
+  abandon(why: OncewardError): void;
   /** Ends the heartbeats. */
   end(): void;
 }
@@ -126,6 +128,10 @@ export class HeldClaim implements RunningClaim {
       () => this.#calls.release({ ...this.#named(), reason: text }),
       performance.now() + this.#timeoutMs,
     );
+  }
+
+  abandon(why: OncewardError): void {
+    this.#lease.abandon(why);
   }
 
   end(): void {

@@ -81,6 +81,12 @@ export class Lease {
     clearTimeout(this.#timer);
   }
 
+  /** Ends the heartbeats without an outcome: the lease runs out, and the signal aborts now, before others may begin. */
+  abandon(why: OncewardError): void {
+    this.end();
+    this.#lose(why);
+  }
+
   #arm(): void {
     clearTimeout(this.#timer);
     if (this.#ended) return;

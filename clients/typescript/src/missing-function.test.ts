@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { jobOnce } from "./bullmq.ts";
+import type { Onceward } from "./client.ts";
 import { idempotentUnary } from "./grpc.ts";
 import { idempotent } from "./http.ts";
 import { eachMessageOnce } from "./kafkajs.ts";
@@ -18,10 +19,14 @@ function newTesting(): TestingOnceward {
   return testing;
 }
 
-test.each(["run", "runDetailed"] as const)("%s without a function claims nothing", async (call) => {
+const operation = { namespace, key: "order-1" };
+
+test.each<[string, (onceward: Onceward) => Promise<unknown>]>([
+  ["run", (onceward) => onceward.run(operation, missing)],
+  ["runDetailed", (onceward) => onceward.runDetailed(operation, missing)],
+])("%s without a function claims nothing", async (_name, call) => {
   const { onceward, records } = newTesting();
-  const run = onceward[call]({ namespace, key: "order-1" }, missing);
-  await expect(run).rejects.toMatchObject({
+  await expect(call(onceward)).rejects.toMatchObject({
     reason: "INVALID_REQUEST",
     violations: [{ field: "fn", description: "must be a function, is undefined" }],
   });

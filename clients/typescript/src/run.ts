@@ -1,6 +1,7 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Acquired, acquire, type Patience } from "./acquire.ts";
 import type { Calls, ClaimInit } from "./calls.ts";
+import { ClaimAbandoned } from "./claim-abandoned.ts";
 import { terminalErrorOf } from "./classify.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
@@ -37,6 +38,7 @@ export async function runOnce(
   try {
     const [effect] = await Promise.allSettled([(async () => fn(claim))()]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
+    if (effect.reason instanceof ClaimAbandoned) throw abandon(claim, effect.reason, observer);
     const failure = terminalErrorOf(effect.reason, classifyError);
     if (failure === undefined) await release(claim, effect.reason, observer);
     else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
@@ -154,6 +156,15 @@ async function complete<T>(
       throw cause;
     }
   });
+}
+
+/** Neither completes nor releases the claim. Returns what the caller is to be told. */
+function abandon(claim: RunningClaim, why: ClaimAbandoned, observer: Observer): ClaimAbandoned {
+  claim.abandon(why);
+  if (claim.guarded) {
+    observer.alarm({ type: "abandoned", attempt: claim.attempt }, "ONCEWARD_ABANDONED", why.message);
+  }
+  return why;
 }
 
 /**
