@@ -81,7 +81,7 @@ const idempotency = createIdempotencyService({
     fastPath.wakeChannel?.announce(name);
   },
   onClaim: () => {},
-  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [], size: () => 0 },
 });
 
 const straight: Pipeline = async (route, incoming, encode) => {

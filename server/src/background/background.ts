@@ -38,7 +38,7 @@ export interface BackgroundOptions {
 /** Each task runs on every replica, and none is the leader. */
 export function createBackground(options: BackgroundOptions): Background {
   const { config, pool, metrics, log, replica, onFailed } = options;
-  const usage = createUsageMeter();
+  const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
   const heartbeat = createHeartbeat({ pool, replica, onFailed: onFailed("heartbeat") });
   const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
   const counter = createCounter({ pool, onFailed: onFailed("count_records") });
