@@ -89,7 +89,7 @@ const idempotency = createIdempotencyService({
     fastPath.wakeChannel?.announce(name);
   },
   onClaim: () => {},
-  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [], size: () => 0 },
 });
 
 const straight: Pipeline = {

@@ -53,7 +53,7 @@ export function createBackground(options: BackgroundOptions): Background {
     lookAtInstallation: look,
     onFailed,
   } = options;
-  const usage = createUsageMeter();
+  const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
   const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
   const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
   const counter = createCounter({
