@@ -33,6 +33,8 @@ create table audit_events (
   before jsonb,
   after jsonb,
   request_id text not null,
+  calls integer not null default 1,
+  constraint audit_events_calls_check CHECK ((calls > 0)),
   constraint audit_events_outcome_check CHECK ((outcome = ANY (ARRAY['DONE'::text, 'DENIED'::text]))),
   constraint audit_events_pkey PRIMARY KEY (id)
 );

@@ -119,6 +119,11 @@ export const VARIABLES = {
     "30m",
     "After this, ±10 %, a gRPC connection is asked to leave, so that load spreads to new replicas.",
   ),
+  ONCEWARD_CONNECTIONS_PER_ADDRESS: variable(
+    wholeNumber(1, 10_000),
+    "2000",
+    "Connections from one address (of IPv6, from one /64) to each of the callers' ports, which take 10,000 in all. Raise it if a balancer or gateway shows its own address for all callers and opens more.",
+  ),
   ONCEWARD_DRAIN_DELAY: variable(
     milliseconds("0s", "5m"),
     "3s",

@@ -13,6 +13,7 @@ import { createGrpcServer } from "./rpc/grpc-server.ts";
 import { createHttpServer } from "./rpc/http-server.ts";
 import { createManagementServer } from "./rpc/management-server.ts";
 import { createPipeline } from "./rpc/pipeline.ts";
+import { createTransportBudgets } from "./rpc/transport-budgets.ts";
 import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
@@ -47,6 +48,10 @@ export interface ServerTuning {
   readonly jwksCooldownMs?: number;
   /** How often the files of TLS are looked at. */
   readonly certificateLookMs?: number;
+  /** How long denied calls are counted together. */
+  readonly denialWindowMs?: number;
+  /** How old what is known of API keys and tenants may be. */
+  readonly credentialAgeMs?: number;
 }
 
 /**
@@ -57,7 +62,7 @@ export interface ServerTuning {
 export function createServer(
   config: Config,
   log: Logger,
-  { waiterTickMs, jwksCooldownMs, certificateLookMs }: ServerTuning = {},
+  { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs, denialWindowMs }: ServerTuning = {},
 ): OncewardServer {
   const metrics = createMetrics(VERSION);
   const onFailed = (task: string) => (error: unknown) => {
@@ -111,7 +116,7 @@ export function createServer(
     cacheBytes: () => fastPath?.bytes() ?? 0,
     degraded,
   });
-  const denials = createDenials(pool, log);
+  const denials = createDenials(pool, log, denialWindowMs);
   let unready: readonly string[] = ["starting"];
   const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
 
@@ -122,6 +127,7 @@ export function createServer(
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
       anonymousTenantId: await anonymousTenantId(pool, config),
+      maxAgeMs: credentialAgeMs,
     });
     fastPath = openFastPath({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
@@ -155,9 +161,18 @@ export function createServer(
     });
     const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
     const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
+    const maxPerAddress = config.ONCEWARD_CONNECTIONS_PER_ADDRESS;
+    const shared = {
+      routes,
+      pipeline,
+      budgets: createTransportBudgets(),
+      requestTimeoutMs,
+      tls,
+      maxPerAddress,
+    };
     return {
-      grpc: createGrpcServer({ routes, pipeline, connectionAgeMs, requestTimeoutMs, tls }),
-      http: createHttpServer({ routes, pipeline, log, requestTimeoutMs, tls }),
+      grpc: createGrpcServer({ ...shared, connectionAgeMs }),
+      http: createHttpServer({ ...shared, log }),
     };
   }
 

@@ -8,6 +8,7 @@ import { errorOf } from "../helpers/errors.ts";
 import { ageRecords } from "../helpers/records.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/tenants.ts";
+import { countRows } from "../helpers/time.ts";
 import { complete, grant, ORDER, success } from "../helpers/verbs.ts";
 
 const PATIENCE = { timeout: 15_000, interval: 50 };
@@ -123,6 +124,33 @@ test("a quota holds over all replicas", async () => {
   expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
   const other = connectClient(await newReplica(), tenant.apiKey);
   expect(await errorOf(other.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
+});
+
+test("batches at once add as many records as the quota has room for", async () => {
+  const { tenant, client } = await countedTenant({ quota_live_records: 10 });
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
+  await Promise.all([claimMany(client, 1000), claimMany(client, 1000), client.claim(ORDER).catch(() => {})]);
+  expect(await countRows(database, tenant)).toBe(10);
+});
+
+test("claims of keys that have a record are answered while others have reserved what is left", async () => {
+  const { tenant, client } = await countedTenant({ quota_live_records: 10 });
+  await client.lookup(ORDER);
+  await countIsSettled(tenant);
+  const keys = Array.from({ length: 9 }, (_, n) => `order-${n}`);
+  const claimAll = async () => {
+    const items = keys.map((key) => ({
+      request: { case: "claim" as const, value: { namespace: "charges", key } },
+    }));
+    return (await client.batch({ items })).items.map(({ response }) => response.case);
+  };
+  expect(new Set(await claimAll())).toEqual(new Set(["claim"]));
+  // Room for one is left, and none of the nine needs it.
+  expect(new Set(await claimAll())).toEqual(new Set(["claim"]));
+  // What was reserved for them has been returned.
+  expect((await client.claim({ namespace: "charges", key: "order-9" })).outcome.case).toBe("claimed");
+  expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
 });
 
 test("what was freed can be had again", async () => {

@@ -4,7 +4,10 @@ import type { Principal } from "../../server/src/domain/tenant.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
 import { createGrpcServer } from "../../server/src/rpc/grpc-server.ts";
 import type { Pipeline } from "../../server/src/rpc/pipeline.ts";
+import { readMessage } from "../../server/src/rpc/read-message.ts";
 import { routesOf } from "../../server/src/rpc/route.ts";
+import { createTransportBudgets } from "../../server/src/rpc/transport-budgets.ts";
+import type { Call } from "../../server/src/services/call.ts";
 import { createIdempotencyService } from "../../server/src/services/idempotency.ts";
 import { createWaiters } from "../../server/src/services/waiters.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
@@ -65,10 +68,14 @@ const idempotency = createIdempotencyService({
   records: createRecordStore(pool, UNSHARED),
   admission: {
     enter: () => undefined,
+    countMessage: () => {},
+    admitBatch: () => {},
     admitOperation: () => {},
     countOperation: () => {},
-    admitRecord: () => {},
-    recordAdded: () => {},
+    countsRecords: () => false,
+    admitRecord: () => () => {},
+    expectRecord: () => () => {},
+    refuseRecord: () => {},
     resultAdded: () => {},
     weightOf: () => 1,
   },
@@ -82,25 +89,32 @@ const idempotency = createIdempotencyService({
   usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
 });
 
-const straight: Pipeline = async (route, incoming, encode) => {
-  const reply = await route.handle(incoming.read(), {
-    principal,
-    requestId: "",
-    atMs: performance.now() + TIMEOUT_MS,
-    cancelled: false,
-    get signal() {
-      return incoming.signal;
-    },
-    refusalOf: (error) => {
-      throw error;
-    },
-  });
-  return encode(reply);
+const straight: Pipeline = {
+  async answer(route, incoming, encode) {
+    const message = readMessage(route.method, await incoming.receive(principal), () => {});
+    const call: Call = {
+      principal,
+      requestId: "",
+      atMs: performance.now() + TIMEOUT_MS,
+      cancelled: false,
+      again: () => Promise.resolve(call),
+      get signal() {
+        return incoming.signal;
+      },
+      refusalOf: (error) => {
+        throw error;
+      },
+    };
+    return encode(await route.handle(message instanceof Promise ? await message : message, call));
+  },
+  authenticate: async () => principal,
 };
 
 const grpc = createGrpcServer({
   routes: routesOf(IdempotencyService, "CALLER", idempotency),
   pipeline: straight,
+  budgets: createTransportBudgets(),
+  maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
   tls: undefined,
@@ -111,5 +125,11 @@ log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
 async function readPrincipal(): Promise<Principal> {
   const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
   if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
-  return { role: "CALLER", actor: "bench", tenant, namespaces: undefined };
+  return {
+    role: "CALLER",
+    actor: "bench",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { cliFor } from "../helpers/cli.ts";
 import { useCliWorld } from "../helpers/cli-world.ts";
 
@@ -96,4 +97,23 @@ test("info shows the replica's settings, without secrets", async () => {
 test("a tenant that there isn't ends with 4", async () => {
   const cli = await world().operatorCli();
   expect(await cli("operator", "tenants", "show", "nobody")).toMatchObject({ exit: 4, stdout: "" });
+});
+
+test("an operator's key is made, listed and revoked, and the audit has it", async () => {
+  const cli = await world().operatorCli();
+  const made = await cli("operator", "keys", "create", "--label", "on call", "--expires", "90d");
+  expect(made).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^ow_\S+\n$/) });
+  const secret = made.stdout.trim();
+  const id = parseApiKey(secret)?.id ?? "";
+  expect(await cliFor(world().server, secret)("operator", "info")).toMatchObject({ exit: 0 });
+  const { stdout: listed } = await cli("operator", "keys", "list");
+  expect(listed).toMatch(new RegExp(`^KEY +LABEL +CREATED +ENDS\\n${id} +on call +\\d`));
+  expect(await cli("operator", "keys", "revoke", id)).toMatchObject({ exit: 2 });
+  expect(await cli.json("operator", "keys", "revoke", id, "--yes")).toMatchObject({ apiKey: { id } });
+  expect(await cliFor(world().server, secret)("operator", "info")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("CREDENTIAL_INVALID"),
+  });
+  expect(await cli("operator", "keys", "revoke", "0123456789abcdef", "--yes")).toMatchObject({ exit: 4 });
+  expect((await cli("operator", "audit", "--action", "RevokeOperatorApiKey")).stdout).toContain(id);
 });

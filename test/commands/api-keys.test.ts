@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { connectOperator } from "../helpers/admin.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { createWorkplace, runCommand } from "../helpers/command.ts";
 import { errorOf } from "../helpers/errors.ts";
@@ -35,6 +37,51 @@ test("the keys that are printed work, each for its tenant and its role", async (
   ]) {
     expect(await errorOf(claimWith(denied))).toMatchObject({ reason: "ROLE_DENIED" });
   }
+});
+
+test("the keys that are printed are in the audit, and so are the tenants that are made for them", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const serve = await startServe(workplace, settings);
+  const keys: string[] = [];
+  for (const args of [
+    ["operator-key"],
+    ["tenant-key", "--tenant", "acme"],
+    ["tenant-key", "--tenant", "acme", "--role", "admin"],
+  ]) {
+    keys.push((await runCommand(args, workplace, settings)).stdout.trim());
+  }
+  const operator = connectOperator(serve, keys[0] ?? "");
+  const { events } = await operator.listAuditEvents({});
+  const [operatorsKey, callersKey, adminsKey] = keys.map((key) => `api key ${parseApiKey(key)?.id}`);
+  const done = { actor: "onceward-server", requestId: expect.stringMatching(/./) };
+  expect(events.toReversed()).toMatchObject([
+    { ...done, tenant: "", action: "CreateOperatorApiKey", target: operatorsKey },
+    { ...done, tenant: "acme", action: "CreateTenant", target: "tenant acme" },
+    { ...done, tenant: "acme", action: "CreateTenantApiKey", target: callersKey, after: { role: "CALLER" } },
+    {
+      ...done,
+      tenant: "acme",
+      action: "CreateTenantApiKey",
+      target: adminsKey,
+      after: { role: "TENANT_ADMIN" },
+    },
+  ]);
+  expect(JSON.stringify(events.map(({ after }) => after))).not.toContain(parseApiKey(keys[0] ?? "")?.secret);
+});
+
+test("no key is made of a tenant that is being deleted", async () => {
+  const workplace = await createWorkplace();
+  const settings = settingsFor(await postgres.createDatabase());
+  const serve = await startServe(workplace, settings);
+  const { stdout } = await runCommand(["operator-key"], workplace, settings);
+  await runCommand(["tenant-key", "--tenant", "acme"], workplace, settings);
+  await connectOperator(serve, stdout.trim()).deleteTenant({ name: "acme" });
+  expect(await runCommand(["tenant-key", "--tenant", "acme"], workplace, settings)).toMatchObject({
+    exit: 1,
+    stdout: "",
+    stderr: "tenant acme is being deleted\n",
+  });
 });
 
 test.each([

@@ -76,7 +76,10 @@ test("the sweep gives way to whoever holds a row that it waits for, and waits fo
   const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: true });
   onTestFinished(() => pool.close());
   const sweeping = sweepBatch(pool, MAX_ROWS);
-  const failed = expect(sweeping).rejects.toMatchObject({ sqlState: LOCK_NOT_AVAILABLE });
+  const failed = expect(sweeping).rejects.toMatchObject({
+    reason: "RECORD_CONTENDED",
+    cause: { sqlState: LOCK_NOT_AVAILABLE },
+  });
   await untilBlocked(database);
   await other.query("select from records where tenant_id = $1 and key = 'b-ended' for update", [tenant.id]);
   await failed;

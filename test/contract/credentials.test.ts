@@ -53,6 +53,36 @@ describeContract(
       expect(await errorOf(call)).toEqual(invalid);
     });
 
+    test("is refused in another spelling, and one that is too long", async () => {
+      const { client, tenant } = await contract.newCaller();
+      await grant(client);
+      const spellings = [`Bearer  ${tenant.apiKey}`, `Bearer ${" ".repeat(100)}${tenant.apiKey}`];
+      for (const authorization of [...spellings, `Bearer ${"a".repeat(9000)}`]) {
+        const call = contract.connect(undefined).claim(ORDER, { headers: { authorization } });
+        expect(await errorOf(call)).toEqual(invalid);
+      }
+    });
+
+    test("works until it expires by the database's clock, and no longer", async () => {
+      const { tenant } = await contract.newCaller();
+      const client = contract.connect(tenant.apiKey);
+      const { id } = parseApiKey(tenant.apiKey) ?? { id: "" };
+      await contract.database.query(
+        "update api_keys set expires_at = clock_timestamp() + interval '1 second' where id = $1",
+        [id],
+      );
+      const isPast = async () => {
+        const [row] = await contract.database.query<{ past: boolean }>(
+          "select expires_at <= clock_timestamp() as past from api_keys where id = $1",
+          [id],
+        );
+        return row?.past;
+      };
+      await grant(client);
+      await expect.poll(isPast, { interval: 10, timeout: 5000 }).toBe(true);
+      expect(await errorOf(client.lookup(ORDER))).toEqual(invalid);
+    });
+
     test("that was revoked, or has expired, is refused like an unknown one", async () => {
       const { tenant } = await contract.newCaller();
       for (const column of ["revoked_at", "expires_at"]) {

@@ -13,12 +13,13 @@ export interface EventRow {
   readonly before: unknown;
   readonly after: unknown;
   readonly request_id: string;
+  readonly calls: number;
 }
 
 /** A tenant's audit events, the oldest first; of one RPC, if it is named. */
 export function eventsOf(database: TestDatabase, { id }: TestTenant, action?: string): Promise<EventRow[]> {
   return database.query<EventRow>(
-    `select actor, action, target, outcome, denial, reason, before, after, request_id
+    `select actor, action, target, outcome, denial, reason, before, after, request_id, calls
        from audit_events where tenant_id = $1 and action = coalesce($2, action) order by at, id`,
     [id, action],
   );

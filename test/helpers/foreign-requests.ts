@@ -113,6 +113,9 @@ export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
   resumeTenant: ({ tenant: name }) => [{ name, reason }],
   deleteTenant: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, reason }],
   createTenantApiKey: ({ tenant }) => [{ tenant, apiKey: { role: ApiKey_Role.TENANT_ADMIN } }],
+  createOperatorApiKey: () => [{}, { apiKey: { role: ApiKey_Role.OPERATOR } }],
+  listOperatorApiKeys: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
+  revokeOperatorApiKey: ({ apiKeyId: id }) => [{ id }],
   listAuditEvents: ({ tenant, pageTokens }) => [
     { tenant },
     { tenant, pageToken: pageTokens.listAuditEvents },

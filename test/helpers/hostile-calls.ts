@@ -48,6 +48,11 @@ const ROLES: Readonly<Record<string, Role>> = {
   [OperatorService.typeName]: "OPERATOR",
 };
 
+/** The role that an RPC is for. */
+export function roleOf(method: DescMethod): Role {
+  return ROLES[method.parent.typeName] ?? "CALLER";
+}
+
 /** Ends with the process that runs the tests, and takes no more connections than a browser. */
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
@@ -57,7 +62,7 @@ export async function createCaller(
   session: ClientHttp2Session,
   method: DescMethod,
 ): Promise<HostileCaller> {
-  const role = ROLES[method.parent.typeName] ?? "CALLER";
+  const role = roleOf(method);
   const { id, name } = await createTenant(database);
   const apiKey = await createApiKey(database, { role, ...(role !== "OPERATOR" && { tenantId: id }) });
   const path = `/${method.parent.typeName}/${method.name}`;

@@ -20,19 +20,21 @@ const MAX_RSS_MB = 600;
 
 /**
  * Starts a server whose slow requests are ended after a second, and that speaks TLS if it is given a certificate. `env`
- * overrides its configuration.
+ * overrides its configuration, `program` what runs as `startServerProcess` has it.
  */
 export async function startTarget(
   certificate?: Certificate,
   env: Readonly<Record<string, string>> = {},
+  program?: readonly string[],
 ): Promise<Target> {
   const database = await createTestDatabase();
   const tls = certificate && { ca: certificate.pem.cert };
-  const server = await startServerProcess(database.url, {
+  const settings = {
     ONCEWARD_REQUEST_TIMEOUT: "1s",
     ...(certificate && tlsSettings(certificate)),
     ...env,
-  });
+  };
+  const server = await startServerProcess(database.url, settings, program);
   const linesAtStart = server.output.length;
   const tenant = await createTenant(database);
   let calls = 0;

@@ -25,6 +25,9 @@ export interface ServerProcess extends Addresses {
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 
+/** What `startServerProcess` runs, as Node's arguments. */
+export const SERVER_PROGRAM: readonly string[] = [MAIN, "serve"];
+
 /**
  * Starts `onceward-server serve`, or another program that logs "serving" as it does, on a database and free ports. `env`
  * overrides its configuration.
@@ -32,7 +35,7 @@ const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url))
 export async function startServerProcess(
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
-  program: readonly string[] = [MAIN, "serve"],
+  program: readonly string[] = SERVER_PROGRAM,
 ): Promise<ServerProcess> {
   const child = spawn(process.execPath, program, {
     env: {

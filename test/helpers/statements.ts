@@ -13,6 +13,7 @@ const BACKGROUND = new Set([
   "count_record_jobs",
   // What an administrator's change leaves to be done.
   "advance_record_job",
+  "limit_locks",
   "find_next_namespace",
   "restamp_records",
   "forget_records",

@@ -31,7 +31,7 @@ afterAll(async () => {
 
 /** Names as 06-operations has them; each is there, and moves when what it counts happens. */
 const MOVED_BY_A_CLAIM = [
-  'onceward_rpc_duration_seconds_count{method="Claim",code="OK"}',
+  'onceward_rpc_duration_seconds_count{service="IdempotencyService",method="Claim",code="OK"}',
   'onceward_store_duration_seconds_count{statement="claim_record"}',
   'onceward_batch_size_count{statement="claim_record"}',
 ];
@@ -51,7 +51,8 @@ test("a claim moves the metrics of the call, its statement, its batch and its ou
 test("a refused call is counted under its code", async () => {
   await errorOf(connectClient(server, undefined).claim(ORDER));
   const metrics = await readMetrics(server);
-  const refused = 'onceward_rpc_duration_seconds_count{method="Claim",code="UNAUTHENTICATED"}';
+  const refused =
+    'onceward_rpc_duration_seconds_count{service="IdempotencyService",method="Claim",code="UNAUTHENTICATED"}';
   expect(metrics.get(refused)).toBe(1);
 });
 

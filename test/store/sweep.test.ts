@@ -164,18 +164,6 @@ test("a batch of the sweep takes so many rows and no more, the most overdue firs
   expect(await sweepBatch(pool, 3)).toMatchObject({ due: 1, deleted: 1, kept: 0 });
 });
 
-test("what is due at the very moment of a batch's last row goes with it", async () => {
-  const { tenant, client } = await newCaller({ key_retention_s: 60 });
-  const items = ["a", "b", "c", "d", "e"].map((key) => ({
-    request: { case: "claim" as const, value: { ...ORDER, key } },
-  }));
-  await client.batch({ items });
-  await ageRecords(database, tenant, 600);
-  const pool = openStorePool(database);
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 5, kept: 0 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
-});
-
 test("a batch of the sweep says how long its most overdue row has waited", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 60 });
   for (const key of ["a", "b"]) await client.claim({ ...ORDER, key });

@@ -16,7 +16,7 @@ import { connectClient } from "../helpers/clients.ts";
 import { comparable } from "../helpers/comparable.ts";
 import { startTarget, type Target } from "../helpers/hostility.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
-import { connectHttp2, framed, frameOf, pathOf } from "../helpers/raw-grpc.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
 import { startServerProcess } from "../helpers/server-process.ts";
 import { createTenant } from "../helpers/tenants.ts";
 import { complete, ORDER, success } from "../helpers/verbs.ts";
@@ -183,10 +183,14 @@ describe("batches on a stream", () => {
     expect(error ?? answered[0]?.response.value).toMatchObject({ reason: ErrorReason.DEADLINE_EXCEEDED });
   });
 
-  test("without a credential are refused before they are read", async () => {
-    const batches = openBatchStream(await connect(), undefined);
+  test("without a credential are not read: the stream is refused", async () => {
+    const session = await connect();
+    const batches = openBatchStream(session, undefined);
     batches.stream.write(frameOf(Buffer.concat([Buffer.of(0x10, 1), Buffer.of(0x0a, 2, 0xff, 0xff)])));
-    expect((await batches.answerTo(1)).error?.reason).toBe(ErrorReason.CREDENTIAL_MISSING);
+    expect(await batches.ended).toBe("Unauthenticated");
+    expect(batches.answers).toEqual([]);
+    const refused = await callRaw(session, grpcHeaders("BatchStream", undefined), frameOf(Buffer.alloc(0)));
+    expect(refused).toMatchObject({ code: "Unauthenticated", reason: "CREDENTIAL_MISSING" });
   });
 });
 

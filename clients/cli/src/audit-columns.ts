@@ -9,6 +9,12 @@ export const AUDIT_COLUMNS: readonly Column<AuditEvent>[] = [
   ["ACTOR", ({ actor }) => actor],
   ["ACTION", ({ action }) => action],
   ["TARGET", ({ target }) => target],
-  ["OUTCOME", ({ outcome, denial }) => [enumName(AuditEvent_Outcome, outcome), denial].join(" ").trim()],
+  ["OUTCOME", outcomeOf],
   ["REASON", ({ reason }) => reason],
 ];
+
+/** Such as "denied ROLE_DENIED (12 calls)". */
+function outcomeOf({ outcome, denial, calls }: AuditEvent): string {
+  const counted = calls > 1 ? `(${calls} calls)` : "";
+  return [enumName(AuditEvent_Outcome, outcome), denial, counted].filter((part) => part !== "").join(" ");
+}

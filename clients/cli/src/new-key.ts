@@ -16,12 +16,19 @@ export interface NewKeyOptions {
 const ROLES = { caller: ApiKey_Role.CALLER, admin: ApiKey_Role.TENANT_ADMIN };
 
 export function withNewKey(made: Command): Command {
+  return withNewOperatorKey(
+    made
+      .addOption(
+        new Option("--role <role>", "what the key may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
+      )
+      .option("--namespace <name>", "good for this namespace only; may be given several times", several),
+  );
+}
+
+/** The options of every key. */
+export function withNewOperatorKey(made: Command): Command {
   return made
-    .addOption(
-      new Option("--role <role>", "what the key may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
-    )
     .option("--label <text>", "what it is for")
-    .option("--namespace <name>", "good for this namespace only; may be given several times", several)
     .option("--expires <time>", "when it stops working: a time, or a duration from now", parseFuture);
 }
 

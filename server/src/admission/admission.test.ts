@@ -22,15 +22,21 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     actor: "a key",
     tenant: makeTenant({ ...stored, quotas: { ...NO_QUOTAS, ...quotas } }),
     namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
   };
 }
 
 function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
   const refused: string[] = [];
   const changes: StoredTotals[] = [];
+  let reserved = 0;
   const totals: Totals = {
     add: (change) => changes.push(change),
     of: () => stored,
+    reserve: (_, records) => {
+      reserved += records;
+    },
+    reservedOf: () => reserved,
     start: () => {},
     stop: () => Promise.resolve(),
   };
@@ -75,7 +81,7 @@ test("calls that a dry run let in are counted until they have ended", () => {
 
 test("an operator has no quota", () => {
   const { admission } = newAdmission();
-  const operator: Principal = { role: "OPERATOR", actor: "a key" };
+  const operator: Principal = { role: "OPERATOR", actor: "a key", goodUntilMs: 0 };
   expect(admission.enter(operator)).toBeUndefined();
   admission.admitOperation(operator);
   admission.admitRecord(operator);
@@ -100,6 +106,29 @@ test("who is told when to come again is told whole milliseconds", () => {
   );
 });
 
+test("a message costs an operation more for each 16 KiB after the first", () => {
+  const { admission } = newAdmission();
+  const slow = caller({ operationsPerSecond: 1, burst: 5 });
+  admission.countMessage(slow, 16 * 1024);
+  admission.countMessage(slow, 3 * 16 * 1024 + 1);
+  admission.admitOperation(slow);
+  admission.admitOperation(slow);
+  expect(() => admission.admitOperation(slow)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
+});
+
+test("a batch is refused before it is read while its tenant owes five seconds' operations, and no other call is", () => {
+  const { admission, refused } = newAdmission();
+  const slow = caller({ operationsPerSecond: 10, burst: 1 });
+  admission.admitBatch(slow, 40 * 16 * 1024);
+  admission.admitBatch(slow, 40 * 16 * 1024);
+  admission.countMessage(slow, 1024 * 1024);
+  admission.countOperation(slow);
+  expect(() => admission.admitBatch(slow, 10)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
+  expect(refused).toEqual(["shop rate enforced"]);
+  const unlimited = caller({}, SHOP + 1);
+  for (let i = 0; i < 100; i++) admission.admitBatch(unlimited, 4 * 1024 * 1024);
+});
+
 test("a store is full once it holds as much as the quota", () => {
   const full = newAdmission({ records: 5, storedBytes: 100 }).admission;
   full.admitRecord(caller({ liveRecords: 6, storedBytes: 101 }));
@@ -111,6 +140,29 @@ test("a store is full once it holds as much as the quota", () => {
   );
 });
 
+test("claims under way have room reserved for a record each, and return it if they add none", () => {
+  const { admission, changes } = newAdmission({ records: 3, storedBytes: 0 });
+  const shop = caller({ liveRecords: 5 });
+  const first = admission.admitRecord(shop);
+  const second = admission.admitRecord(shop);
+  expect(admission.admitRecord(shop)).toBeUndefined();
+  first?.(false);
+  const third = admission.admitRecord(shop);
+  expect(third).toBeDefined();
+  expect(admission.admitRecord(shop)).toBeUndefined();
+  second?.(true);
+  expect(changes).toEqual([{ tenantId: SHOP, records: 1, storedBytes: 0 }]);
+});
+
+test("a claim without room that would add a record is refused, or, in a dry run, made", () => {
+  const { admission } = newAdmission({ records: 4, storedBytes: 0 });
+  const shop = caller({ liveRecords: 5 });
+  admission.admitRecord(shop);
+  expect(() => admission.refuseRecord(shop)).toThrow(expect.objectContaining({ reason: "QUOTA_RECORDS" }));
+  const dry = caller({ liveRecords: 5, dryRun: true });
+  expect(admission.admitRecord(dry)).toBeDefined();
+});
+
 test("what is stored is told only of tenants that have a quota of it", () => {
   const { admission, changes } = newAdmission();
   const result = {
@@ -119,10 +171,10 @@ test("what is stored is told only of tenants that have a quota of it", () => {
     contentType: "",
     metadata: { a: "b" },
   } as const;
-  admission.recordAdded(caller({ operationsPerSecond: 1 }));
+  admission.admitRecord(caller({ operationsPerSecond: 1 }))?.(true);
   admission.resultAdded(caller({}), result);
   expect(changes).toEqual([]);
-  admission.recordAdded(caller({ storedBytes: 1 }));
+  admission.admitRecord(caller({ storedBytes: 1 }))?.(true);
   admission.resultAdded(caller({ liveRecords: 1 }), result);
   expect(changes).toEqual([
     { tenantId: SHOP, records: 1, storedBytes: 0 },

@@ -14,6 +14,18 @@ export interface Admission {
   /** A call begins. Whoever gets a function calls it when the call has ended. */
   enter(principal: Principal): (() => void) | undefined;
   /**
+   * Counts a call's message by its bytes, once it is decompressed: of 16 KiB begun, each but the first costs the tenant's rate
+   * an operation more. Never refused: it may tell of an effect that has happened.
+   */
+  countMessage(principal: Principal, messageBytes: number): void;
+  /**
+   * A batch comes, which is refused before it is read while its tenant owes more than five seconds' operations: one that
+   * settles no more than it claims never does. Counts its message otherwise.
+   *
+   * @throws Refusal QUOTA_RATE.
+   */
+  admitBatch(principal: Principal, messageBytes: number): void;
+  /**
    * An operation comes, within a call that was entered, that may be refused.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
@@ -24,19 +36,31 @@ export interface Admission {
    * claims that wait must not keep it from being told.
    */
   countOperation(principal: Principal): void;
+  /** Whether records of the principal's tenant are counted: claims of others need not be admitted one by one. */
+  countsRecords(principal: Principal): boolean;
   /**
-   * A claim comes that no copy answers, and that may so add a record.
+   * A claim comes that no copy answers, and that may so add a record: room for it is reserved until it is settled. Undefined:
+   * claims under way have reserved what is left.
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
-  admitRecord(principal: Principal): void;
-  /** A record was added. */
-  recordAdded(principal: Principal): void;
+  admitRecord(principal: Principal): SettleRecord | undefined;
+  /** As `admitRecord`, of a claim that hardly adds a record, and is not refused. */
+  expectRecord(principal: Principal): SettleRecord;
+  /**
+   * A claim that `admitRecord` had no room for would add a record.
+   *
+   * @throws Refusal QUOTA_RECORDS.
+   */
+  refuseRecord(principal: Principal): void;
   /** A result was stored. */
   resultAdded(principal: Principal, result: Result): void;
   /** Of the tenants that have called. */
   readonly weightOf: WeightOf;
 }
+
+/** Ends what was admitted, once: the claim has added a record, or none, and the room for it is returned. */
+export type SettleRecord = (added: boolean) => void;
 
 export interface AdmissionOptions {
   readonly totals: Totals;
@@ -51,10 +75,19 @@ interface CallsInProgress {
   readonly leave: () => void;
 }
 
+/** What an operation's message may have for the price of one: most results and checkpoints fit. */
+const BYTES_PER_OPERATION = 16 * 1024;
+/** Half of what can be owed. */
+const MAX_OWED_BY_BATCHES_MS = 5000;
 /** About as long as a call takes. */
 const CONCURRENCY_RETRY_AFTER_MS = 100;
 /** Until the sweep or the next count can have changed anything. */
 const STORAGE_RETRY_AFTER_MS = 15_000;
+
+/** Until claims under way have told whether they use the room that they reserved. */
+const RESERVED_RETRY_AFTER_MS = 1000;
+
+function settleNothing(): void {}
 
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
@@ -86,12 +119,42 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     return calls;
   }
 
+  function reserveRecord(tenantId: number): SettleRecord {
+    totals.reserve(tenantId, 1);
+    return (added) => {
+      totals.reserve(tenantId, -1);
+      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
+    };
+  }
+
   function shareOf(operationsPerSecond: number, burst = operationsPerSecond): Rate {
     const replicas = liveReplicas();
     return { perSecond: operationsPerSecond / replicas, burst: burst / replicas };
   }
 
+  function countMessage(principal: Principal, messageBytes: number): void {
+    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+    const { id, quotas } = principal.tenant;
+    const { operationsPerSecond: limit, burst } = quotas;
+    if (limit === undefined) return;
+    const more = Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1;
+    rateLimit.owe(id, shareOf(limit, burst), performance.now(), more);
+  }
+
   return {
+    countMessage,
+
+    admitBatch(principal, messageBytes) {
+      if (principal.role === "OPERATOR") return;
+      const { id, quotas } = principal.tenant;
+      const { operationsPerSecond: limit, burst } = quotas;
+      if (limit === undefined) return;
+      const owedMs = rateLimit.owedMs(id, shareOf(limit, burst), performance.now());
+      const retryAfterMs = owedMs - MAX_OWED_BY_BATCHES_MS;
+      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
+      countMessage(principal, messageBytes);
+    },
+
     enter(principal) {
       if (principal.role === "OPERATOR") return undefined;
       const { tenant } = principal;
@@ -118,13 +181,15 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (principal.role === "OPERATOR") return;
       const { id, quotas } = principal.tenant;
       const { operationsPerSecond: limit, burst } = quotas;
-      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now());
+      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now(), 1);
     },
 
+    countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
+
     admitRecord(principal) {
-      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       const { tenant } = principal;
-      const { liveRecords, storedBytes } = tenant.quotas;
+      const { liveRecords, storedBytes, dryRun } = tenant.quotas;
       const stored = totals.of(tenant);
       if (liveRecords !== undefined && stored.records >= liveRecords) {
         refuse("records", tenant, liveRecords, STORAGE_RETRY_AFTER_MS);
@@ -132,11 +197,21 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (storedBytes !== undefined && stored.storedBytes >= storedBytes) {
         refuse("bytes", tenant, storedBytes, STORAGE_RETRY_AFTER_MS);
       }
+      const isTaken =
+        liveRecords !== undefined && stored.records + totals.reservedOf(tenant.id) >= liveRecords;
+      if (isTaken && !dryRun) return undefined;
+      return reserveRecord(tenant.id);
     },
 
-    recordAdded(principal) {
-      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
-      totals.add({ tenantId: principal.tenant.id, records: 1, storedBytes: 0 });
+    expectRecord(principal) {
+      if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
+      return reserveRecord(principal.tenant.id);
+    },
+
+    refuseRecord(principal) {
+      if (principal.role === "OPERATOR") return;
+      const { tenant } = principal;
+      refuse("records", tenant, tenant.quotas.liveRecords ?? 0, RESERVED_RETRY_AFTER_MS);
     },
 
     resultAdded(principal, result) {

@@ -34,10 +34,20 @@ test("who is refused is told when there is a token, and there is one then", () =
 test("what is owed comes off what may be taken later, for ten seconds at most", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 10, burst: 10 };
-  for (let i = 0; i < 15; i++) limit.owe(TENANT, rate, 0);
+  for (let i = 0; i < 15; i++) limit.owe(TENANT, rate, 0, 1);
   expect(limit.take(TENANT, rate, 0)).toBe(600);
-  for (let i = 0; i < 10_000; i++) limit.owe(TENANT, rate, 0);
+  for (let i = 0; i < 10_000; i++) limit.owe(TENANT, rate, 0, 1);
   expect(limit.take(TENANT, rate, 0)).toBe(10_100);
+});
+
+test("several tokens may be owed at once, and it is told when they have come back", () => {
+  const limit = createRateLimit();
+  const rate = { perSecond: 10, burst: 10 };
+  expect(limit.owedMs(TENANT, rate, 0)).toBe(0);
+  limit.owe(TENANT, rate, 0, 25);
+  expect(limit.owedMs(TENANT, rate, 0)).toBe(1500);
+  expect(limit.owedMs(TENANT, rate, 1000)).toBe(500);
+  expect(limit.owedMs(TENANT, rate, 2000)).toBe(0);
 });
 
 test("a share of less than one operation still lets one through", () => {

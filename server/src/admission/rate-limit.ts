@@ -11,8 +11,10 @@ export interface Rate {
 export interface RateLimit {
   /** Takes a token and answers 0, or takes none and answers in how many milliseconds there is one. */
   take(tenantId: number, rate: Rate, nowMs: number): number;
-  /** Takes a token that may not be there yet. */
-  owe(tenantId: number, rate: Rate, nowMs: number): void;
+  /** Takes tokens that may not be there yet. */
+  owe(tenantId: number, rate: Rate, nowMs: number, tokens: number): void;
+  /** Returns in how many milliseconds what is owed has come back; 0 if nothing is. */
+  owedMs(tenantId: number, rate: Rate, nowMs: number): number;
 }
 
 interface Bucket {
@@ -52,9 +54,13 @@ export function createRateLimit(): RateLimit {
       bucket.tokens--;
       return 0;
     },
-    owe(tenantId, rate, nowMs) {
+    owe(tenantId, rate, nowMs, tokens) {
       const bucket = refilled(tenantId, rate, nowMs);
-      bucket.tokens = Math.max(bucket.tokens - 1, -MAX_DEBT_S * rate.perSecond);
+      bucket.tokens = Math.max(bucket.tokens - tokens, -MAX_DEBT_S * rate.perSecond);
+    },
+    owedMs(tenantId, rate, nowMs) {
+      const bucket = refilled(tenantId, rate, nowMs);
+      return Math.max(0, (-bucket.tokens / rate.perSecond) * 1000);
     },
   };
 }

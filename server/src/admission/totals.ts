@@ -14,6 +14,10 @@ export interface Totals {
   add(change: TotalsChange): void;
   /** What the tenant stores now. */
   of(tenant: Tenant): StoredTotals;
+  /** Reserves room for so many more records, or, if negative, returns it. */
+  reserve(tenantId: number, records: number): void;
+  /** For how many records room is reserved. */
+  reservedOf(tenantId: number): number;
   start(): void;
   /** Stores what has not been stored yet. */
   stop(): Promise<void>;
@@ -28,6 +32,8 @@ interface Tally {
   /** What has changed and is not stored. */
   records: number;
   storedBytes: number;
+  /** Records that claims under way may add. */
+  reserved: number;
   /** What the database had when the last change was stored, in `performance.now()` milliseconds. */
   stored: StoredTotals;
   storedAtMs: number;
@@ -53,9 +59,9 @@ export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
       if (records !== 0 || storedBytes !== 0) changes.push({ tenantId, records, storedBytes });
     }
     if (changes.length > 0) await store(changes);
-    for (const [tenantId, { records, storedBytes, storedAtMs }] of tallies) {
+    for (const [tenantId, { records, storedBytes, reserved, storedAtMs }] of tallies) {
       const isOld = performance.now() - storedAtMs > MAX_TALLY_AGE_MS;
-      if (isOld && records === 0 && storedBytes === 0) tallies.delete(tenantId);
+      if (isOld && records === 0 && storedBytes === 0 && reserved === 0) tallies.delete(tenantId);
     }
   }
 
@@ -74,14 +80,20 @@ export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
     }
   }
 
+  function tallyOf(tenantId: number): Tally {
+    let tally = tallies.get(tenantId);
+    if (tally === undefined) {
+      const storedAtMs = Number.NEGATIVE_INFINITY;
+      tally = { records: 0, storedBytes: 0, reserved: 0, stored: NOTHING, storedAtMs };
+      tallies.set(tenantId, tally);
+    }
+    return tally;
+  }
+
   const flushes: Repeating = createRepeating({ intervalMs: FLUSH_INTERVAL_MS, work: flush, onFailed });
   return {
     add({ tenantId, records, storedBytes }) {
-      let tally = tallies.get(tenantId);
-      if (tally === undefined) {
-        tally = { records: 0, storedBytes: 0, stored: NOTHING, storedAtMs: Number.NEGATIVE_INFINITY };
-        tallies.set(tenantId, tally);
-      }
+      const tally = tallyOf(tenantId);
       tally.records += records;
       tally.storedBytes += storedBytes;
     },
@@ -95,6 +107,12 @@ export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
         storedBytes: latest.storedBytes + tally.storedBytes,
       };
     },
+
+    reserve(tenantId, records) {
+      tallyOf(tenantId).reserved += records;
+    },
+
+    reservedOf: (tenantId) => tallies.get(tenantId)?.reserved ?? 0,
 
     start: flushes.start,
     async stop() {

@@ -12,6 +12,10 @@ export interface ApiKey {
 const FORMAT = /^ow_([a-z0-9]{16})_([A-Za-z0-9_-]{43})$/;
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
+/** Characters of an id, which is hexadecimal. */
+export const ID_LENGTH = 16;
+/** Characters of a secret, as base64url has it. */
+export const SECRET_LENGTH = 43;
 
 /** Makes a key that nobody has. */
 export function generateApiKey(): ApiKey {

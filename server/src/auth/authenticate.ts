@@ -1,11 +1,13 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
-import { findApiKeys, type StoredApiKey } from "../store/api-keys.ts";
+import type { KnownApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
 import { findTenantIds, findTenants } from "../store/tenants.ts";
-import { type ApiKey, digestSecret, parseApiKey, sameDigest } from "./api-key.ts";
+import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
+import { parseAuthorization, presumeApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";
+import { createKnownKeys, type LoadedKey } from "./known-keys.ts";
 import { createRefreshingCache } from "./refreshing-cache.ts";
 
 /** Tells who is calling, from the `authorization` header. */
@@ -37,13 +39,8 @@ export interface AuthenticatorOptions {
   readonly tokens: TokenVerifier | undefined;
   /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
   readonly anonymousTenantId: number | undefined;
-}
-
-/** That a header proved a key, and whom it stands for: as long as neither the key nor the tenant was loaded anew. */
-interface Proof {
-  readonly key: StoredApiKey;
-  readonly tenant: Tenant;
-  readonly principal: Principal;
+  /** How old what memory knows of keys and tenants may be, in milliseconds. */
+  readonly maxAgeMs?: number | undefined;
 }
 
 /**
@@ -51,21 +48,18 @@ interface Proof {
  * a second for a load that is under way.
  */
 const MAX_AGE_MS = 9000;
+/** The rest of the contract's bound: what is decided by a principal is decided this long after MAX_AGE_MS at the latest. */
+const DECISION_MS = 1000;
 const REFRESH_AFTER_MS = 4000;
-const MAX_CACHED_KEYS = 20_000;
 const MAX_CACHED_TENANTS = 20_000;
 /** Compared with where there is no key, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
-const BEARER = /^Bearer +(\S+) *$/i;
 
 /** @see Authenticator */
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
-  const aging = { maxAgeMs: MAX_AGE_MS, refreshAfterMs: REFRESH_AFTER_MS };
-  const keys = createRefreshingCache<string, StoredApiKey>({
-    load: (ids) => findApiKeys(pool, ids),
-    maxEntries: MAX_CACHED_KEYS,
-    ...aging,
-  });
+  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
+  const keys = createKnownKeys(pool, aging);
   const tenants = createRefreshingCache<number, Tenant>({
     load: (ids) => findTenants(pool, ids),
     maxEntries: MAX_CACHED_TENANTS,
@@ -78,25 +72,9 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     ...aging,
   });
 
-  /**
-   * Most calls come with a header that came before, which needs no digest. A Map finds it by a seeded hash, so that how long
-   * that takes says nothing of how much of a guess is right.
-   */
-  const proofs = new Map<string, Proof>();
-
-  function keepProof(authorization: string, proof: Proof): void {
-    // The latest last, so that the oldest is the first to go.
-    proofs.delete(authorization);
-    proofs.set(authorization, proof);
-    if (proofs.size <= MAX_CACHED_KEYS) return;
-    for (const oldest of proofs.keys()) {
-      proofs.delete(oldest);
-      return;
-    }
-  }
-
-  function isSecretOf(key: StoredApiKey | undefined, secret: string): boolean {
-    return sameDigest(digestSecret(secret, options.pepper), key?.digest ?? NO_DIGEST);
+  /** Until when something may be decided by what the database said at a moment. */
+  function goodUntilMs(askedAtMs: number): number {
+    return askedAtMs + maxAgeMs + DECISION_MS;
   }
 
   async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
@@ -107,7 +85,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
 
   /** As read together with its key, or after it: after a restore the id of a tenant may be another one's. */
   async function tenantOfKey(
-    { id, tenantUid }: StoredApiKey,
+    { id, tenantUid }: KnownApiKey,
     tenantId: number,
     deadline: Deadline,
   ): Promise<Tenant> {
@@ -125,37 +103,60 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
     }
     const tenant = await liveTenant(options.anonymousTenantId, deadline);
-    return { role: "CALLER", actor: "anonymous", tenant, namespaces: undefined };
+    return {
+      role: "CALLER",
+      actor: "anonymous",
+      tenant,
+      namespaces: undefined,
+      goodUntilMs: goodUntilMs(tenant.copies.askedAtMs),
+    };
   }
 
   async function byToken(token: string, deadline: Deadline): Promise<Principal> {
     if (options.tokens === undefined) throw credentialInvalid();
     const identity = await options.tokens.verify(token);
-    if (identity.role === "OPERATOR") return identity;
+    if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
     const id = await tenantIds.get(tenantName, deadline);
     if (id === undefined) throw credentialInvalid();
     const tenant = await liveTenant(id, deadline);
     // The id may have been given out again after a restore, to a tenant of another name.
     if (tenant.name !== tenantName) throw credentialInvalid();
-    return { role, actor, tenant, namespaces };
+    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.copies.askedAtMs) };
   }
 
-  async function byApiKey(presented: ApiKey, authorization: string, deadline: Deadline): Promise<Principal> {
-    if (presented.id === options.operatorKey?.id) {
-      const digest = digestSecret(presented.secret, options.pepper);
-      if (!sameDigest(digest, digestSecret(options.operatorKey.secret, options.pepper)))
+  async function byApiKey({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
+    if (id === operatorKey?.id) {
+      if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
         throw credentialInvalid();
-      return { role: "OPERATOR", actor: presented.id };
+      return { role: "OPERATOR", actor: id, goodUntilMs: Number.POSITIVE_INFINITY };
     }
-    const key = await keys.get(presented.id, deadline);
-    const isProven = key !== undefined && proofs.get(authorization)?.key === key;
-    if (!(isProven || isSecretOf(key, presented.secret)) || key === undefined) throw credentialInvalid();
-    if (key.role === "OPERATOR" || key.tenantId === undefined) return { role: "OPERATOR", actor: key.id };
-    const tenant = await tenantOfKey(key, key.tenantId, deadline);
-    const principal = principalOf(key, key.role, tenant);
-    keepProof(authorization, { key, tenant, principal });
-    return principal;
+    const loaded = await keys.get(id, deadline);
+    if (loaded === undefined) {
+      sameDigest(digestSecret(secret, pepper), NO_DIGEST);
+      throw credentialInvalid();
+    }
+    if (!loaded.isSecret(secret, pepper)) throw credentialInvalid();
+    return byLoadedKey(loaded, deadline);
+  }
+
+  async function byLoadedKey(loaded: LoadedKey, deadline: Deadline): Promise<Principal> {
+    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs } = loaded.key;
+    if (role === "OPERATOR" || tenantId === undefined) {
+      return {
+        role: "OPERATOR",
+        actor: id,
+        goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
+      };
+    }
+    const tenant = await tenantOfKey(loaded.key, tenantId, deadline);
+    return loaded.standsFor({
+      role,
+      actor: id,
+      tenant,
+      namespaces: namespaces && new Set(namespaces),
+      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.copies.askedAtMs)), endsAtMs),
+    });
   }
 
   return {
@@ -163,31 +164,26 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     apiKeyChanged: keys.drop,
     databaseChanged() {
       for (const cache of [keys, tenants, tenantIds]) cache.clear();
-      proofs.clear();
     },
     recognize(authorization) {
-      const proof = authorization === undefined ? undefined : proofs.get(authorization);
-      if (proof === undefined) return undefined;
-      const { key, tenant, principal } = proof;
-      return keys.peek(key.id) === key && tenants.peek(tenant.id) === tenant ? principal : undefined;
+      const presented = authorization === undefined ? undefined : presumeApiKey(authorization);
+      if (presented === undefined) return undefined;
+      const nowMs = performance.now();
+      const principal = keys.peek(presented.id, nowMs)?.recognize(presented.secret);
+      if (principal === undefined || principal.role === "OPERATOR") return undefined;
+      return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
     },
     async authenticate(authorization, deadline) {
       if (authorization === undefined) return anonymous(deadline);
-      const credential = credentialOf(authorization);
-      const apiKey = parseApiKey(credential);
-      return apiKey === undefined ? byToken(credential, deadline) : byApiKey(apiKey, authorization, deadline);
+      const credential = parseAuthorization(authorization);
+      switch (credential?.kind) {
+        case undefined:
+          throw credentialInvalid();
+        case "apiKey":
+          return byApiKey(credential.apiKey, deadline);
+        case "token":
+          return byToken(credential.token, deadline);
+      }
     },
   };
-}
-
-function credentialOf(authorization: string): string {
-  return BEARER.exec(authorization)?.[1] ?? "";
-}
-
-function principalOf(
-  { id, namespaces }: StoredApiKey,
-  role: "CALLER" | "TENANT_ADMIN",
-  tenant: Tenant,
-): Principal {
-  return { role, actor: id, tenant, namespaces: namespaces && new Set(namespaces) };
 }

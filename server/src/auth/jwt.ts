@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { errors, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
+import { MAX_TOKEN_LENGTH } from "./authorization.ts";
 import type { Jwks } from "./jwks.ts";
 import type { JwtAlgorithm } from "./jwt-algorithms.ts";
 import { type ClaimNames, identityOf, type TokenIdentity } from "./token-identity.ts";
@@ -26,10 +27,10 @@ export interface TokenVerifierOptions {
 
 /** How far the issuer's clock may be from ours. */
 const CLOCK_TOLERANCE_S = 10;
-/** As much as fits into a header beside others. */
-const MAX_TOKEN_LENGTH = 8192;
-/** A few hundred bytes each. */
-const MAX_REMEMBERED = 20_000;
+/** Some hundred bytes for most tokens, and up to 8 KiB of namespaces' names. */
+const MAX_REMEMBERED_BYTES = 16 * 1024 * 1024;
+/** What is kept of a token beside its claims: its digest, and the cache's own. */
+const ENTRY_BYTES = 300;
 
 /** What a token was found to be: true until it expires or the issuer publishes other keys. */
 interface Verified {
@@ -45,7 +46,7 @@ interface Verified {
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { jwks, issuer, audience, algorithms, claims, onRefused } = options;
   /** By the digest of the token, so that no token stays in memory. */
-  const verified = new LRUCache<string, Verified>({ max: MAX_REMEMBERED });
+  const verified = new LRUCache<string, Verified>({ maxSize: MAX_REMEMBERED_BYTES });
 
   async function check(token: string): Promise<Verified> {
     // Checked against the keys as they are now, at the least: other ones that come meanwhile are looked up once more.
@@ -72,7 +73,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       }
       try {
         const entry = await check(token);
-        verified.set(digest, entry);
+        verified.set(digest, entry, { size: ENTRY_BYTES + token.length });
         return entry.identity;
       } catch (error) {
         verified.delete(digest);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Deadline } from "../domain/deadline.ts";
-import { createRefreshingCache } from "./refreshing-cache.ts";
+import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /** As the credentials' cache has them; the bound that the contract publishes is 10 s. */
@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 /** A cache of what `known` says, with each load counted. */
-function setUp(maxEntries = 10) {
+function setUp(options: Partial<RefreshingCacheOptions<string, string>> = {}) {
   const known = new Map([["key", "old"]]);
   const load = vi.fn(async (keys: readonly string[]) => {
     const found = new Map<string, string>();
@@ -31,7 +31,8 @@ function setUp(maxEntries = 10) {
     load,
     maxAgeMs: MAX_AGE_MS,
     refreshAfterMs: REFRESH_AFTER_MS,
-    maxEntries,
+    maxEntries: 10,
+    ...options,
   });
   const { peek, drop } = cache;
   return { known, load, peek, drop, get: (key = "key") => cache.get(key, PATIENT) };
@@ -135,11 +136,45 @@ describe("what a cache holds", () => {
   });
 
   test("is bounded in number", async () => {
-    const { load, get } = setUp(2);
+    const { known, load, get } = setUp({ maxEntries: 2 });
+    for (const key of ["second", "third"]) known.set(key, "value");
     for (const key of ["key", "second", "third"]) await get(key);
     await get("third");
     expect(load).toHaveBeenCalledTimes(3);
     await get("key");
     expect(load).toHaveBeenCalledTimes(4);
+  });
+
+  test("is bounded in bytes", async () => {
+    const { known, load, get } = setUp({ maxBytes: 10, bytesOf: ({ length }) => length });
+    for (const key of ["second", "third"]) known.set(key, "value");
+    for (const key of ["second", "third"]) await get(key);
+    expect(load).toHaveBeenCalledTimes(2);
+    await get("key");
+    await get("second");
+    expect(load).toHaveBeenCalledTimes(4);
+  });
+
+  test("is not pushed out by keys that do not exist, however many are asked for", async () => {
+    const { load, peek, get } = setUp();
+    await get();
+    await Promise.all(Array.from({ length: 5000 }, (_, i) => get(`made up ${i}`)));
+    expect(peek("key")).toBe("old");
+    const loads = load.mock.calls.length;
+    await get("made up 0");
+    expect(load.mock.calls.length).toBe(loads + 1);
+  });
+
+  test("is asked of the database again once it ends by itself", async () => {
+    const endsAtMs = performance.now() + 100;
+    const { known, load, peek, get } = setUp({ endsAtMs: () => endsAtMs });
+    await get();
+    vi.advanceTimersByTime(99);
+    expect([peek("key"), await get()]).toEqual(["old", "old"]);
+    expect(load).toHaveBeenCalledTimes(1);
+    known.delete("key");
+    vi.advanceTimersByTime(1);
+    expect([peek("key"), await get()]).toEqual([undefined, undefined]);
+    expect(load).toHaveBeenCalledTimes(2);
   });
 });

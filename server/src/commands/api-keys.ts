@@ -1,10 +1,14 @@
-import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
+import { randomUUID } from "node:crypto";
 import { readConfig } from "../config.ts";
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
-import type { Role } from "../domain/tenant.ts";
-import { ensureApiKey } from "../store/api-keys.ts";
-import { openPool, type Pool } from "../store/pool.ts";
-import { ensureTenant } from "../store/tenants.ts";
+import { NO_QUOTAS } from "../domain/quotas.ts";
+import type { TenantResource } from "../domain/tenant-resource.ts";
+import type { ApiKeyTerms } from "../services/api-key-messages.ts";
+import { recordChange } from "../services/audited-change.ts";
+import type { Actor } from "../services/call.ts";
+import { makeApiKey } from "../services/new-api-key.ts";
+import { openPool, type Runner } from "../store/pool.ts";
+import { insertTenant, lockTenant } from "../store/tenant-resources.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";
@@ -12,7 +16,7 @@ import { requireSchema } from "./schema.ts";
 /** `operator-key`: makes an operator's API key straight in the database, and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {
   readArguments(host.args, {});
-  await printNewKey(host, "OPERATOR", async () => undefined);
+  await printNewKey(host, { action: "CreateOperatorApiKey", role: "OPERATOR", tenant: undefined });
 }
 
 /**
@@ -27,14 +31,19 @@ export async function tenantKey(host: Host): Promise<void> {
   if (!NAMESPACE_PATTERN.test(tenant))
     throw new CommandError(`--tenant must match ${NAMESPACE_PATTERN.source}`);
   if (role !== "caller" && role !== "admin") throw new CommandError("--role must be caller or admin");
-  await printNewKey(host, role === "admin" ? "TENANT_ADMIN" : "CALLER", (pool) => ensureTenant(pool, tenant));
+  const action = "CreateTenantApiKey";
+  await printNewKey(host, { action, role: role === "admin" ? "TENANT_ADMIN" : "CALLER", tenant });
 }
 
-async function printNewKey(
-  host: Host,
-  role: Role,
-  tenantIdIn: (pool: Pool) => Promise<number | undefined>,
-): Promise<void> {
+interface NewKey {
+  /** The RPC that does the same. */
+  readonly action: string;
+  readonly role: ApiKeyTerms["role"];
+  /** The tenant's name; undefined: an operator's key. */
+  readonly tenant: string | undefined;
+}
+
+async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   const pool = openPool({
@@ -42,20 +51,46 @@ async function printNewKey(
     size: 1,
     throughPgBouncer: config.ONCEWARD_PGBOUNCER,
   });
+  const terms = { role, label: "made by the server's CLI", namespaces: undefined, expiresAtMs: undefined };
   try {
-    const tenantId = await tenantIdIn(pool);
-    const key = generateApiKey();
-    const digest = digestSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
-    await ensureApiKey(pool, {
-      id: key.id,
-      tenantId,
-      role,
-      digest,
-      namespaces: undefined,
-      label: "made by the server's CLI",
+    const { secret } = await pool.transaction(async (transaction) => {
+      const tenant = name === undefined ? undefined : await ensureTenant(transaction, name);
+      return makeApiKey(transaction, COMMAND, {
+        action,
+        tenant,
+        terms,
+        pepper: config.ONCEWARD_API_KEY_PEPPER,
+      });
     });
-    host.print(formatApiKey(key));
+    host.print(secret);
   } finally {
     await pool.close();
   }
+}
+
+/** Who makes a change by a command, as the audit has it: whoever reaches the database needs no credential. */
+const COMMAND: Actor = {
+  principal: { role: "OPERATOR", actor: "onceward-server", goodUntilMs: Number.POSITIVE_INFINITY },
+  requestId: randomUUID(),
+  again() {
+    throw new Error("a command is not judged again");
+  },
+};
+
+/** The tenant of that name, locked; made if there is none. */
+async function ensureTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const made = await insertTenant(transaction, { name, policy: {}, bounds: {}, quotas: NO_QUOTAS });
+  if (made !== undefined) {
+    await recordChange(transaction, COMMAND, {
+      action: "CreateTenant",
+      target: `tenant ${name}`,
+      tenant: made,
+    });
+    return made;
+  }
+  const tenant = await lockTenant(transaction, name);
+  if (tenant === undefined || tenant.state === "DELETING") {
+    throw new CommandError(`tenant ${name} is being deleted`);
+  }
+  return tenant;
 }

@@ -48,7 +48,7 @@ export async function mapTogether<Value, Made>(
   return ended.map((each) => (each instanceof Failed ? each : (made[next++] as Ended<Made>)));
 }
 
-/** Waits for those that take longer, for which `finish` answers a promise; the others stay as they are. */
+/** Waits for those that take longer, for which `finish` answers a promise; those that it throws at fail, the others stay. */
 export async function finishLate<Value>(
   ended: readonly Ended<Value>[],
   finish: (value: Value) => Promise<Value> | undefined,
@@ -56,12 +56,17 @@ export async function finishLate<Value>(
   const finished = [...ended];
   const late: Promise<void>[] = [];
   ended.forEach((each, place) => {
-    const finishing = each instanceof Failed ? undefined : finish(each);
-    if (finishing === undefined) return;
+    if (each instanceof Failed) return;
     const put = (end: Ended<Value>) => {
       finished[place] = end;
     };
-    late.push(finishing.then(put, (error: unknown) => put(new Failed(error))));
+    const fail = (error: unknown) => put(new Failed(error));
+    try {
+      const finishing = finish(each);
+      if (finishing !== undefined) late.push(finishing.then(put, fail));
+    } catch (error) {
+      fail(error);
+    }
   });
   await Promise.all(late);
   return finished;

@@ -29,7 +29,7 @@ export interface RecordJob {
 }
 
 /**
- * When every replica stamps by a policy that was just changed: they hold policies for up to 9 s, a statement that was
- * stamped by an old one lasts up to 5 s, and a second is for luck.
+ * When nothing is stamped any more by a policy that was just changed, on any replica: what an old one decides is sent within
+ * 10 s (`Principal.goodUntilMs`), waits up to 3 s for a connection, and its statement lasts up to 5 s; two seconds are a margin.
  */
-export const POLICY_SETTLES_MS = 15_000;
+export const POLICY_SETTLES_MS = 20_000;

@@ -53,16 +53,23 @@ export function copyScope(of: {
 }
 
 /** Who is calling, as its credential says. An operator belongs to no tenant. */
-export type Principal =
+export type Principal = {
+  /** The id of the API key, or the subject of the token. */
+  readonly actor: string;
+  /**
+   * Until when something may be decided by this, in `performance.now()` milliseconds. After it the credential, the tenant
+   * or its policy may have changed for longer than the contract allows: the call has to be judged again first.
+   */
+  readonly goodUntilMs: number;
+} & (
   | {
       readonly role: "CALLER" | "TENANT_ADMIN";
-      /** The id of the API key, or the subject of the token. */
-      readonly actor: string;
       readonly tenant: Tenant;
       /** The only namespaces this credential is good for; undefined: all. */
       readonly namespaces: ReadonlySet<string> | undefined;
     }
-  | { readonly role: "OPERATOR"; readonly actor: string };
+  | { readonly role: "OPERATOR" }
+);
 
 /** The policy that a namespace follows: its own, or the tenant's if it was never declared. */
 export function policyFor(tenant: Tenant, namespace: string): Policy {

@@ -1,6 +1,7 @@
 import type { RecordJob } from "../domain/record-job.ts";
 import { changeFor } from "../domain/retention-change.ts";
 import { forgetPage, raiseCacheGeneration, removePage, removeTenant } from "../store/forget-records.ts";
+import { limitLocks } from "../store/limit-locks.ts";
 import type { Pool, Runner } from "../store/pool.ts";
 import { advanceRecordJob, type JobProgress, takeRecordJob } from "../store/record-jobs.ts";
 import type { PageOutcome, RecordPage } from "../store/record-page.ts";
@@ -24,6 +25,8 @@ export function workBatch(pool: Pool, limit: number): Promise<BatchDone | undefi
   return pool.transaction(async (transaction) => {
     const job = await takeRecordJob(transaction);
     if (job === undefined) return undefined;
+    // A deleted tenant's rows are claimed by no caller, and removing the tenant may take longer.
+    if (job.work.kind !== "DELETE") await limitLocks(transaction);
     const progress = await advance(transaction, job, limit);
     // Copies of what was changed must not be found any more; whoever reads anew gets what stands now.
     if (progress.changed > 0) await raiseCacheGeneration(transaction, job.tenantId);

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { createBatchSize } from "../background/batch-size.ts";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Pool } from "../store/pool.ts";
 import { countUnfinishedRecordJobs } from "../store/record-jobs.ts";
@@ -14,7 +15,9 @@ export interface JobWorkerOptions {
 
 /** Between two looks for a job. */
 const INTERVAL_MS = 2000;
-/** Records per transaction: small, so that no lock is held for long. */
+/** Between two looks that fail, at most. */
+const MAX_BACKOFF_MS = 30_000;
+/** Records per transaction at most: few, so that no lock is held for long. */
 const BATCH_RECORDS = 1000;
 
 /**
@@ -22,8 +25,10 @@ const BATCH_RECORDS = 1000;
  * worker's only as long as a transaction.
  */
 export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptions): Repeating {
+  const size = createBatchSize(BATCH_RECORDS);
+
   async function work(): Promise<boolean> {
-    const done = await workBatch(pool, BATCH_RECORDS);
+    const done = await size.use((limit) => workBatch(pool, limit));
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;
@@ -36,5 +41,5 @@ export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptio
     return true;
   }
 
-  return createRepeating({ intervalMs: INTERVAL_MS, work, onFailed });
+  return createRepeating({ intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS, work, onFailed });
 }

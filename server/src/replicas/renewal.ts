@@ -33,6 +33,7 @@ export function renew(database: Connection, renewal: Renewal): Promise<boolean> 
         before: undefined,
         after: undefined,
         requestId,
+        calls: 1,
       },
     ]);
     return true;

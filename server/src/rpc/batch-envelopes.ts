@@ -2,10 +2,12 @@ import { create, type DescMessage, fromBinary, type Message, toBinary } from "@b
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
+import { MAX_BATCH_ITEMS } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "../services/batch-errors.ts";
 import { frameMessage, MessageRefused } from "./grpc-messages.ts";
+import { binaryScannerOf } from "./scan-binary.ts";
 import { MAX_TIMEOUT_MS } from "./timeouts.ts";
 
 /** What a BatchStreamRequest says beside its items. */
@@ -13,6 +15,12 @@ interface Envelope {
   readonly id: number;
   readonly timeoutMs: number | undefined;
 }
+
+/** Beside the items; a field that the server does not know counts, too. */
+const MAX_OTHER_FIELDS = 64;
+/** More items than a batch may have are refused as the batch's answer, up to this. */
+const MAX_FIELDS = 2 * MAX_BATCH_ITEMS + MAX_OTHER_FIELDS;
+const TOO_MANY_FIELDS = `Received a BatchStreamRequest of more than ${MAX_FIELDS} fields.`;
 
 const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
 
@@ -26,18 +34,25 @@ export function readEnvelope(message: Buffer): Envelope {
   let timeoutMs: number | undefined;
   try {
     const reader = new BinaryReader(message);
-    while (reader.pos < reader.len) {
+    for (let fields = 0; reader.pos < reader.len; fields++) {
+      if (fields > MAX_FIELDS) throw new MessageRefused(Code.InvalidArgument, TOO_MANY_FIELDS);
       const [field, wireType] = reader.tag();
       if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
       else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
-        timeoutMs = Math.min(durationMs(fromBinary(DurationSchema, reader.bytes())), MAX_TIMEOUT_MS);
+        timeoutMs = Math.min(readDurationMs(reader.bytes()), MAX_TIMEOUT_MS);
       else reader.skip(wireType, field);
     }
-  } catch {
+  } catch (error) {
+    if (error instanceof MessageRefused) throw error;
     throw new MessageRefused(Code.InvalidArgument, "Received what is no BatchStreamRequest.");
   }
   if (id === 0) throw new MessageRefused(Code.InvalidArgument, "id must be 1 or more.");
   return { id, timeoutMs };
+}
+
+function readDurationMs(bytes: Uint8Array): number {
+  binaryScannerOf(DurationSchema).countFields(bytes, 0, bytes.byteLength, MAX_OTHER_FIELDS);
+  return durationMs(fromBinary(DurationSchema, bytes));
 }
 
 /** A BatchResponse, with what makes it a BatchStreamResponse behind it: the id. */

@@ -7,11 +7,12 @@ import {
   BatchStreamRequestSchema,
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
+import { createArrivingBytes } from "./arriving-bytes.ts";
 import { createBatchStreams } from "./batch-stream.ts";
 import { frameMessage } from "./grpc-messages.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
-import { createUnreadReplies } from "./unread-replies.ts";
+import { createUnreadReplies, createUnreadTotal } from "./unread-replies.ts";
 
 const TIMEOUT_MS = 10_000;
 const IDLE_MS = 30_000;
@@ -28,10 +29,13 @@ afterEach(() => {
 });
 
 /** Answers each batch when it is told to. */
-const pipeline: Pipeline = (_route, _incoming, encode) =>
-  new Promise((resolve) => {
-    answerNow = () => resolve(encode(REPLY));
-  });
+const pipeline: Pipeline = {
+  answer: (_route, _incoming, encode) =>
+    new Promise((resolve) => {
+      answerNow = () => resolve(encode(REPLY));
+    }),
+  authenticate: async () => ({ role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY }),
+};
 
 class FakeStream extends EventEmitter {
   closed = false;
@@ -55,11 +59,15 @@ class FakeStream extends EventEmitter {
 }
 
 /** A stream, on a connection that may have so much unread. */
-function open(maxUnreadBytes = 1000): FakeStream {
+async function open(maxUnreadBytes = 1000): Promise<FakeStream> {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS });
   const stream = new FakeStream();
-  streams.ofConnection(createUnreadReplies(maxUnreadBytes))(stream as unknown as ServerHttp2Stream, {});
+  const unread = createUnreadReplies(maxUnreadBytes, createUnreadTotal());
+  const connection = { unread, arriving: createArrivingBytes().ofConnection() };
+  streams.ofConnection(connection)(stream as unknown as ServerHttp2Stream, {});
+  // Its credential is judged.
+  await vi.advanceTimersByTimeAsync(0);
   return stream;
 }
 
@@ -74,7 +82,7 @@ async function answer(): Promise<void> {
 }
 
 test("a stream with nothing under way for half a minute is ended", async () => {
-  const stream = open();
+  const stream = await open();
   vi.advanceTimersByTime(IDLE_MS / 2);
   send(stream);
   vi.advanceTimersByTime(10 * IDLE_MS);
@@ -86,8 +94,8 @@ test("a stream with nothing under way for half a minute is ended", async () => {
   expect(stream.close).not.toHaveBeenCalled();
 });
 
-test("a stream that has been ended, and whose client does not end its side, is closed", () => {
-  const stream = open();
+test("a stream that has been ended, and whose client does not end its side, is closed", async () => {
+  const stream = await open();
   vi.advanceTimersByTime(IDLE_MS);
   expect(stream.end).toHaveBeenCalledTimes(1);
   vi.advanceTimersByTime(TIMEOUT_MS);
@@ -95,7 +103,7 @@ test("a stream that has been ended, and whose client does not end its side, is c
 });
 
 test("a connection with too many unread answers loses the stream that has one more", async () => {
-  const stream = open(1);
+  const stream = await open(1);
   send(stream);
   await answer();
   expect(stream.write).toHaveBeenCalledTimes(1);
@@ -103,7 +111,7 @@ test("a connection with too many unread answers loses the stream that has one mo
 });
 
 test("a stream that is gone leaves no timer, and takes no answer", async () => {
-  const stream = open();
+  const stream = await open();
   send(stream);
   stream.close();
   await answer();

@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { fromBinary, type Message } from "@bufbuild/protobuf";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { ConnectionBytes, GiveBack } from "./arriving-bytes.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
+import { toStatus } from "./errors.ts";
 import { createMessageSplitter, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
 import {
   firstOf,
@@ -14,7 +17,8 @@ import {
   isOver,
   OK,
 } from "./grpc-streams.ts";
-import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { CallHead, IncomingCall, Pipeline } from "./pipeline.ts";
+import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
@@ -36,9 +40,17 @@ const LEAVING_MS = 1000;
 /** The BatchStreams of a server. */
 export interface BatchStreams {
   /** @returns what answers all batches of a stream, for the streams of a connection. */
-  ofConnection(unread: UnreadReplies): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
+  ofConnection(
+    connection: BatchConnection,
+  ): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
   /** Ends them, because all connections are to end: each when all that came within a second is answered. */
   leave(): void;
+}
+
+/** What the streams of a connection share. */
+export interface BatchConnection {
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
 }
 
 export interface BatchStreamsOptions {
@@ -62,7 +74,7 @@ export function createBatchStreams(options: BatchStreamsOptions): BatchStreams {
   const terms = { route, pipeline, timeoutMs };
   const open = new Set<BatchStream>();
   return {
-    ofConnection(unread) {
+    ofConnection(connection) {
       let count = 0;
       return (stream, headers) => {
         forgetWhenClosed(stream);
@@ -70,7 +82,7 @@ export function createBatchStreams(options: BatchStreamsOptions): BatchStreams {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
           return;
         }
-        const opened = new BatchStream(stream, headers, unread, terms);
+        const opened = new BatchStream(stream, headers, connection, terms);
         count++;
         open.add(opened);
         stream.once("close", () => {
@@ -92,7 +104,7 @@ interface Terms extends Pick<BatchStreamsOptions, "pipeline" | "timeoutMs"> {
 class BatchStream {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #unread: UnreadReplies;
+  readonly #connection: BatchConnection;
   readonly #terms: Terms;
   readonly #messages = createMessageSplitter(MAX_READ_BYTES);
   readonly #timer: NodeJS.Timeout;
@@ -100,31 +112,84 @@ class BatchStream {
   #activeAtMs = performance.now();
   #leavingTimer: NodeJS.Timeout | undefined;
   #underWay = 0;
+  #bytesUnderWay = 0;
+  /** What is set aside for the message that has begun to come; a promise: its sender waits for it. */
+  #room: GiveBack | Promise<GiveBack> | undefined;
   /** With what the stream ends once nothing is under way; undefined: it goes on. */
   #status: GrpcStatus | undefined;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, unread: UnreadReplies, terms: Terms) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    connection: BatchConnection,
+    terms: Terms,
+  ) {
     this.#stream = stream;
     this.#headers = headers;
-    this.#unread = unread;
+    this.#connection = connection;
     this.#terms = terms;
     this.#timer = setInterval(() => this.#look(), terms.timeoutMs).unref();
-    stream.on("data", (chunk: Buffer) => {
-      // What comes once it is to end is read, and let go, so that its sender gets to the status.
-      if (this.#status !== undefined) return;
-      this.#messages.push(chunk);
-      this.#takeMessages();
-    });
-    stream.on("drain", () => this.#takeMessages());
-    stream.on("end", () => this.#end(OK));
     stream.on("close", () => {
       clearInterval(this.#timer);
       clearTimeout(this.#leavingTimer);
+      this.#giveRoomBack();
     });
+    const head = new StreamHead(stream, headers);
+    terms.pipeline.authenticate(terms.route, head).then((principal) => this.#listen(principal), this.#refuse);
   }
+
+  /** Until it is known who opened the stream, nothing is read of it. */
+  #listen(principal: Principal): void {
+    if (isOver(this.#stream)) return;
+    this.#stream.on("data", (chunk: Buffer) => {
+      // What comes once it is to end is read and dropped, so that its sender gets to the status.
+      if (this.#status !== undefined) return;
+      this.#messages.push(chunk);
+      this.#takeMessages();
+      this.#askForRoom(principal);
+    });
+    this.#stream.on("drain", () => this.#takeMessages());
+    this.#stream.on("end", () => this.#end(OK));
+  }
+
+  readonly #refuse = (error: unknown) => {
+    if (!(error instanceof Refusal)) throw error;
+    const status = toStatus(error);
+    this.#end(grpcStatus(status.code, status.message, status));
+    this.#stream.resume();
+  };
 
   leaveSoon(): void {
     this.#leavingTimer ??= setTimeout(() => this.#end(OK), LEAVING_MS).unref();
+  }
+
+  /** A message of which a part has come has room for the rest first; its sender waits meanwhile. */
+  #askForRoom(principal: Principal): void {
+    const bytes = this.#messages.wantedBytes();
+    if (bytes === undefined || this.#room !== undefined || this.#status !== undefined) return;
+    try {
+      const room = this.#connection.arriving.reserve(principal, bytes);
+      this.#room = room;
+      if (!(room instanceof Promise)) return;
+      this.#stream.pause();
+      room.then(this.#goOn, this.#refuse);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  readonly #goOn = (giveBack: GiveBack) => {
+    if (isOver(this.#stream)) {
+      giveBack();
+      return;
+    }
+    this.#room = giveBack;
+    this.#takeMessages();
+  };
+
+  #giveRoomBack(): void {
+    if (typeof this.#room === "function") this.#room();
+    this.#room = undefined;
   }
 
   /** Of what has come, as much as may be under way; the rest of it waits, and its sender too. */
@@ -133,6 +198,7 @@ class BatchStream {
       while (this.#status === undefined && !this.#isBusy()) {
         const message = this.#messages.next();
         if (message === undefined) break;
+        this.#giveRoomBack();
         this.#take(message);
       }
     } catch (error) {
@@ -144,7 +210,12 @@ class BatchStream {
   }
 
   #isBusy(): boolean {
-    return this.#underWay >= MAX_UNDER_WAY || this.#stream.writableLength >= MAX_MESSAGE_BYTES;
+    return (
+      this.#underWay >= MAX_UNDER_WAY ||
+      this.#bytesUnderWay >= MAX_MESSAGE_BYTES ||
+      this.#stream.writableLength >= MAX_MESSAGE_BYTES ||
+      this.#room instanceof Promise
+    );
   }
 
   /** @throws MessageRefused if it can't be answered. */
@@ -155,22 +226,26 @@ class BatchStream {
     if (this.#stream.session?.closed === true) this.leaveSoon();
     this.#activeAtMs = performance.now();
     this.#underWay++;
-    void pipeline(
-      route,
-      new IncomingBatch(this.#stream, this.#headers, route, message, timeoutMs),
-      (reply) => (isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply)),
-    ).then(
-      (answer) => this.#answer(answer),
-      (error: unknown) => this.#answer(frameRefusal(id, error)),
-    );
+    this.#bytesUnderWay += message.byteLength;
+    const batch = new IncomingBatch(this.#stream, this.#headers, message, timeoutMs);
+    pipeline
+      .answer(route, batch, (reply) =>
+        isOver(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
+      )
+      .then(
+        (answer) => this.#answer(message, answer),
+        (error: unknown) => this.#answer(message, frameRefusal(id, error)),
+      );
   }
 
-  #answer(answer: Buffer | undefined): void {
+  #answer(message: Buffer, answer: Buffer | undefined): void {
     this.#underWay--;
+    this.#bytesUnderWay -= message.byteLength;
     if (answer === undefined || isOver(this.#stream)) return;
     this.#begin();
-    this.#unread.write(this.#stream, answer);
-    if (this.#unread.isFull()) {
+    const { unread } = this.#connection;
+    unread.write(this.#stream, answer);
+    if (unread.isFull()) {
       this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
@@ -205,43 +280,43 @@ class BatchStream {
   }
 }
 
-class IncomingBatch implements IncomingCall {
+class StreamHead implements CallHead {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #route: Route;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+    this.#stream = stream;
+    this.#headers = headers;
+  }
+
+  header(name: string): string | undefined {
+    // A request id for all batches would name none.
+    return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
+  }
+
+  get cancelled(): boolean {
+    return isOver(this.#stream);
+  }
+}
+
+class IncomingBatch extends StreamHead implements IncomingCall {
   readonly #message: Buffer;
   readonly timeoutMs: number | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    route: Route,
     message: Buffer,
     timeoutMs: number | undefined,
   ) {
-    this.#stream = stream;
-    this.#headers = headers;
-    this.#route = route;
+    super(stream, headers);
     this.#message = message;
     this.timeoutMs = timeoutMs;
   }
 
-  header(name: string): string | undefined {
-    // One for all batches would name none.
-    return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
-  }
-
-  get messageBytes(): number {
-    return this.#message.byteLength;
-  }
-
-  /** What a BatchRequest doesn't have of it is no field that it knows. */
-  read(): Message {
-    return fromBinary(this.#route.method.input, this.#message, { readUnknownFields: false });
-  }
-
-  get cancelled(): boolean {
-    return isOver(this.#stream);
+  /** What a BatchRequest doesn't have of it is skipped, as unknown fields are. */
+  receive(): ReceivedMessage {
+    return { bytes: this.#message, format: "binary", compression: undefined };
   }
 
   get signal(): AbortSignal {

@@ -1,4 +1,4 @@
-import type { Message } from "@bufbuild/protobuf";
+import type { Readable } from "node:stream";
 import {
   type ConnectRouter,
   createConnectRouter,
@@ -10,40 +10,43 @@ import type {
   UniversalServerRequest as ServerRequest,
   UniversalServerResponse as ServerResponse,
 } from "@connectrpc/connect/protocol";
-import { Refusal } from "../domain/refusal.ts";
-import { createBoundedCompressions } from "./bounded-compression.ts";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import type { Principal } from "../domain/tenant.ts";
+import type { ConnectionBytes } from "./arriving-bytes.ts";
+import { REPLY_COMPRESSIONS } from "./compression.ts";
+import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 import { toConnectError } from "./errors.ts";
-import { MAX_READ_BYTES } from "./grpc-messages.ts";
+import { messageLimits } from "./message-limits.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "./timeouts.ts";
-import { emptied, saysUnreadable } from "./unreadable.ts";
+import type { UnreadReplies } from "./unread-replies.ts";
 
-/** Answers a request; rejects only where the answer can't be given, because the caller has gone. */
-export type ConnectHandler = (request: ServerRequest) => Promise<ServerResponse>;
+/** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
+export type ConnectHandler = (
+  request: ServerRequest,
+  body: Readable,
+  connection: HttpConnection,
+) => Promise<ServerResponse>;
 
-/** What is known of a request beside what connect-node passes on. */
-interface Arrival {
-  /** As they came, before decompression. */
-  bytes: number;
-  /** Whether connect-node could read the request, and handed it over. */
-  handedOver: boolean;
-  readonly readable: boolean;
+/** What the requests of a connection share. */
+export interface HttpConnection {
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
 }
 
-const ARRIVAL = createContextKey<Arrival>({ bytes: 0, handedOver: false, readable: true });
+interface Arrival extends HttpConnection {
+  readonly message: PendingMessage;
+}
 
-/**
- * Parsing is connect-node's. By default, it would take bytes that aren't UTF-8 for U+FFFD in JSON, and different keys
- * would collide.
- */
-const JSON_OPTIONS = { ignoreUnknownFields: true, textDecoder: new TextDecoder("utf-8", { fatal: true }) };
+const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 
 /**
  * The RPCs by path, as Connect, gRPC-Web and JSON.
  *
- * What connect-node can't read it refuses by itself, in part as an internal error, without a reason and uncounted. Such a
- * request is put to the pipeline as a call whose message can't be read, and so it is refused as it is on the other port.
+ * connect-node would decompress and parse a message before the pipeline can ask who sent it. So it is given each request with
+ * an empty message, and the pipeline takes the message in. connect-node tells the protocols apart and answers in them.
  */
 export function createConnectHandlers(
   routes: readonly Route[],
@@ -52,68 +55,46 @@ export function createConnectHandlers(
   const router = createConnectRouter({
     // Native gRPC has a port of its own.
     grpc: false,
-    acceptCompression: createBoundedCompressions(),
-    readMaxBytes: MAX_READ_BYTES,
-    writeMaxBytes: MAX_READ_BYTES,
-    jsonOptions: JSON_OPTIONS,
+    acceptCompression: REPLY_COMPRESSIONS,
+    writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
   });
   addRoutes(router, routes, pipeline);
   return new Map(
     router.handlers.map((handle) => [
       handle.requestPath,
-      async (request) => {
-        const arrival = { bytes: 0, handedOver: false, readable: true };
-        const response = await handle(arriving(request, arrival));
-        if (arrival.handedOver || !(await saysUnreadable(response))) return response;
-        return handle(arriving(emptied(request), { ...arrival, readable: false }));
+      (request: ServerRequest, body: Readable, connection: HttpConnection) => {
+        const { empty, message } = splitRequest(request, body);
+        const contextValues = createContextValues().set(ARRIVAL, { ...connection, message });
+        return handle({ ...empty, contextValues });
       },
     ]),
   );
 }
 
-function arriving(request: ServerRequest, arrival: Arrival): ServerRequest {
-  const body = request.body as AsyncIterable<Uint8Array>;
-  return {
-    ...request,
-    body: counted(body, arrival),
-    contextValues: createContextValues().set(ARRIVAL, arrival),
-  };
-}
-
-async function* counted(body: AsyncIterable<Uint8Array>, arrival: Arrival): AsyncIterable<Uint8Array> {
-  for await (const chunk of body) {
-    arrival.bytes += chunk.byteLength;
-    yield chunk;
-  }
-}
-
 function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pipeline): void {
   for (const route of routes) {
-    router.rpc(route.method, async (request: Message, context: HandlerContext) => {
+    router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
-        return await pipeline(route, new IncomingConnectCall(request, context), asItIs);
+        return await pipeline.answer(route, new IncomingConnectCall(route, context), asItIs);
       } catch (error) {
-        throw error instanceof Refusal ? toConnectError(error) : error;
+        throw toConnectError(error);
       }
     });
   }
 }
 
 /** connect-node encodes it as the request asks for. */
-function asItIs(reply: Message): Message {
+function asItIs<Reply>(reply: Reply): Reply {
   return reply;
 }
 
 class IncomingConnectCall implements IncomingCall {
-  readonly #request: Message;
+  readonly #route: Route;
   readonly #context: HandlerContext;
-  readonly #arrival: Arrival;
 
-  constructor(request: Message, context: HandlerContext) {
-    this.#request = request;
+  constructor(route: Route, context: HandlerContext) {
+    this.#route = route;
     this.#context = context;
-    this.#arrival = context.values.get(ARRIVAL);
-    this.#arrival.handedOver = true;
   }
 
   header(name: string): string | undefined {
@@ -124,13 +105,12 @@ class IncomingConnectCall implements IncomingCall {
     return parseTimeoutMs(this.header(TIMEOUT_HEADER));
   }
 
-  get messageBytes(): number {
-    return this.#arrival.bytes;
-  }
-
-  read(): Message {
-    if (!this.#arrival.readable) throw new Error("connect-node could not read the message");
-    return this.#request;
+  receive(principal: Principal): Promise<ReceivedMessage> {
+    const arrival = this.#context.values.get(ARRIVAL);
+    if (arrival === undefined) throw new Error("a request came past splitRequest");
+    const { message, arriving, unread } = arrival;
+    unread.admit();
+    return message.receive(messageLimits(this.#route.method), arriving, principal);
   }
 
   get cancelled(): boolean {

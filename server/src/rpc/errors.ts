@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack, durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Code, ConnectError } from "@connectrpc/connect";
-import { CATALOGUE, type Refusal } from "../domain/refusal.ts";
+import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -10,12 +10,15 @@ import {
 } from "../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { CODES } from "../services/batch-errors.ts";
+import { MessageRefused } from "./grpc-messages.ts";
 
 const DOMAIN = "onceward";
 
-/** A refusal for Connect, gRPC-Web and JSON. */
-export function toConnectError(refusal: Refusal): ConnectError {
-  return new ConnectError(refusal.message, codeOf(refusal), undefined, details(refusal));
+/** An error for Connect, gRPC-Web and JSON; what is neither a Refusal nor a MessageRefused is returned as it is. */
+export function toConnectError(error: unknown): unknown {
+  if (error instanceof MessageRefused) return new ConnectError(error.message, error.code);
+  if (!(error instanceof Refusal)) return error;
+  return new ConnectError(error.message, codeOf(error), undefined, details(error));
 }
 
 /** A refusal for native gRPC, where the details travel as a google.rpc.Status in `grpc-status-details-bin`. */

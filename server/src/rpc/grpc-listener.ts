@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createSecureServer } from "node:tls";
-import { trackConnections } from "./connections.ts";
+import { type AddressLimit, trackConnections } from "./connections.ts";
 import type { Tls } from "./tls.ts";
 
 /** Where native gRPC's connections come from. */
@@ -13,7 +13,7 @@ export interface GrpcListener {
   close(graceMs: number): Promise<void>;
 }
 
-export interface GrpcListenerOptions {
+export interface GrpcListenerOptions extends AddressLimit {
   /** Given each connection, ready for HTTP/2. */
   readonly accept: (socket: Socket) => void;
   readonly tls: Tls | undefined;
@@ -28,10 +28,14 @@ const MAX_CONNECTIONS = 10_000;
  * those that are left after a drain (its forceShutdown knows none of them where channelz is off). TLS ends here as well:
  * grpc-js has no say in which versions it takes, nor in how long a handshake may last.
  */
-export function createGrpcListener({ accept, tls, handshakeTimeoutMs }: GrpcListenerOptions): GrpcListener {
+export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
+  const { tls, handshakeTimeoutMs, maxPerAddress } = options;
+  const accept = (socket: Socket) => {
+    if (!socket.destroyed) options.accept(socket);
+  };
   const listener =
     tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
-  const connections = trackConnections(listener);
+  const connections = trackConnections(listener, { maxPerAddress });
   listener.maxConnections = MAX_CONNECTIONS;
   let boundPort: number | undefined;
 

@@ -44,7 +44,14 @@ describe("what is refused", () => {
   test("a message over the limit, before it is read", () => {
     const reader = createMessageReader(MAX_BYTES);
     expect(() => reader.push(Buffer.from([0, 0, 0, 0, MAX_BYTES + 1]))).toThrow(
-      expect.objectContaining({ code: Code.ResourceExhausted }),
+      expect.objectContaining({ reason: "INVALID_REQUEST" }),
+    );
+  });
+
+  test("a flag that does not exist", () => {
+    const reader = createMessageReader(MAX_BYTES);
+    expect(() => reader.push(Buffer.from([2, 0, 0, 0, 1, 1]))).toThrow(
+      expect.objectContaining({ code: Code.InvalidArgument }),
     );
   });
 
@@ -100,4 +107,14 @@ describe("a stream's messages", () => {
 
 test("a message is framed with what stands behind it", () => {
   expect(frameMessage(Buffer.from("ab"), Buffer.from("c"))).toEqual(Buffer.from("\0\0\0\0\x03abc", "latin1"));
+});
+
+test("messages that came together stay as they are when more comes", () => {
+  const splitter = createMessageSplitter(MAX_BYTES);
+  const both = Buffer.concat([frameMessage(MESSAGE), frameMessage(MESSAGE)]);
+  splitter.push(both.subarray(0, both.byteLength - 3));
+  const first = splitter.next();
+  splitter.push(both.subarray(both.byteLength - 3));
+  splitter.push(frameMessage(Buffer.from("another")));
+  expect([first, splitter.next(), splitter.next()]).toEqual([MESSAGE, MESSAGE, Buffer.from("another")]);
 });

@@ -1,9 +1,11 @@
 import { Code } from "@connectrpc/connect";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { createByteCollector } from "./byte-collector.ts";
+import { tooLarge } from "./malformed.ts";
 
 /**
- * Messages up to this size are read, so that one that is over the contract's limit is told so with all details; a larger
- * one is refused by the transport (RESOURCE_EXHAUSTED), before it is read.
+ * Messages of a stream up to this size are read, so that one that is over the contract's limit is told so under its id; a
+ * larger one ends the stream (RESOURCE_EXHAUSTED), before it is read.
  */
 export const MAX_READ_BYTES = 2 * MAX_MESSAGE_BYTES;
 
@@ -19,50 +21,64 @@ export class MessageRefused extends Error {
 
 /** Puts the one message of a unary call together. */
 export interface MessageReader {
-  /** @throws MessageRefused as soon as it is known to be too long, or more than one. */
-  push(chunk: Buffer): void;
+  /**
+   * @throws Refusal INVALID_REQUEST as soon as it is known to be too long.
+   * @throws MessageRefused for flags that don't exist, and for a second message.
+   */
+  push(chunk: Uint8Array): void;
+  /** How large it is with its head; undefined if that is not known yet, or all of it is there. */
+  readonly wantedBytes: number | undefined;
   /** @throws MessageRefused if there is none, or not all of it. */
   end(): { readonly message: Buffer; readonly compressed: boolean };
 }
 
 /** A flag that tells whether it is compressed, and its length. */
 const HEAD_BYTES = 5;
+/** The only flag there is. */
+const COMPRESSED = 1;
 
 const EMPTY = Buffer.alloc(0);
 
 /** @see MessageReader */
 export function createMessageReader(maxBytes: number): MessageReader {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
+  const collected = createByteCollector();
   /** With its head; undefined until that is there. */
   let wantedBytes: number | undefined;
 
-  /** Copies what is there: what is read from a socket keeps all alive that was read with it, and a claim may wait. */
-  function readHead(): void {
-    const head = Buffer.concat(chunks, bytes);
-    chunks.length = 0;
-    chunks.push(head);
-    wantedBytes = HEAD_BYTES + checkedLength(head.readUInt32BE(1), maxBytes);
+  function readHead(): number {
+    const head = collected.view();
+    const flags = head.readUInt8();
+    if (flags > COMPRESSED)
+      throw new MessageRefused(Code.InvalidArgument, `Received a message with the unknown flags ${flags}`);
+    const messageBytes = head.readUInt32BE(1);
+    if (messageBytes > maxBytes) throw tooLarge(maxBytes, messageBytes);
+    return HEAD_BYTES + messageBytes;
   }
 
   return {
     push(chunk) {
-      chunks.push(chunk);
-      bytes += chunk.byteLength;
-      if (wantedBytes === undefined && bytes >= HEAD_BYTES) readHead();
-      if (wantedBytes !== undefined && bytes > wantedBytes) {
-        throw new MessageRefused(Code.Unimplemented, "Received a second request message for a unary method");
-      }
+      if (wantedBytes !== undefined && collected.byteLength + chunk.byteLength > wantedBytes)
+        throw secondMessage();
+      collected.push(chunk);
+      if (wantedBytes !== undefined || collected.byteLength < HEAD_BYTES) return;
+      wantedBytes = readHead();
+      if (collected.byteLength > wantedBytes) throw secondMessage();
+    },
+    get wantedBytes() {
+      return collected.byteLength === wantedBytes ? undefined : wantedBytes;
     },
     end() {
-      if (bytes !== wantedBytes) {
+      if (collected.byteLength !== wantedBytes) {
         throw new MessageRefused(Code.Unimplemented, "Received no request message for a unary method");
       }
-      const [first = EMPTY] = chunks;
-      const whole = chunks.length === 1 ? first : Buffer.concat(chunks, bytes);
-      return { message: whole.subarray(HEAD_BYTES), compressed: whole[0] === 1 };
+      const whole = collected.view();
+      return { message: whole.subarray(HEAD_BYTES), compressed: whole[0] === COMPRESSED };
     },
   };
+}
+
+function secondMessage(): MessageRefused {
+  return new MessageRefused(Code.Unimplemented, "Received a second request message for a unary method");
 }
 
 /** Takes the messages of a stream out of what comes of it piece by piece. */
@@ -76,51 +92,38 @@ export interface MessageSplitter {
   next(): Buffer | undefined;
   /** Whether there is part of a message. */
   isAmidst(): boolean;
+  /** How large the message is, with its head, of which there is part; undefined if that is not known yet. */
+  wantedBytes(): number | undefined;
 }
 
 /** @see MessageSplitter */
 export function createMessageSplitter(maxBytes: number): MessageSplitter {
-  let chunks: Buffer[] = [];
-  let bytes = 0;
+  let collected = createByteCollector();
   /** Of the next message, without its head; undefined until that is there. */
   let messageBytes: number | undefined;
 
-  function joined(): Buffer {
-    const [first = EMPTY] = chunks;
-    if (chunks.length <= 1) return first;
-    const whole = Buffer.concat(chunks, bytes);
-    chunks = [whole];
-    return whole;
-  }
-
   return {
-    push(chunk) {
-      chunks.push(chunk);
-      bytes += chunk.byteLength;
-    },
+    push: (chunk) => collected.push(chunk),
     next() {
-      if (bytes < HEAD_BYTES) return undefined;
-      messageBytes ??= readHead(joined(), maxBytes);
+      if (collected.byteLength < HEAD_BYTES) return undefined;
+      const come = collected.view();
+      messageBytes ??= readHead(come, maxBytes);
       const end = HEAD_BYTES + messageBytes;
-      if (bytes < end) return undefined;
-      const whole = joined();
-      chunks = bytes === end ? [] : [whole.subarray(end)];
-      bytes -= end;
+      if (come.byteLength < end) return undefined;
+      collected = createByteCollector(come.subarray(end));
       messageBytes = undefined;
-      return whole.subarray(HEAD_BYTES, end);
+      return come.subarray(HEAD_BYTES, end);
     },
-    isAmidst: () => bytes > 0,
+    isAmidst: () => collected.byteLength > 0,
+    wantedBytes: () => (messageBytes === undefined ? undefined : HEAD_BYTES + messageBytes),
   };
 }
 
+/** @throws MessageRefused */
 function readHead(head: Buffer, maxBytes: number): number {
   if (head[0] !== 0)
     throw new MessageRefused(Code.Unimplemented, "Messages of a stream can't be compressed.");
-  return checkedLength(head.readUInt32BE(1), maxBytes);
-}
-
-/** @throws MessageRefused */
-function checkedLength(messageBytes: number, maxBytes: number): number {
+  const messageBytes = head.readUInt32BE(1);
   if (messageBytes <= maxBytes) return messageBytes;
   const description = `Received message larger than max (${messageBytes} vs ${maxBytes})`;
   throw new MessageRefused(Code.ResourceExhausted, description);

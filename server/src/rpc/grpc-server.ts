@@ -1,12 +1,13 @@
 import diagnostics from "node:diagnostics_channel";
-import type { ServerHttp2Session } from "node:http2";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-stream.ts";
-import { refuseCompression } from "./grpc-encoding.ts";
+import { refuseCompression } from "./compression.ts";
+import type { AddressLimit } from "./connections.ts";
 import { createGrpcListener } from "./grpc-listener.ts";
 import { MAX_READ_BYTES } from "./grpc-messages.ts";
-import { isGrpcCall } from "./grpc-streams.ts";
+import { forgetWhenClosed, isGrpcCall } from "./grpc-streams.ts";
 import { closeWhenIdle } from "./idle-session.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { addReflection } from "./reflection.ts";
@@ -14,6 +15,7 @@ import type { Route } from "./route.ts";
 import { createSlowRequests } from "./slow-requests.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 import type { Tls } from "./tls.ts";
+import type { TransportBudgets } from "./transport-budgets.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 import { createUnreadReplies } from "./unread-replies.ts";
 
@@ -27,9 +29,10 @@ export interface GrpcServer {
   close(graceMs: number): Promise<void>;
 }
 
-export interface GrpcServerOptions {
+export interface GrpcServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
+  readonly budgets: TransportBudgets;
   /** A connection is asked to leave after this, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
   /** How long a request may take to arrive whole. */
@@ -48,8 +51,8 @@ const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 /** Enough for a client that doesn't batch; more than this from one connection queues in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
-/** Per connection: more than a client that reads leaves to lie, be it a slow one that asks for hundreds of large results. */
-const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
+/** Per connection: more than a client that reads leaves unread, be it a slow one that asks for a thousand large results. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
@@ -63,7 +66,7 @@ grpc.setLogVerbosity(grpc.logVerbosity.NONE);
  * @see GrpcServer
  */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { routes, pipeline, connectionAgeMs, requestTimeoutMs, tls } = options;
+  const { routes, pipeline, budgets, connectionAgeMs, requestTimeoutMs, tls } = options;
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_READ_BYTES,
     "grpc.max_send_message_length": MAX_READ_BYTES,
@@ -85,6 +88,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const listener = createGrpcListener({
     accept: (socket) => injector.injectConnection(socket),
     tls,
+    maxPerAddress: options.maxPerAddress,
     handshakeTimeoutMs: Math.min(MAX_HANDSHAKE_MS, requestTimeoutMs),
   });
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
@@ -97,16 +101,18 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     if (session.socket.localPort !== listener.port()) return;
     const toGrpcJs = session.listeners("stream");
     const busyWith = closeWhenIdle(session, CONNECTION_IDLE_MS);
-    const unread = createUnreadReplies(MAX_UNREAD_BYTES);
-    const answerBatchStream = batchStreams.ofConnection(unread);
+    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
+    const connection = { pipeline, slowRequests, unread, arriving: budgets.arriving.ofConnection() };
+    const answerBatchStream = batchStreams.ofConnection(connection);
     session.removeAllListeners("stream");
     session.on("stream", (stream, headers, ...rest) => {
       busyWith(stream);
       const path = isGrpcCall(headers) ? headers[":path"] : undefined;
       if (path === BATCH_STREAM_PATH) return answerBatchStream(stream, headers);
-      slowRequests.watch(stream);
       const route = path === undefined ? undefined : routesByPath.get(path);
-      if (route !== undefined) return answerUnaryCall(stream, headers, route, pipeline, unread);
+      if (route !== undefined) return answerUnaryCall(stream, headers, route, connection);
+      slowRequests.watch(stream);
+      if (path === undefined) return refuseOtherProtocol(stream);
       takeTimeoutHeader(headers);
       refuseCompression(headers);
       for (const listen of toGrpcJs) listen.call(session, stream, headers, ...rest);
@@ -136,6 +142,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       slowRequests.stop();
     },
   };
+}
+
+/** As the protocol of gRPC has it for another content type, and for another method. */
+function refuseOtherProtocol(stream: ServerHttp2Stream): void {
+  forgetWhenClosed(stream);
+  stream.respond({ ":status": 415 }, { endStream: true });
+  stream.resume();
 }
 
 /** Published by Node before a session tells of a stream. https://nodejs.org/api/diagnostics_channel.html */

@@ -25,8 +25,11 @@ export function grpcStatus(code: Code, message: string, details?: Status): GrpcS
 
 /** Whether a stream asks for a call as gRPC does: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
 export function isGrpcCall(headers: IncomingHttpHeaders): boolean {
-  return headers[":method"] === "POST" && (headers["content-type"]?.startsWith("application/grpc") ?? false);
+  return headers[":method"] === "POST" && CONTENT_TYPE.test(headers["content-type"] ?? "");
 }
+
+/** Protobuf and no other format, and not gRPC-Web; what follows a semicolon says nothing. */
+const CONTENT_TYPE = /^application\/grpc(\+proto)?\s*(;|$)/i;
 
 /** Of a header that may come more than once. */
 export function firstOf(values: string | string[] | undefined): string | undefined {

@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server, type ServerOptions } f
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TlsOptions } from "node:tls";
-import { trackConnections } from "./connections.ts";
+import { type AddressLimit, trackConnections } from "./connections.ts";
 import type { Tls } from "./tls.ts";
 
 /** A port that speaks HTTP/1.1, over TLS if there is some. */
@@ -19,10 +19,11 @@ export function createHttpPort(
   options: ServerOptions & TlsOptions,
   tls: Tls | undefined,
   onRequest: RequestListener,
+  limit: AddressLimit,
 ): HttpPort {
   const server =
     tls === undefined ? createServer(options, onRequest) : createTlsServer(options, tls, onRequest);
-  const connections = trackConnections(server);
+  const connections = trackConnections(server, limit);
 
   return {
     server,

@@ -1,12 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import { createConnectHandlers } from "./connect-routes.ts";
+import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
+import type { AddressLimit } from "./connections.ts";
 import { createHttpPort } from "./http-port.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 import { takeTimeoutHeader } from "./timeouts.ts";
 import type { Tls } from "./tls.ts";
+import type { TransportBudgets } from "./transport-budgets.ts";
+import { createUnreadReplies, type UnreadReplies } from "./unread-replies.ts";
 
 /** The port for browsers, curl and everything without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
 export interface HttpServer {
@@ -18,9 +22,10 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>;
 }
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
+  readonly budgets: TransportBudgets;
   readonly log: Logger;
   /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
   readonly requestTimeoutMs: number;
@@ -35,12 +40,14 @@ const SILENCE_MS = 11 * 60_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A reverse proxy may pipeline many; a connection that sent this many starts over, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
+/** Of a connection: a caller may send many requests before it reads an answer. */
+const MAX_UNREAD_BYTES = 32 * 1024 * 1024;
 /** Each costs memory and a file descriptor; a proxy in front needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
 /** @see HttpServer */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { routes, pipeline, log, requestTimeoutMs, tls } = options;
+  const { routes, pipeline, budgets, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline);
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
   const limits = {
@@ -51,24 +58,36 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
   };
+  const connections = new WeakMap<Socket, HttpConnection>();
+  function connectionOf(socket: Socket): HttpConnection {
+    const known = connections.get(socket);
+    if (known !== undefined) return known;
+    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
+    const made = { arriving: budgets.arriving.ofConnection(), unread };
+    connections.set(socket, made);
+    return made;
+  }
   let draining = false;
-  const port = createHttpPort(limits, tls, (request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handle = handlers.get(path);
     if (handle === undefined) return refusePath(response);
     takeTimeoutHeader(request.headers);
-    handle(universalRequestFromNodeRequest(request, response, undefined, undefined))
-      .then((answer) => {
+    const connection = connectionOf(request.socket);
+    handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
+      .then((answered) => {
         if (draining) response.setHeader("connection", "close");
-        return universalResponseToNodeResponse(answer, response);
+        const body = answered.body && countedUntilRead(answered.body, response, connection.unread);
+        return universalResponseToNodeResponse({ ...answered, ...(body && { body }) }, response);
       })
       .catch((error: unknown) => {
         // The caller went away, or else the answer can't be written: either way it gets none.
         if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
         response.destroy();
       });
-  });
+  };
+  const port = createHttpPort(limits, tls, answer, { maxPerAddress: options.maxPerAddress });
   const { server } = port;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.maxConnections = MAX_CONNECTIONS;
@@ -80,6 +99,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
     close: port.close,
   };
+}
+
+/** Counts a reply's bytes as unread until its response is closed. */
+async function* countedUntilRead(
+  body: AsyncIterable<Uint8Array>,
+  response: ServerResponse,
+  unread: UnreadReplies,
+): AsyncIterable<Uint8Array> {
+  for await (const piece of body) {
+    unread.add(response, piece.byteLength);
+    yield piece;
+  }
 }
 
 function refusePath(response: ServerResponse): void {

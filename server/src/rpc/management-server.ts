@@ -22,12 +22,14 @@ export interface ManagementOptions {
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Probes and scrapers are few. */
+const MAX_CONNECTIONS = 1000;
 
 /** @see ManagementServer */
 export function createManagementServer(options: ManagementOptions): ManagementServer {
   const { metrics, unreadyReasons, tls } = options;
   const ofTls = { rejectUnauthorized: false, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
-  const port = createHttpPort(ofTls, tls, (request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     switch (request.url) {
       case "/livez":
         return reply(response, 200, "text/plain", "ok\n");
@@ -48,7 +50,9 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
       default:
         return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
     }
-  });
+  };
+  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_CONNECTIONS });
+  port.server.maxConnections = MAX_CONNECTIONS;
   return {
     listen: port.listen,
     close: () => port.close(0),

@@ -1,117 +1,186 @@
-import { randomBytes } from "node:crypto";
 import type { Message } from "@bufbuild/protobuf";
-import type { Logger } from "pino";
 import type { Admission } from "../admission/admission.ts";
 import type { Authenticator } from "../auth/authenticate.ts";
 import type { Deadline } from "../domain/deadline.ts";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
+import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
+import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { Answer, Call } from "../services/call.ts";
-import type { Denials } from "../services/denials.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { Refusals } from "./refusals.ts";
+import { createCallObserver, type ObservedCallOptions } from "./observed-call.ts";
+import { type ReceivedMessage, readMessage } from "./read-message.ts";
+import type { Refusals } from "./refusals.ts";
 import type { Route } from "./route.ts";
 
-/** A call as a transport brings it in. */
-export interface IncomingCall {
+/** What came first of a call, or of a stream of calls. */
+export interface CallHead {
   /** By lower-case name. */
   header(name: string): string | undefined;
-  /** How long the caller is willing to wait; undefined if it didn't say. @throws Refusal if what it said is malformed. */
-  readonly timeoutMs: number | undefined;
-  /** How large the message is on the wire, where the transport knows. */
-  readonly messageBytes: number | undefined;
-  /** @throws if the message can't be parsed. */
-  read(): Message;
   /** Whether the caller has gone away already. */
   readonly cancelled: boolean;
+}
+
+/** A call as a transport brings it in. */
+export interface IncomingCall extends CallHead {
+  /** How long the caller is willing to wait; undefined if it didn't say. @throws Refusal if what it said is malformed. */
+  readonly timeoutMs: number | undefined;
+  /**
+   * Takes the message in. Called once, when it is known who calls and that they may; until then nothing is spent on it.
+   *
+   * @throws Refusal, or MessageRefused if what came is no message of the transport's protocol.
+   */
+  receive(principal: Principal): Answer<ReceivedMessage>;
   /** Aborts when the caller goes away. */
   readonly signal: AbortSignal;
 }
 
-/**
- * Answers a call with its reply as `encode` makes it for the transport, or rejects with the Refusal that its caller is to
- * see; never with anything else.
- */
-export type Pipeline = <Reply>(
-  route: Route,
-  incoming: IncomingCall,
-  encode: (reply: Message) => Reply,
-) => Promise<Reply>;
+/** What every transport hands its calls to. */
+export interface Pipeline {
+  /**
+   * Answers a call, as soon as its headers are there, with its reply as `encode` makes it for the transport; or rejects with
+   * the Refusal that its caller is to see, or the MessageRefused of its transport, and never with anything else.
+   */
+  answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
+  /** Judges by its headers whether a stream may bring calls of a route. Rejects as `answer` does. */
+  authenticate(route: Route, head: CallHead): Promise<Principal>;
+}
 
-export interface PipelineOptions {
-  readonly authenticator: Authenticator;
-  readonly admission: Pick<Admission, "enter">;
-  readonly denials: Pick<Denials, "note">;
-  readonly log: Logger;
-  readonly metrics: Metrics;
+export interface PipelineOptions extends ObservedCallOptions {
+  readonly authenticator: Pick<Authenticator, "authenticate" | "recognize">;
+  readonly admission: Pick<Admission, "enter" | "countMessage" | "admitBatch">;
   /** For calls that don't say how long they wait. */
   readonly defaultTimeoutMs: number;
 }
 
-const SANE_REQUEST_ID = /^[\w.:-]{1,64}$/;
+/**
+ * Calls whose callers are being looked up at once. What they send is not read meanwhile, but may lie in the window of its stream,
+ * 64 KiB each.
+ */
+const MAX_STRANGERS = 1024;
+/**
+ * Messages that came whole and are not answered yet, in the process. Those of a call that waits, or of a few claims, are too
+ * small to count.
+ */
+const MAX_BYTES_UNDER_WAY = 128 * 1024 * 1024;
+const SMALL_BYTES = 16 * 1024;
+const OVERLOADED_RETRY_AFTER_MS = 200;
+/**
+ * A message may take half a minute to come. Within this, the caller is who the headers said, and may do what they might;
+ * after it, that is judged again.
+ */
+const MAX_VERDICT_AGE_MS = 500;
 
 /**
  * What every call goes through, whatever transport it came by: request id, log, metrics, authentication, authorisation,
  * admission, deadline, handler, errors.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
-  const { authenticator, admission, log, metrics, defaultTimeoutMs } = options;
-  const nextRequestId = requestIds();
+  const { authenticator, admission, defaultTimeoutMs } = options;
+  const observe = createCallObserver(options);
+  let strangers = 0;
+  let bytesUnderWay = 0;
+
+  /** Judges by the headers who calls, and whether they may; at once if memory knows. */
+  function authenticate(
+    route: Route,
+    head: CallHead,
+    deadline: Deadline,
+    refusals: Refusals,
+  ): Answer<Principal> {
+    const credential = head.header("authorization");
+    const allow = (principal: Principal) => {
+      refusals.principal = principal;
+      authorize(principal, route);
+      return principal;
+    };
+    const known = authenticator.recognize(credential);
+    if (known !== undefined) return allow(known);
+    if (strangers >= MAX_STRANGERS) throw tooManyStrangers();
+    strangers++;
+    const forget = () => {
+      strangers--;
+    };
+    const judged = authenticator.authenticate(credential, deadline).finally(forget);
+    return beforeTimeout(deadline, judged).then(allow);
+  }
 
   async function handle(route: Route, incoming: IncomingCall, refusals: Refusals): Promise<Message> {
     const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
-    if (timeoutMs <= 0)
-      throw new Refusal("DEADLINE_EXCEEDED", "The deadline had passed when the call arrived.");
-    const credential = incoming.header("authorization");
-    const known = authenticator.recognize(credential);
-    const answer =
-      known === undefined
-        ? authenticator
-            .authenticate(credential, deadline)
-            .then((principal) => answerTo(principal, route, incoming, deadline, refusals))
-        : answerTo(known, route, incoming, deadline, refusals);
-    return answer instanceof Promise ? beforeTimeout(timeoutMs, answer) : answer;
-  }
-
-  function answerTo(
-    principal: Principal,
-    route: Route,
-    incoming: IncomingCall,
-    deadline: Deadline,
-    refusals: Refusals,
-  ): Answer<Message> {
-    refusals.principal = principal;
-    authorize(principal, route);
-    const call = new AuthenticatedCall(incoming, deadline, principal, refusals);
+    if (timeoutMs <= 0) throw tooLate("when the call arrived");
+    const judging = authenticate(route, incoming, deadline, refusals);
+    let principal = judging instanceof Promise ? await judging : judging;
     const leave = admission.enter(principal);
-    const work = () => route.handle(readMessage(incoming), call);
-    return leave === undefined ? work() : leaving(leave, work);
+    let answer: Answer<Message> | undefined;
+    try {
+      const judgedAtMs = performance.now();
+      const receiving = incoming.receive(principal);
+      const received = receiving instanceof Promise ? await receiving : receiving;
+      const receivedAtMs = performance.now();
+      if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had come");
+      if (receivedAtMs - judgedAtMs > MAX_VERDICT_AGE_MS)
+        principal = await authenticate(route, incoming, deadline, refusals);
+      // A caller that was looked up before is no stranger: however many wait, each may be judged again.
+      const again = async (): Promise<Call> => {
+        const now = await authenticator.authenticate(incoming.header("authorization"), deadline);
+        refusals.principal = now;
+        authorize(now, route);
+        return new AuthenticatedCall(incoming, deadline, now, refusals, again);
+      };
+      const call = new AuthenticatedCall(incoming, deadline, principal, refusals, again);
+      answer = answerTo(route, received, call);
+    } finally {
+      // What is past its deadline may still be at work, and counts until it has ended.
+      if (leave !== undefined) {
+        if (answer instanceof Promise) answer.then(leave, leave);
+        else leave();
+      }
+    }
+    return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
   }
 
-  return async (route, incoming, encode) => {
-    const startedAtMs = performance.now();
-    const sent = incoming.header("x-request-id");
-    const requestId = sent !== undefined && SANE_REQUEST_ID.test(sent) ? () => sent : lazily(nextRequestId);
-    const done = (code: string) => {
-      const durationMs = performance.now() - startedAtMs;
-      metrics.rpcDuration.observe({ method: route.method.name, code }, durationMs / 1000);
-      if (log.isLevelEnabled("debug")) {
-        log.debug({ method: route.method.name, code, durationMs, requestId: requestId() }, "call");
-      }
+  /** Answers a call whose message counts as under way until then, if it is large enough to matter. */
+  function answerTo(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+    const { byteLength } = received.bytes;
+    if (byteLength <= SMALL_BYTES) return answerNow(route, received, call);
+    if (bytesUnderWay + byteLength > MAX_BYTES_UNDER_WAY) throw tooManyBytes();
+    bytesUnderWay += byteLength;
+    const end = () => {
+      bytesUnderWay -= byteLength;
     };
-    const refusals = new Refusals(options, route, requestId);
-    try {
-      const reply = encode(await handle(route, incoming, refusals));
-      done("OK");
-      return reply;
-    } catch (error) {
-      const refusal = refusals.of(error);
-      logUnavailable(options, refusal, requestId);
-      done(CATALOGUE[refusal.reason]);
-      throw refusal;
-    }
+    const answer = (async () => answerNow(route, received, call))();
+    answer.then(end, end);
+    return answer;
+  }
+
+  function answerNow(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+    const count = route.method.input === BatchRequestSchema ? admission.admitBatch : admission.countMessage;
+    const message = readMessage(route.method, received, (bytes) => count(call.principal, bytes));
+    return message instanceof Promise
+      ? message.then((request) => route.handle(request, call))
+      : route.handle(message, call);
+  }
+
+  return {
+    async answer(route, incoming, encode) {
+      const observed = observe(route, incoming.header("x-request-id"));
+      try {
+        const reply = encode(await handle(route, incoming, observed.refusals));
+        observed.answered();
+        return reply;
+      } catch (error) {
+        throw observed.refused(error);
+      }
+    },
+
+    async authenticate(route, head) {
+      const observed = observe(route, head.header("x-request-id"));
+      const deadline = new CallDeadline(head, performance.now() + defaultTimeoutMs);
+      try {
+        return await authenticate(route, head, deadline, observed.refusals);
+      } catch (error) {
+        throw observed.refused(error);
+      }
+    },
   };
 }
 
@@ -125,21 +194,15 @@ function authorize(principal: Principal, route: Route): void {
   }
 }
 
-/** What the platform team has to know of; other refusals are the caller's business, or the tenant's. */
-function logUnavailable({ log }: PipelineOptions, refusal: Refusal, requestId: () => string): void {
-  if (refusal.reason !== "DATABASE_UNAVAILABLE") return;
-  log.warn({ err: refusal.cause, requestId: requestId() }, "the database did not answer");
-}
-
 class CallDeadline implements Deadline {
-  readonly #incoming: IncomingCall;
+  readonly #head: CallHead;
   readonly atMs: number;
-  constructor(incoming: IncomingCall, atMs: number) {
-    this.#incoming = incoming;
+  constructor(head: CallHead, atMs: number) {
+    this.#head = head;
     this.atMs = atMs;
   }
   get cancelled(): boolean {
-    return this.#incoming.cancelled;
+    return this.#head.cancelled;
   }
 }
 
@@ -148,11 +211,19 @@ class AuthenticatedCall implements Call {
   readonly #refusals: Refusals;
   readonly atMs: number;
   readonly principal: Principal;
-  constructor(incoming: IncomingCall, deadline: Deadline, principal: Principal, refusals: Refusals) {
+  readonly again: () => Promise<Call>;
+  constructor(
+    incoming: IncomingCall,
+    deadline: Deadline,
+    principal: Principal,
+    refusals: Refusals,
+    again: () => Promise<Call>,
+  ) {
     this.#incoming = incoming;
     this.#refusals = refusals;
     this.atMs = deadline.atMs;
     this.principal = principal;
+    this.again = again;
   }
   refusalOf(error: unknown): Refusal {
     return this.#refusals.of(error);
@@ -168,53 +239,32 @@ class AuthenticatedCall implements Call {
   }
 }
 
-function readMessage(incoming: IncomingCall): Message {
-  if (incoming.messageBytes !== undefined && incoming.messageBytes > MAX_MESSAGE_BYTES) {
-    throw malformed(`must be at most ${MAX_MESSAGE_BYTES} bytes, is ${incoming.messageBytes}`);
-  }
-  try {
-    return incoming.read();
-  } catch (cause) {
-    throw malformed("is not a message of the request's type", cause);
-  }
+function tooManyStrangers(): Refusal {
+  return overloaded("This replica has more callers to look up than it takes on.");
 }
 
-function malformed(description: string, cause?: unknown): Refusal {
-  const violations = [{ field: "message", description }];
-  return new Refusal("INVALID_REQUEST", `The message ${description}.`, { violations, cause });
+function tooManyBytes(): Refusal {
+  return overloaded("This replica has more large messages under way than it takes on.");
 }
 
-async function leaving<Reply>(leave: () => void, work: () => Answer<Reply>): Promise<Reply> {
-  try {
-    return await work();
-  } finally {
-    leave();
-  }
+function overloaded(message: string): Refusal {
+  return new Refusal("OVERLOADED", message, { retryAfterMs: OVERLOADED_RETRY_AFTER_MS });
+}
+
+/** Before it had any effect. */
+function tooLate(when: string): Refusal {
+  return new Refusal("DEADLINE_EXCEEDED", `The deadline had passed ${when}.`);
 }
 
 /** Rejects when the time is up, whether or not the work goes on: a write that was sent may still have its effect. */
-function beforeTimeout<Reply>(timeoutMs: number, work: Promise<Reply>): Promise<Reply> {
+function beforeTimeout<Reply>({ atMs }: Deadline, work: Promise<Reply>): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       const metadata = { effect: "unknown" };
       reject(
         new Refusal("DEADLINE_EXCEEDED", "The deadline passed while the call was under way.", { metadata }),
       );
-    }, timeoutMs);
+    }, atMs - performance.now());
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-function requestIds(): () => string {
-  const prefix = randomBytes(6).toString("base64url");
-  let count = 0;
-  return () => `${prefix}-${(++count).toString(36)}`;
-}
-
-function lazily<Value>(make: () => Value): () => Value {
-  let made: Value | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }

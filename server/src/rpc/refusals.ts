@@ -1,4 +1,3 @@
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "pino";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
@@ -32,12 +31,9 @@ export class Refusals {
 
   #note(refusal: Refusal): void {
     if (this.principal === undefined) return;
-    const { name: action, idempotency } = this.#route.method;
     this.#options.denials.note({
       principal: this.principal,
-      action,
-      isChange:
-        this.#route.role !== "CALLER" && idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
+      action: this.#route.method.name,
       refusal,
       requestId: this.requestId(),
     });

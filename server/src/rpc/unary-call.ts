@@ -1,16 +1,21 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
-import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
 import type { Status } from "../gen/google/rpc/status_pb.ts";
+import type { ConnectionBytes } from "./arriving-bytes.ts";
+import { grpcCompression } from "./compression.ts";
 import { toStatus } from "./errors.ts";
-import { type Compression, compressionOf, decompress } from "./grpc-encoding.ts";
 import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "./grpc-messages.ts";
 import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isOver, OK } from "./grpc-streams.ts";
+import { messageLimits } from "./message-limits.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
+import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
+import type { SlowRequests } from "./slow-requests.ts";
+import { takeIn } from "./take-in.ts";
 import { parseTimeoutMs } from "./timeouts.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
@@ -19,48 +24,28 @@ const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
 const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
 
+/** What the calls of a connection share. */
+export interface UnaryConnection {
+  readonly pipeline: Pipeline;
+  readonly slowRequests: Pick<SlowRequests, "watch">;
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
+}
+
 /** Answers a gRPC call: one message in, one message out or a status. */
 export function answerUnaryCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   route: Route,
-  pipeline: Pipeline,
-  unread: UnreadReplies,
+  connection: UnaryConnection,
 ): void {
-  const reader = createMessageReader(MAX_READ_BYTES);
-  let refused = false;
-
-  function refuse(error: unknown): void {
-    if (!(error instanceof MessageRefused)) throw error;
-    refused = true;
-    endWith(stream, error.code, error.message);
-  }
-
   forgetWhenClosed(stream);
-  stream.on("data", (chunk: Buffer) => {
-    // What comes after a refusal is read, and let go, so that its sender gets to the answer.
-    if (refused) return;
-    try {
-      reader.push(chunk);
-    } catch (error) {
-      refuse(error);
-    }
-  });
-  stream.on("end", () => {
-    if (refused) return;
-    try {
-      const { message, compressed } = reader.end();
-      const compression = compressed ? compressionOf(firstOf(headers["grpc-encoding"])) : undefined;
-      const call = new IncomingGrpcCall(stream, headers, route, message, compression);
-      const encode = (reply: Message) => encodeUnlessUnread(stream, route, reply, unread);
-      pipeline(route, call, encode).then(
-        (reply) => answer(stream, reply),
-        (error: unknown) => fail(stream, error),
-      );
-    } catch (error) {
-      refuse(error);
-    }
-  });
+  const call = new IncomingGrpcCall(stream, headers, route, connection);
+  const encode = (reply: Message) => encodeUnlessUnread(stream, route, reply, connection.unread);
+  connection.pipeline.answer(route, call, encode).then(
+    (reply) => answer(stream, reply),
+    (error: unknown) => fail(stream, error),
+  );
 }
 
 /** Undefined, and not even encoded, where nobody reads, or nobody is there any more. */
@@ -79,7 +64,7 @@ function encodeUnlessUnread(
 function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
   if (isOver(stream)) return;
   if (reply === undefined) {
-    endWith(stream, Code.Unavailable, "The connection has too many answers that nobody reads.");
+    endWith(stream, Code.Unavailable, "The connection has too many replies that were not read.");
     return;
   }
   if (reply.byteLength > MAX_READ_BYTES) {
@@ -96,6 +81,10 @@ function sendOk(this: ServerHttp2Stream): void {
 }
 
 function fail(stream: ServerHttp2Stream, error: unknown): void {
+  if (error instanceof MessageRefused) {
+    endWith(stream, error.code, error.message);
+    return;
+  }
   if (!(error instanceof Refusal)) throw error;
   const status = toStatus(error);
   endWith(stream, status.code, status.message, status);
@@ -105,28 +94,27 @@ function fail(stream: ServerHttp2Stream, error: unknown): void {
 function endWith(stream: ServerHttp2Stream, code: number, message: string, details?: Status): void {
   if (isOver(stream)) return;
   stream.respond({ ...GRPC_HEADERS, ...grpcStatus(code, message, details) }, WITHOUT_MESSAGE);
+  // What of the message was not taken in is read and dropped, so that its sender gets to the answer.
+  stream.resume();
 }
 
 class IncomingGrpcCall implements IncomingCall {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #route: Route;
-  readonly #message: Buffer;
-  readonly #compression: Compression | undefined;
+  readonly #connection: UnaryConnection;
   #controller: AbortController | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     route: Route,
-    message: Buffer,
-    compression: Compression | undefined,
+    connection: UnaryConnection,
   ) {
     this.#stream = stream;
     this.#headers = headers;
     this.#route = route;
-    this.#message = message;
-    this.#compression = compression;
+    this.#connection = connection;
   }
 
   header(name: string): string | undefined {
@@ -137,14 +125,16 @@ class IncomingGrpcCall implements IncomingCall {
     return parseTimeoutMs(this.header("grpc-timeout"));
   }
 
-  get messageBytes(): number {
-    return this.#message.byteLength;
-  }
-
-  /** After authentication, one at a time and up to a limit: many small messages may each swell to it. */
-  read(): Message {
-    const message = decompress(this.#message, this.#compression, MAX_MESSAGE_BYTES);
-    return fromBinary(this.#route.method.input, message);
+  async receive(principal: Principal): Promise<ReceivedMessage> {
+    // A request is slow from here on: before, it was not read.
+    const { slowRequests, arriving, unread } = this.#connection;
+    unread.admit();
+    slowRequests.watch(this.#stream);
+    const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);
+    await takeIn(this.#stream, reader, arriving, principal);
+    const { message, compressed } = reader.end();
+    const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
+    return { bytes: message, format: "binary", compression };
   }
 
   get cancelled(): boolean {

@@ -1,10 +1,10 @@
 import { EventEmitter } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
 import { expect, test } from "vitest";
-import { createUnreadReplies } from "./unread-replies.ts";
+import { createUnreadReplies, createUnreadTotal } from "./unread-replies.ts";
 
 test("there is room for answers until there are too many, and again once a stream is over", () => {
-  const unread = createUnreadReplies(100);
+  const unread = createUnreadReplies(100, createUnreadTotal());
   const [one, other] = [new EventEmitter() as ServerHttp2Stream, new EventEmitter() as ServerHttp2Stream];
   unread.add(one, 60);
   expect(unread.isFull()).toBe(false);
@@ -15,7 +15,7 @@ test("there is room for answers until there are too many, and again once a strea
 });
 
 test("an answer of many on a stream counts until it is written", () => {
-  const unread = createUnreadReplies(100);
+  const unread = createUnreadReplies(100, createUnreadTotal());
   const written: (() => void)[] = [];
   const stream = { write: (_: Buffer, done: () => void) => written.push(done) };
   unread.write(stream as unknown as ServerHttp2Stream, Buffer.alloc(60));
@@ -23,4 +23,17 @@ test("an answer of many on a stream counts until it is written", () => {
   expect(unread.isFull()).toBe(true);
   written[0]?.();
   expect(unread.isFull()).toBe(false);
+});
+
+test("what all connections leave unread together is bounded, too, and a call that comes then is refused", () => {
+  const total = createUnreadTotal(100);
+  const [one, other] = [createUnreadReplies(80, total), createUnreadReplies(80, total)];
+  const stream = new EventEmitter();
+  one.add(stream, 70);
+  other.admit();
+  other.add(new EventEmitter(), 40);
+  expect([one.isFull(), other.isFull()]).toEqual([true, true]);
+  expect(() => other.admit()).toThrow(expect.objectContaining({ reason: "OVERLOADED" }));
+  stream.emit("close");
+  other.admit();
 });

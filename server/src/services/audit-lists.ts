@@ -72,7 +72,7 @@ function placeOf([at = "", id = ""]: readonly string[]): EventPlace {
 }
 
 function auditEventMessage(event: StoredAuditEvent): AuditEventMessage {
-  const { id, tenant, actor, action, target, denial, reason, before, after, requestId } = event;
+  const { id, tenant, actor, action, target, denial, reason, before, after, requestId, calls } = event;
   return create(AuditEventSchema, {
     id,
     at: timestamp(event.atMs),
@@ -86,5 +86,6 @@ function auditEventMessage(event: StoredAuditEvent): AuditEventMessage {
     ...(before && { before: before as JsonObject }),
     ...(after && { after: after as JsonObject }),
     requestId,
+    calls,
   });
 }

@@ -1,7 +1,8 @@
 import type { Principal } from "../domain/tenant.ts";
-import { insertAuditEvents, type NewAuditEvent, type Snapshot } from "../store/audit-events.ts";
+import { insertAuditEvents, type Snapshot } from "../store/audit-events.ts";
 import type { Runner } from "../store/pool.ts";
-import type { Call } from "./call.ts";
+import { isOutdated } from "./authority.ts";
+import type { Actor } from "./call.ts";
 
 /** What an audit event says of a change, beside who made it. */
 export interface Change {
@@ -16,16 +17,20 @@ export interface Change {
   readonly after?: Snapshot;
 }
 
-/** Writes down who changed what, in the transaction of the change. */
-export function recordChange(transaction: Runner, call: Call, change: Change): Promise<void> {
-  return insertAuditEvents(transaction, [auditEvent(call, change)]);
-}
-
-/** @param denial the reason of the refusal, if it was refused. */
-export function auditEvent(call: Call, change: Change, denial?: string): NewAuditEvent {
-  const { action, target, tenant = tenantOf(call.principal), reason = "", before, after } = change;
-  const { actor } = call.principal;
-  return { tenant, actor, action, target, denial, reason, before, after, requestId: call.requestId };
+/**
+ * Writes down who changed what, in the transaction of the change. A call that waited so long that it is outdated is judged
+ * again first: a refusal ends the transaction.
+ *
+ * @throws Refusal as a call is refused that comes now.
+ */
+export async function recordChange(transaction: Runner, by: Actor, change: Change): Promise<void> {
+  const { principal } = isOutdated(by) ? await by.again() : by;
+  const { action, target, tenant = tenantOf(principal), reason = "", before, after } = change;
+  const { actor } = principal;
+  const { requestId } = by;
+  await insertAuditEvents(transaction, [
+    { tenant, actor, action, target, denial: undefined, reason, before, after, requestId, calls: 1 },
+  ]);
 }
 
 function tenantOf(principal: Principal): { readonly id: number; readonly name: string } | undefined {

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Ended, Failed } from "../domain/ended.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
+import { replyTooLarge } from "../domain/reply-room.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
@@ -110,13 +111,11 @@ function itemOf(kind: Kind, ended: Ended<unknown>): Ended<BatchResponseItem> {
   return { $typeName: "onceward.v1.BatchResponseItem", response };
 }
 
-const TOO_LARGE = errorItem(
-  new Refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
-);
+const TOO_LARGE = errorItem(replyTooLarge());
 
 /**
- * Answers a reply as it is if it fits into what is left of one message, and RESPONSE_TOO_LARGE otherwise. Replies are
- * judged as they come: one that doesn't fit is let go at once, and does not wait in memory for the others.
+ * Answers a reply as it is if it fits into what is left of one message, and RESPONSE_TOO_LARGE otherwise. The store holds no
+ * more results than that for a call while it waits for others (`ReplyRoom`), and reads no large one beyond it.
  */
 function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchResponseItem {
   // Room for every item's refusal is set aside first, so that a refusal always fits.

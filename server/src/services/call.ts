@@ -6,6 +6,12 @@ import type { Principal } from "../domain/tenant.ts";
 /** A call as a handler sees it, whatever transport it came by. */
 export interface Call extends Deadline {
   readonly principal: Principal;
+  /**
+   * Answers the same call as if it came now: authenticated and authorised by what holds at this moment.
+   *
+   * @throws Refusal as a call is refused that comes now.
+   */
+  again(): Promise<Call>;
   /** Under which the log and the audit have the call. */
   readonly requestId: string;
   /** Aborts when the caller has gone away. */
@@ -16,6 +22,9 @@ export interface Call extends Deadline {
    */
   refusalOf(error: unknown): Refusal;
 }
+
+/** Who makes a change, as the audit has it. */
+export type Actor = Pick<Call, "principal" | "requestId" | "again">;
 
 /** Those RPCs of a service that take one message and answer with one. */
 export type UnaryMethods<Service extends DescService> = {

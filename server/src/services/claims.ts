@@ -3,14 +3,16 @@ import type { Completions } from "../cache/completions.ts";
 import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
 import { type CompletedCopy, copyOf } from "../domain/record.ts";
-import { isRefusal } from "../domain/refusal.ts";
-import { copyTermsOf, type Principal } from "../domain/tenant.ts";
+import { isRefusal, Refusal } from "../domain/refusal.ts";
+import { copyTermsOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
 import type { UsageMeter } from "../usage/meter.ts";
+import { isOutdated, isUndecided, judgedInTime } from "./authority.ts";
 import type { Answer, Call } from "./call.ts";
+import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { claimResponse } from "./idempotency-replies.ts";
-import { parseClaim } from "./idempotency-requests.ts";
+import { type ParsedClaim, parseClaim } from "./idempotency-requests.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** Answers claims: from copies of completed records where there are any, and else from Postgres, which alone grants. */
@@ -22,7 +24,7 @@ export interface Claims {
 }
 
 export interface ClaimsOptions {
-  readonly records: Pick<RecordStore, "claim">;
+  readonly records: Pick<RecordStore, "claim" | "read">;
   readonly admission: Admission;
   readonly completions: Completions;
   readonly waiters: Waiters;
@@ -38,11 +40,11 @@ const REPLY_MARGIN_MS = 100;
 export function createClaims(options: ClaimsOptions): Claims {
   const { records, admission, completions, waiters, onClaim, usage } = options;
 
-  /** Decides claims, at once where there is a copy for each; `admit` judges those that Postgres has to be asked about. */
+  /** Decides claims, at once where there is a copy for each; `admit` admits those that Postgres has to be asked about. */
   function decide(
     commands: readonly Ended<ClaimCommand>[],
     call: Call,
-    admit: (principal: Principal) => void,
+    admit: AdmitRecord,
   ): Answer<readonly Ended<ClaimOutcome>[]> {
     const decideFrom = (copies: readonly (CompletedCopy | undefined)[]) => {
       const replays = mapEach(commands, (command, place) => replayOf(copies[place], command));
@@ -74,15 +76,11 @@ export function createClaims(options: ClaimsOptions): Claims {
     commands: readonly Ended<ClaimCommand>[],
     replays: readonly Ended<ClaimOutcome | undefined>[],
     call: Call,
-    admit: (principal: Principal) => void,
+    admit: AdmitRecord,
   ): Promise<readonly Ended<ClaimOutcome>[]> {
     const unknown = commands.filter((_, place) => replays[place] === undefined);
-    const admitted = mapEach(unknown, (command) => {
-      admit(call.principal);
-      return command;
-    });
-    const asked = await mapTogether(admitted, async (commands) => {
-      const outcomes = await records.claim(commands, call);
+    const asked = await mapTogether(unknown, async (commands) => {
+      const outcomes = await claimWithinQuota({ records, admission, admit, isNew }, commands, call);
       return mapEach(outcomes, (outcome, place) => noted(commands[place] as ClaimCommand, call, outcome));
     });
     let next = 0;
@@ -91,7 +89,6 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   /** An outcome that Postgres decided. */
   function noted({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
-    if (isNewRecord(outcome)) admission.recordAdded(principal);
     completions.countAnswer(id, outcome.kind === "completed");
     // The terms of when the call came: a copy of what a statement showed must not be found under a later generation.
     const terms = copyTermsOf(principal);
@@ -100,23 +97,38 @@ export function createClaims(options: ClaimsOptions): Claims {
     return outcome;
   }
 
-  /** Looks again, and waits for as long as it may, while the record is in progress. */
-  async function waitUntilResolved(
-    command: ClaimCommand,
-    waitMs: number,
+  /**
+   * Looks again while the record is in progress, and waits for as long as it may. Each look is a claim that comes at that
+   * moment: its caller, its quotas and its policy are those in force then.
+   */
+  async function answerResolved(
+    request: ClaimRequest,
+    { command, waitMs }: ParsedClaim,
     call: Call,
     first: Promise<readonly Ended<ClaimOutcome>[]>,
-  ): Promise<readonly Ended<ClaimOutcome>[]> {
+  ): Promise<ClaimResponse> {
     const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
-    let outcomes = await first;
-    while (outcomes.some(isInProgress)) {
-      const leftMs = waitUntilMs - performance.now();
-      if (leftMs <= 0) break;
-      await waiters.wait(command.id, leftMs, call.signal);
-      // The record that was awaited is there: no quota of records keeps anybody from it.
-      outcomes = await decide([command], call, admitAnybody);
+    let look = { command, call, outcomes: await first };
+    let admit: AdmitRecord = admission.admitRecord;
+    for (;;) {
+      if (look.outcomes.some(isInProgress)) {
+        const leftMs = waitUntilMs - performance.now();
+        if (leftMs <= 0) break;
+        const { call } = look;
+        await waiters.wait(look.command.id, leftMs, call.signal, () => checkStillAllowed(request, call));
+        // The record that was awaited is there: no quota of records keeps anybody from it.
+        admit = admission.expectRecord;
+      } else if (!look.outcomes.some((outcome) => isUndecided(outcome, look.call))) break;
+      look = await lookAgain(request, look.call, admit);
     }
-    return outcomes;
+    return valueOfOnly(answer([look.command], look.call, look.outcomes));
+  }
+
+  async function lookAgain(request: ClaimRequest, before: Call, admit: AdmitRecord) {
+    const call = await before.again();
+    admission.admitOperation(call.principal);
+    const { command } = parseClaim(request, call.principal);
+    return { command, call, outcomes: await decide([command], call, admit) };
   }
 
   function answer(
@@ -137,19 +149,20 @@ export function createClaims(options: ClaimsOptions): Claims {
     return mapEach(outcomes, (outcome) => claimResponse(outcome, nowMs));
   }
 
-  return {
-    claim(request, call) {
-      admission.admitOperation(call.principal);
-      const { command, waitMs } = parseClaim(request, call.principal);
-      const answerOnly = (outcomes: readonly Ended<ClaimOutcome>[]) =>
-        valueOfOnly(answer([command], call, outcomes));
-      const outcomes = decide([command], call, admission.admitRecord);
-      return outcomes instanceof Promise
-        ? waitUntilResolved(command, waitMs, call, outcomes).then(answerOnly)
-        : answerOnly(outcomes);
-    },
+  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
+    admission.admitOperation(call.principal);
+    const parsed = parseClaim(request, call.principal);
+    const outcomes = decide([parsed.command], call, admission.admitRecord);
+    return outcomes instanceof Promise
+      ? answerResolved(request, parsed, call, outcomes)
+      : valueOfOnly(answer([parsed.command], call, outcomes));
+  }
 
-    claimAll(requests, call) {
+  return {
+    claim: (request, call) =>
+      isOutdated(call) ? call.again().then((now) => claim(request, now)) : claim(request, call),
+
+    claimAll: judgedInTime((requests, call) => {
       const commands = mapEach(requests, (request) => {
         admission.admitOperation(call.principal);
         return parseClaim(request, call.principal).command;
@@ -158,7 +171,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       return outcomes instanceof Promise
         ? outcomes.then((decided) => answer(commands, call, decided))
         : answer(commands, call, outcomes);
-    },
+    }),
   };
 }
 
@@ -168,7 +181,7 @@ function replayOf(copy: CompletedCopy | undefined, command: ClaimCommand): Claim
 }
 
 /** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
-function isNewRecord(outcome: ClaimOutcome): boolean {
+function isNew(outcome: ClaimOutcome): boolean {
   return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
 }
 
@@ -176,7 +189,20 @@ function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
   return !(outcome instanceof Failed) && outcome.kind === "inProgress";
 }
 
-function admitAnybody(): void {}
+/**
+ * Checks whether a claim may go on waiting: whether it would be taken if it came now. Where that can't be told at the moment, it
+ * may: it is judged again when it is woken.
+ *
+ * @throws Refusal as a call is refused that comes now.
+ */
+async function checkStillAllowed(request: ClaimRequest, call: Call): Promise<void> {
+  try {
+    const { principal } = await call.again();
+    if (principal !== call.principal) parseClaim(request, principal);
+  } catch (error) {
+    if (!(error instanceof Refusal && error.retryAfterMs !== undefined)) throw error;
+  }
+}
 
 /** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
 export function databaseNowMs({ principal }: Call): number {

@@ -1,85 +1,99 @@
-import { LRUCache } from "lru-cache";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Deadline } from "../domain/deadline.ts";
 import type { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
-import { insertAuditEvents, type NewAuditEvent } from "../store/audit-events.ts";
-import { createBatcher } from "../store/batcher.ts";
+import { insertAuditEvents } from "../store/audit-events.ts";
 import type { Runner } from "../store/pool.ts";
+import { createDenialGroups, type Denial } from "./denial-groups.ts";
 
 /** A call, or one of a batch, that was refused with PERMISSION_DENIED. */
 export interface DeniedCall {
   readonly principal: Principal;
   /** The RPC's name. */
   readonly action: string;
-  /** Whether it would have changed a tenant's affairs. */
-  readonly isChange: boolean;
   readonly refusal: Refusal;
   readonly requestId: string;
 }
 
-/** Writes down what was refused for who asked. */
+/** Writes audit events of denied calls. */
 export interface Denials {
   /**
-   * Makes an audit event of a denied call: of every change, and of everything else the
-   * first one in a minute for each caller, RPC and reason. Returns at once, and never throws; an event that can't be
-   * written is in the log.
+   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason is an audit event at once; those that follow
+   * within a minute are one event together, with their number. Returns at once, and never throws; what can't be written is in the
+   * log, and tried again a minute later.
    */
   note(call: DeniedCall): void;
   /** Resolves once all that was noted has been written, or given up. */
   settled(): Promise<void>;
 }
 
-const QUIET_MS = 60_000;
-/** Of callers, RPCs and reasons; with more, the oldest are forgotten, and may be written again. */
-const MAX_REMEMBERED = 10_000;
-const WHATEVER_IT_TAKES: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const WINDOW_MS = 60_000;
+/** Of one statement. */
+const MAX_EVENTS = 500;
 
 /** @see Denials */
-export function createDenials(runner: Runner, log: Logger): Denials {
-  // One statement at a time, whoever floods it: denials take no connection from those who are served.
-  const writes = createBatcher<NewAuditEvent, undefined>({
-    nameOf: ({ requestId, action, target }) => `${requestId} ${action} ${target}`,
-    follow: (row) => row,
-    maxInFlight: 1,
-    async execute(events) {
-      await insertAuditEvents(runner, events);
-      return events.map(() => undefined);
-    },
-  });
-  const pending = new Set<Promise<void>>();
-  const writtenAtMs = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS): Denials {
+  const groups = createDenialGroups();
+  let writing: Promise<void> | undefined;
+  let window: NodeJS.Timeout | undefined;
 
-  function isFirstInAWhile({ principal, action, refusal }: DeniedCall): boolean {
-    const name = JSON.stringify([principal.actor, action, refusal.reason]);
-    const nowMs = performance.now();
-    if (nowMs - (writtenAtMs.get(name) ?? Number.NEGATIVE_INFINITY) < QUIET_MS) return false;
-    writtenAtMs.set(name, nowMs);
-    return true;
+  // One statement at a time, however many are denied: they take no connection from callers that are served.
+  function write(): Promise<void> {
+    writing ??= writeDue().finally(() => {
+      writing = undefined;
+      if (groups.hasDue()) void write();
+    });
+    return writing;
+  }
+
+  async function writeDue(): Promise<void> {
+    // What was denied in this turn of the event loop travels together.
+    await nextTurn();
+    while (groups.hasDue()) {
+      const events = groups.take(MAX_EVENTS);
+      if (events.length === 0) continue;
+      try {
+        await insertAuditEvents(runner, events);
+      } catch (error) {
+        groups.putBack(events);
+        log.warn({ err: error, events: events.length }, "denials could not be written to the audit");
+      }
+    }
+  }
+
+  async function writeAll(): Promise<void> {
+    await writing;
+    groups.allDue();
+    await write();
+  }
+
+  function startWindow(): void {
+    window ??= setTimeout(async () => {
+      await writeAll();
+      groups.forgetWritten();
+      window = undefined;
+      if (!groups.isEmpty()) startWindow();
+    }, windowMs).unref();
   }
 
   return {
     note(call) {
-      if (!call.isChange && !isFirstInAWhile(call)) return;
-      const write = writes.submit(eventOf(call), WHATEVER_IT_TAKES).catch((error: unknown) => {
-        const { action, requestId } = call;
-        log.warn({ err: error, action, requestId }, "a denial could not be written to the audit");
-      });
-      const done = write.then(() => {
-        pending.delete(done);
-      });
-      pending.add(done);
+      groups.add(denialOf(call));
+      if (groups.hasDue()) void write();
+      startWindow();
     },
     async settled() {
-      await Promise.all(pending);
+      clearTimeout(window);
+      await writeAll();
     },
   };
 }
 
-function eventOf({ principal, action, refusal, requestId }: DeniedCall): NewAuditEvent {
+function denialOf({ principal, action, refusal, requestId }: DeniedCall): Denial {
   const { namespace } = refusal.metadata;
   return {
-    tenant: principal.role === "OPERATOR" ? undefined : principal.tenant,
+    tenant:
+      principal.role === "OPERATOR" ? undefined : { id: principal.tenant.id, name: principal.tenant.name },
     actor: principal.actor,
     action,
     target: namespace === undefined ? "" : `namespace ${namespace}`,

@@ -1,3 +1,4 @@
+import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
 import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
@@ -5,6 +6,7 @@ import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { copyTermsOf, type Principal } from "../domain/tenant.ts";
 import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
+import { decisionDeadline, judgedInTime } from "./authority.ts";
 import { type Batchable, type BatchableCalls, createBatch } from "./batch.ts";
 import type { Call, Handlers } from "./call.ts";
 import { type ClaimsOptions, createClaims, databaseNowMs } from "./claims.ts";
@@ -70,7 +72,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
     complete: forAll({
       admit: admission.countOperation,
       parse: parseComplete,
-      run: async (commands, call) => countFenced(commands, await records.complete(commands, call)),
+      run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
       answer(completion, command, call) {
         noteCompletion(command, completion, call);
         return completeResponse(completion);
@@ -79,7 +81,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
     release: forAll({
       admit: admission.countOperation,
       parse: parseRelease,
-      run: async (commands, call) => countFenced(commands, await records.release(commands, call)),
+      run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
       answer(release, { id }) {
         onSettled(recordName(id));
         return releaseResponse(release);
@@ -88,7 +90,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
     extendLease: forAll({
       admit: admission.countOperation,
       parse: parseExtendLease,
-      run: async (commands, call) => countFenced(commands, await records.extendLease(commands, call)),
+      run: async (commands, deadline) => countFenced(commands, await records.extendLease(commands, deadline)),
       answer: extendLeaseResponse,
     }),
     lookup: forAll({
@@ -104,22 +106,22 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
 interface Steps<Request, Command, Outcome, Response> {
   readonly admit: (principal: Principal) => void;
   readonly parse: (request: Request, principal: Principal) => Command;
-  readonly run: (commands: readonly Command[], call: Call) => Promise<readonly Ended<Outcome>[]>;
+  readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Ended<Outcome>[]>;
   readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
 }
 
-/** Answers many requests, each in its place. */
+/** Answers many requests, each in its place and by what holds when it is decided. */
 function forAll<Request, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): Batchable<Request, Response> {
-  return async (requests, call) => {
+  return judgedInTime(async (requests, call) => {
     const commands = mapEach(requests, (request) => {
       steps.admit(call.principal);
       return steps.parse(request, call.principal);
     });
-    const outcomes = await mapTogether(commands, (values) => steps.run(values, call));
+    const outcomes = await mapTogether(commands, (values) => steps.run(values, decisionDeadline(call)));
     return mapEach(outcomes, (outcome, place) => steps.answer(outcome, commands[place] as Command, call));
-  };
+  });
 }
 
 /** Answers one request as if it were all there are. */

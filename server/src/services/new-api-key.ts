@@ -1,13 +1,17 @@
 import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import type { ApiKeyResource } from "../domain/api-key-resource.ts";
+import { Refusal } from "../domain/refusal.ts";
 import type { TenantResource } from "../domain/tenant-resource.ts";
-import { insertApiKey } from "../store/api-key-resources.ts";
+import { insertApiKey, lockApiKey, revokeApiKey } from "../store/api-key-resources.ts";
 import type { Snapshot } from "../store/audit-events.ts";
 import type { Runner } from "../store/pool.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
-import type { Call } from "./call.ts";
+import type { Actor } from "./call.ts";
 import { Violations } from "./violations.ts";
+
+/** What an id looks like, as `auth/api-key.ts` makes it. */
+const ID_PATTERN = /^[a-z0-9]{16}$/;
 
 /** A key that was just made, with what only its owner may see, once. */
 export interface NewApiKey {
@@ -17,52 +21,73 @@ export interface NewApiKey {
 }
 
 /**
- * Makes a key of a tenant that the transaction has locked, and writes down who did.
+ * Makes a key of a tenant that the transaction has locked, or an operator's, and writes down who did.
  *
  * @throws Refusal INVALID_REQUEST if it would have expired already, by the database's clock.
  */
 export async function makeApiKey(
   transaction: Runner,
-  call: Call,
+  by: Actor,
   request: {
     readonly action: string;
-    readonly tenant: TenantResource;
+    /** Undefined: an operator's. */
+    readonly tenant: TenantResource | undefined;
     readonly terms: ApiKeyTerms;
     readonly pepper: string;
+    readonly reason?: string;
   },
 ): Promise<NewApiKey> {
-  const { action, tenant, terms, pepper } = request;
+  const { action, tenant, terms, pepper, reason = "" } = request;
   const made = generateApiKey();
   const digest = digestSecret(made.secret, pepper);
-  const key = await insertApiKey(transaction, tenant.id, { ...terms, id: made.id }, digest);
+  const key = await insertApiKey(transaction, tenant?.id, { ...terms, id: made.id }, digest);
   if (key === undefined) {
     const violations = new Violations();
     violations.add("api_key.expires_at", "must be in the future");
     violations.throwIfAny();
     throw new Error("an API key that was not made");
   }
-  await recordChange(transaction, call, {
+  await recordChange(transaction, by, {
     action,
     target: apiKeyTarget(key),
-    tenant,
+    ...(tenant && { tenant }),
+    reason,
     after: apiKeySnapshot(key),
   });
   return { key, secret: formatApiKey(made) };
 }
 
+/**
+ * Revokes a key of a tenant, or an operator's, and writes down who did; one that was revoked before stays as it is.
+ *
+ * @throws Refusal API_KEY_NOT_FOUND.
+ */
+export async function endApiKey(
+  transaction: Runner,
+  by: Actor,
+  request: { readonly action: string; readonly tenantId: number | undefined; readonly id: string },
+): Promise<ApiKeyResource> {
+  const { action, tenantId, id } = request;
+  const was = ID_PATTERN.test(id) ? await lockApiKey(transaction, tenantId, id) : undefined;
+  if (was === undefined) throw new Refusal("API_KEY_NOT_FOUND", "There is no such API key.");
+  if (was.revokedAtMs !== undefined) return was;
+  const became = await revokeApiKey(transaction, id);
+  await recordChange(transaction, by, {
+    action,
+    target: apiKeyTarget(was),
+    before: apiKeySnapshot(was),
+    after: apiKeySnapshot(became),
+  });
+  return became;
+}
+
 /** Names a key in an audit event. */
-export function apiKeyTarget({ id }: ApiKeyResource): string {
+function apiKeyTarget({ id }: ApiKeyResource): string {
   return `api key ${id}`;
 }
 
 /** A key for the audit. */
-export function apiKeySnapshot({
-  role,
-  label,
-  namespaces,
-  expiresAtMs,
-  revokedAtMs,
-}: ApiKeyResource): Snapshot {
+function apiKeySnapshot({ role, label, namespaces, expiresAtMs, revokedAtMs }: ApiKeyResource): Snapshot {
   return {
     role,
     label,

@@ -53,6 +53,29 @@ describe("a waiter", () => {
     await waiting[2];
   });
 
+  test("is asked again and again whether it may stay, and is told why once it may not", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const { waiters } = setUp();
+      const denied = new Error("no longer");
+      const mayStay = vi
+        .fn(async () => {})
+        .mockResolvedValueOnce()
+        .mockRejectedValueOnce(denied);
+      const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER, mayStay);
+      const other = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+      vi.advanceTimersByTime(4000);
+      await expect(waiting).rejects.toBe(denied);
+      expect(waiters.count()).toBe(1);
+      vi.advanceTimersByTime(A_MINUTE_MS);
+      expect(mayStay).toHaveBeenCalledTimes(2);
+      waiters.wake(recordName(ONE));
+      await other;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test("has its record announced once, and given up once nobody waits for it", async () => {
     const { waiters, onAwaited, onAbandoned } = setUp();
     const waiting = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];

@@ -4,11 +4,13 @@ import { Refusal } from "../domain/refusal.ts";
 /** Calls that wait for a record to resolve. */
 export interface Waiters {
   /**
-   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then asks again.
+   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then asks again. Meanwhile `mayStay` is
+   * asked every two seconds; without it, the caller may.
    *
    * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
+   * @throws whatever `mayStay` rejects with.
    */
-  wait(id: RecordId, timeoutMs: number, signal: AbortSignal): Promise<void>;
+  wait(id: RecordId, timeoutMs: number, signal: AbortSignal, mayStay?: () => Promise<void>): Promise<void>;
   /** Wakes who waits here for the record of this `recordName`: it was settled, or may have been. */
   wake(name: string): void;
   /** Wakes everybody with SHUTTING_DOWN, and whoever comes after. */
@@ -31,7 +33,7 @@ export interface WaitersOptions {
 
 interface Waiter {
   readonly resolve: () => void;
-  readonly reject: (error: Refusal) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Where those wait who wait for one record; gone with the last of them. */
@@ -45,6 +47,11 @@ const TICK_MS = 100;
 /** Keys per statement; with more being waited for, they take turns. */
 const MAX_KEYS_PER_LOOK = 1000;
 const RETRY_AFTER_MS = 100;
+/**
+ * Between two questions whether a waiter may stay. Memory refreshes what it knows of a credential when it is asked 4 s later,
+ * and answers by it the next time: a waiter is told within 4 s and twice this, which is below the contract's 10 s.
+ */
+const ASK_EVERY_MS = 2000;
 
 /** @see Waiters */
 export function createWaiters({
@@ -60,14 +67,22 @@ export function createWaiters({
   let draining = false;
   let ticking = false;
 
-  function wait(id: RecordId, timeoutMs: number, signal: AbortSignal): Promise<void> {
+  function wait(
+    id: RecordId,
+    timeoutMs: number,
+    signal: AbortSignal,
+    mayStay?: () => Promise<void>,
+  ): Promise<void> {
     if (draining) return Promise.reject(shuttingDown());
     if (signal.aborted) return Promise.reject(cancelled());
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => waiter.resolve(), timeoutMs);
       const abort = () => waiter.reject(cancelled());
+      const ask = () => void mayStay?.().catch((error: unknown) => waiter.reject(error));
+      const asking = mayStay && setInterval(ask, ASK_EVERY_MS);
       const leave = () => {
         clearTimeout(timer);
+        clearInterval(asking);
         signal.removeEventListener("abort", abort);
         remove(id, waiter);
       };

@@ -30,16 +30,16 @@ select $1::text, $2::int, $3::text, $4::text, $5::text[], expires_at, $7::bytea
 returning ${COLUMNS}`,
 };
 
-/** Stores a key of a tenant that the transaction has locked; undefined if the database's clock says that it has expired. */
+/** Stores a key of a tenant that the transaction has locked, or an operator's; undefined if the database's clock says that it has expired. */
 export async function insertApiKey(
   transaction: Runner,
-  tenantId: number,
+  tenantId: number | undefined,
   key: Pick<ApiKeyResource, "id" | "role" | "label" | "namespaces" | "expiresAtMs">,
   digest: Uint8Array,
 ): Promise<ApiKeyResource | undefined> {
   const [row] = await transaction.run<Row>(insertApiKeyRow, [
     key.id,
-    tenantId,
+    tenantId ?? null,
     key.role,
     key.label,
     key.namespaces ? textArray(key.namespaces) : null,
@@ -57,42 +57,55 @@ export interface ListedApiKey extends ApiKeyResource {
 /** Creation to the microsecond, and id. */
 export type ApiKeyPlace = readonly [createdAt: string, id: string];
 
-const listApiKeyRows = {
-  name: "list_api_keys",
-  text: `
+/** Whose keys are meant: a range of the index either way. */
+const OF_TENANT = "tenant_id = $1::int";
+const OF_OPERATORS = "tenant_id is null and $1::int is null";
+
+function listStatement(name: string, ofOwner: string) {
+  return {
+    name,
+    text: `
 select ${COLUMNS}
   from api_keys k
- where tenant_id = $1::int
+ where ${ofOwner}
    and (k.created_at, k.id) < ($2::timestamptz, $3::text)
  order by k.created_at desc, k.id desc
  limit $4::int`,
-};
+  };
+}
+
+const listTenantsKeys = listStatement("list_api_keys", OF_TENANT);
+const listOperatorsKeys = listStatement("list_operator_api_keys", OF_OPERATORS);
 
 const BEFORE_ALL: ApiKeyPlace = ["infinity", ""];
 
-/** Up to so many of a tenant's keys, revoked and expired ones too, the newest first, behind a place. */
+/** Up to so many keys of a tenant, or of operators, revoked and expired ones too, the newest first, behind a place. */
 export async function listApiKeys(
   runner: Runner,
-  tenantId: number,
+  tenantId: number | undefined,
   behind: ApiKeyPlace = BEFORE_ALL,
   limit: number,
 ): Promise<readonly ListedApiKey[]> {
-  const rows = await runner.run<Row>(listApiKeyRows, [tenantId, ...behind, limit]);
+  const statement = tenantId === undefined ? listOperatorsKeys : listTenantsKeys;
+  const rows = await runner.run<Row>(statement, [tenantId ?? null, ...behind, limit]);
   return rows.map((row) => ({ ...parse(row), place: [row.created_at, row.id] }));
 }
 
-const lockApiKeyRow = {
-  name: "lock_api_key",
-  text: `select ${COLUMNS} from api_keys where tenant_id = $1::int and id = $2::text for update`,
-};
+function lockStatement(name: string, ofOwner: string) {
+  return { name, text: `select ${COLUMNS} from api_keys where ${ofOwner} and id = $2::text for update` };
+}
 
-/** A tenant's key, which nobody else changes until the transaction has ended; undefined: the tenant has no such one. */
+const lockTenantsKey = lockStatement("lock_api_key", OF_TENANT);
+const lockOperatorsKey = lockStatement("lock_operator_api_key", OF_OPERATORS);
+
+/** A key of a tenant, or an operator's, which nobody else changes until the transaction has ended; undefined: there is none. */
 export async function lockApiKey(
   transaction: Runner,
-  tenantId: number,
+  tenantId: number | undefined,
   id: string,
 ): Promise<ApiKeyResource | undefined> {
-  const [row] = await transaction.run<Row>(lockApiKeyRow, [tenantId, id]);
+  const statement = tenantId === undefined ? lockOperatorsKey : lockTenantsKey;
+  const [row] = await transaction.run<Row>(statement, [tenantId ?? null, id]);
   return row && parse(row);
 }
 

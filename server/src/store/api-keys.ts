@@ -2,8 +2,8 @@ import type { Role } from "../domain/tenant.ts";
 import type { Pool } from "./pool.ts";
 import { textArray } from "./sql-arrays.ts";
 
-/** An API key as it is stored: everything but the secret. */
-export interface StoredApiKey {
+/** What is stored of an API key: everything but the secret. */
+interface StoredApiKey {
   readonly id: string;
   /** Undefined: an operator's. */
   readonly tenantId: number | undefined;
@@ -16,10 +16,22 @@ export interface StoredApiKey {
   readonly namespaces: readonly string[] | undefined;
 }
 
+/** An API key as the database knew it at one moment. Instants are in `performance.now()` milliseconds. */
+export interface KnownApiKey extends StoredApiKey {
+  /** Just before the database was asked. */
+  readonly askedAtMs: number;
+  /**
+   * Never later than the moment at which the database's clock says that the key expires, and earlier by the time that the
+   * answer took, at most. Infinite: it doesn't expire.
+   */
+  readonly endsAtMs: number;
+}
+
 const readApiKeys = {
   name: "read_api_keys",
   text: `
-select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, namespaces
+select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, namespaces,
+       (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as ends_in_ms
   from api_keys
  where id = any ($1::text[])
    and revoked_at is null
@@ -33,13 +45,15 @@ interface ApiKeyRow {
   readonly role: Role;
   readonly digest: Buffer;
   readonly namespaces: string[] | null;
+  readonly ends_in_ms: number | null;
 }
 
 /** Reads keys that are good now; one that is unknown, revoked or expired is missing from the map. */
 export async function findApiKeys(
   pool: Pool,
   ids: readonly string[],
-): Promise<ReadonlyMap<string, StoredApiKey>> {
+): Promise<ReadonlyMap<string, KnownApiKey>> {
+  const askedAtMs = performance.now();
   const rows = await pool.run<ApiKeyRow>(readApiKeys, [textArray(ids)]);
   return new Map(
     rows.map((row) => [
@@ -51,6 +65,8 @@ export async function findApiKeys(
         role: row.role,
         digest: row.digest,
         namespaces: row.namespaces ?? undefined,
+        askedAtMs,
+        endsAtMs: row.ends_in_ms === null ? Number.POSITIVE_INFINITY : askedAtMs + row.ends_in_ms,
       },
     ]),
   );

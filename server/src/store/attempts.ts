@@ -5,6 +5,7 @@ import { type Ended, Failed, mapEach } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { createBatcher } from "./batcher.ts";
+import { byKey } from "./by-key.ts";
 import type { Pool, Statement } from "./pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import { APPLIED_COLUMNS, type RecordRow } from "./record-row.ts";
@@ -22,12 +23,10 @@ select ${APPLIED_COLUMNS} from applied r`;
 
 /** The row `r` of input `i`, if the token still names its claim and nothing has settled it, lease or no lease. */
 export const UNFINISHED_BY_TOKEN = `
-    r.tenant_id = i.tenant_id
-    and r.namespace = i.namespace
-    and r.key = i.key
-    and r.fencing_token = i.fencing_token
-    and r.state = 1
-    and r.expires_at > now()`;
+     ${byKey()}
+     and r.fencing_token = i.fencing_token
+     and r.state = 1
+     and r.expires_at > now()`;
 
 /** One kind of operation that changes records, batched. */
 export interface AttemptOptions<Op, Row, Made> {

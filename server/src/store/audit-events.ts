@@ -15,6 +15,8 @@ export interface NewAuditEvent {
   readonly before: Snapshot | undefined;
   readonly after: Snapshot | undefined;
   readonly requestId: string;
+  /** How many calls it stands for. */
+  readonly calls: number;
 }
 
 /** What changed, as JSON; BigInts and Dates don't belong here. */
@@ -33,13 +35,13 @@ const insertEvents = {
   name: "insert_audit_events",
   text: `
 insert into audit_events
-  (tenant, tenant_id, actor, action, target, outcome, denial, reason, before, after, request_id)
+  (tenant, tenant_id, actor, action, target, outcome, denial, reason, before, after, request_id, calls)
 select coalesce(i.tenant, ''), i.tenant_id, i.actor, i.action, i.target,
        case when i.denial is null then 'DONE' else 'DENIED' end, coalesce(i.denial, ''), i.reason,
-       i.before::jsonb, i.after::jsonb, i.request_id
+       i.before::jsonb, i.after::jsonb, i.request_id, i.calls
   from unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-              $9::text[], $10::text[])
-         as i (tenant, tenant_id, actor, action, target, denial, reason, before, after, request_id)`,
+              $9::text[], $10::text[], $11::int[])
+         as i (tenant, tenant_id, actor, action, target, denial, reason, before, after, request_id, calls)`,
 };
 
 /** Writes events; in the transaction of the change that they tell of, so that there is no change without. */
@@ -55,5 +57,6 @@ export async function insertAuditEvents(runner: Runner, events: readonly NewAudi
     textArray(events.map(({ before }) => before && JSON.stringify(before))),
     textArray(events.map(({ after }) => after && JSON.stringify(after))),
     textArray(events.map(({ requestId }) => requestId)),
+    intArray(events.map(({ calls }) => calls)),
   ]);
 }

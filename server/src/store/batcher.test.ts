@@ -204,6 +204,30 @@ test("a statement that Postgres refuses is made again one by one, and the culpri
   ]);
 });
 
+test("an operation whose deadline passes while its statement fails is not sent again", async () => {
+  const { submit, statements } = newBatcher({ follow: (row) => `${row}, followed` });
+  const expiring = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+  const all = Promise.allSettled([
+    submit("a", expiring),
+    submit("b", expiring),
+    submit("b"),
+    submit("b"),
+    submit("c"),
+  ]);
+  await turn();
+  expiring.cancelled = true;
+  statements[0]?.fail(new StatementFailed("55P03", new Error("locked")));
+  await succeedAll(statements, 1);
+  expect(statements.map(({ names }) => names)).toEqual([["a", "b", "c"], ["b"], ["c"]]);
+  expect(await all).toMatchObject([
+    { reason: { reason: "DEADLINE_EXCEEDED" } },
+    { reason: { reason: "DEADLINE_EXCEEDED" } },
+    { value: "b by 1" },
+    { value: "b by 1, followed" },
+    { value: "c by 2" },
+  ]);
+});
+
 test.each(["55P03", "40P01", "40001"])(
   "who lost to another transaction (%s) is told to come again",
   async (state) => {

@@ -23,6 +23,8 @@ export interface BatcherOptions<Op, Row> {
    * run right after it. Undefined: it waits for a later statement.
    */
   readonly follow?: (row: Row) => Row;
+  /** Makes what a submission keeps of each row until its last one ends; called for each submission. Undefined: the row. */
+  readonly keeping?: () => (row: Row) => Row;
   /** Statements at once. Few: what comes in while they run travels together in the next. */
   readonly maxInFlight: number;
 }
@@ -76,7 +78,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const submission = new Submission<Row>(ops.length, deadline, resolve);
+      const submission = new Submission<Row>(ops.length, deadline, resolve, options.keeping?.());
       const nowMs = performance.now();
       ops.forEach((op, place) => {
         const waiting = new Waiting(op, nameOf(op), submission, place);
@@ -157,9 +159,21 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   async function isolate(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
     const rest = leaders[Symbol.iterator]();
     const worker = async () => {
-      for (const leader of rest) await settle([leader]);
+      for (const leader of rest) {
+        const awaited = withoutExpired(leader);
+        if (awaited !== undefined) await settle([awaited]);
+      }
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
+  }
+
+  /** Ends those of one name whose deadline has passed since; the first of the others leads them. Undefined: there is none. */
+  function withoutExpired(leader: Waiting<Op, Row>): Waiting<Op, Row> | undefined {
+    const all = [leader, ...leader.followers];
+    for (const each of all) if (each.isOver) each.end(new Failed(expired()));
+    const [first, ...others] = all.filter((each) => !each.hasEnded);
+    first?.followers.splice(0, first.followers.length, ...others);
+    return first;
   }
 
   function answer(leader: Waiting<Op, Row>, row: Row): void {

@@ -2,6 +2,7 @@ import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../d
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import type { LiveRecord, Result } from "../domain/record.ts";
+import { createReplyRoom } from "../domain/reply-room.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
 import { type ClaimInput, COLUMNS, columnsOf, PARAMETERS, parametersOf } from "./claim-inputs.ts";
 import {
@@ -177,9 +178,10 @@ export function createClaimRecords(
       ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
       takeOvers,
     );
-    return finishLate(outcomes, (outcome) => {
+    const room = createReplyRoom();
+    return await finishLate(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
-      const filling = fillPayload(outcome.record, deadline);
+      const filling = fillPayload(outcome.record, deadline, room);
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });
   };

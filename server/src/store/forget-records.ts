@@ -1,3 +1,4 @@
+import { byKey } from "./by-key.ts";
 import type { Runner } from "./pool.ts";
 import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
 
@@ -23,7 +24,7 @@ export const FORGOTTEN = `
   result_metadata = null,
   result_payload = null`;
 
-const OF_PAGE = `r.tenant_id = p.tenant_id and r.namespace = p.namespace and r.key = p.key`;
+const OF_PAGE = byKey("p");
 
 const forgetRecords = {
   name: "forget_records",

@@ -1,9 +1,11 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../domain/reply-room.ts";
 import { createBatcher } from "./batcher.ts";
+import { byKey } from "./by-key.ts";
 import type { Pool } from "./pool.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
-import { NOT_INLINE } from "./record-row.ts";
+import { AbsentPayload } from "./record-row.ts";
 import { bigintArray } from "./sql-arrays.ts";
 import type { TenantShares } from "./tenant-shares.ts";
 
@@ -17,8 +19,10 @@ const readPayloads = {
   text: `
 select r.tenant_id, r.namespace, r.key, r.result_payload
   from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
-  join records r using (tenant_id, namespace, key, fencing_token)
- where r.state = 2`,
+  join records r
+    on ${byKey()}
+ where r.fencing_token = i.fencing_token
+   and r.state = 2`,
 };
 
 interface PayloadRow extends IdRow {
@@ -37,8 +41,15 @@ interface LargePayload {
 /**
  * Answers a record with its payload, where that did not come along: undefined otherwise. A result is immutable, so a second
  * statement reads the same one, or, if it was forgotten in between, none.
+ *
+ * @param room is what the call's reply has left, of which the record takes its part.
+ * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit into it: it is not read.
  */
-export type FillPayload = (record: LiveRecord, deadline: Deadline) => Promise<LiveRecord> | undefined;
+export type FillPayload = (
+  record: LiveRecord,
+  deadline: Deadline,
+  room: ReplyRoom,
+) => Promise<LiveRecord> | undefined;
 
 /** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
 export function createFillPayload(pool: Pool, shares: TenantShares): FillPayload {
@@ -61,20 +72,41 @@ export function createFillPayload(pool: Pool, shares: TenantShares): FillPayload
       return wanted.map(({ id }) => byName.get(recordName(id)));
     },
   });
-  return (record, deadline) =>
-    lacksPayload(record)
-      ? reads.submit(record, deadline).then((payload) => withPayload(record, payload))
-      : undefined;
+  return (record, deadline, room) => {
+    const absent = absentPayload(record);
+    if (absent === undefined) {
+      room.take(unboundedBytes(record));
+      return undefined;
+    }
+    if (!room.take(unboundedBytes(record) + absent.storedBytes)) throw replyTooLarge();
+    return reads.submit(record, deadline).then((payload) => withPayload(record, payload));
+  };
+}
+
+/**
+ * Returns what keeps the records of one call until its last one was read: of their results no more than fit into a reply, in
+ * the order in which they come.
+ */
+export function keepForReply(): (record: LiveRecord) => LiveRecord {
+  const room = createReplyRoom();
+  return (record) => {
+    const { phase } = record;
+    if (phase.kind !== "completed" || phase.result === undefined || room.take(unboundedBytes(record)))
+      return record;
+    const result = { ...phase.result, payload: new AbsentPayload(Number.POSITIVE_INFINITY), metadata: {} };
+    return { ...record, phase: { ...phase, result } };
+  };
 }
 
 /** The record as if it had no result, where its payload did not come along: for whoever has no use for it. */
 export function withoutLargePayload(record: LiveRecord): LiveRecord {
-  return lacksPayload(record) ? withPayload(record, undefined) : record;
+  return absentPayload(record) === undefined ? record : withPayload(record, undefined);
 }
 
-/** Whether the record has a payload that did not come along. */
-function lacksPayload({ phase }: LiveRecord): boolean {
-  return phase.kind === "completed" && phase.result?.payload === NOT_INLINE;
+/** What stands for the record's payload; undefined: it came along, or there is none. */
+function absentPayload({ phase }: LiveRecord): AbsentPayload | undefined {
+  const payload = phase.kind === "completed" ? phase.result?.payload : undefined;
+  return payload instanceof AbsentPayload ? payload : undefined;
 }
 
 /** The record with this payload in place of one that did not come along; undefined leaves it without a result. */

@@ -16,6 +16,8 @@ export interface StoredAuditEvent {
   readonly before: JsonObject | undefined;
   readonly after: JsonObject | undefined;
   readonly requestId: string;
+  /** How many calls it stands for. */
+  readonly calls: number;
   readonly place: EventPlace;
 }
 
@@ -65,9 +67,9 @@ with looked as materialized (
 )
 select f.wanted, (select count(*) from looked)::int as looked_at, e.id, e.at::text as at,
        date_part('epoch', e.at) * 1000 as at_ms, e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
-       e.after, e.request_id
+       e.after, e.request_id, e.calls
   from (select * from found union all select * from last where not wanted) f
-  join audit_events e on e.id = f.id
+ cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
  order by e.at desc, e.id desc`,
   };
 }
@@ -93,6 +95,7 @@ interface Row {
   readonly before: JsonObject | null;
   readonly after: JsonObject | null;
   readonly request_id: string;
+  readonly calls: number;
 }
 
 const BEFORE_ALL: EventPlace = ["infinity", "0"];
@@ -135,6 +138,7 @@ function parse(row: Row): StoredAuditEvent {
     before: row.before ?? undefined,
     after: row.after ?? undefined,
     requestId: row.request_id,
+    calls: row.calls,
     place: [row.at, row.id],
   };
 }

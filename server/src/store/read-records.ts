@@ -1,8 +1,10 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { type Ended, finishLate } from "../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../domain/record.ts";
+import { createReplyRoom } from "../domain/reply-room.ts";
 import { type Batcher, createBatcher } from "./batcher.ts";
-import type { FillPayload } from "./large-payloads.ts";
+import { appearsSingle, byKey, ofKey } from "./by-key.ts";
+import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import type { Pool } from "./pool.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
@@ -13,7 +15,8 @@ const readRecords = {
   text: `
 select ${RECORD_COLUMNS}
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
-  join records r using (tenant_id, namespace, key)`,
+  join records r
+    on ${byKey()}`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -28,6 +31,10 @@ export function createReadings(pool: Pool, shares: TenantShares): Readings {
     tenantOf: (id) => id.tenantId,
     shares,
     follow: (record) => record,
+    keeping() {
+      const keep = keepForReply();
+      return (record) => record && keep(record);
+    },
     maxInFlight: MAX_IN_FLIGHT,
     async execute(ids) {
       return recordsOf(ids, await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length));
@@ -52,8 +59,13 @@ export type ReadRecords = (
 
 /** @returns what reads records, batched over all its callers. */
 export function createReadRecords(readings: Readings, fillPayload: FillPayload): ReadRecords {
-  return async (ids, deadline) =>
-    finishLate(await readings.submitAll(ids, deadline), (record) => record && fillPayload(record, deadline));
+  return async (ids, deadline) => {
+    const room = createReplyRoom();
+    return await finishLate(
+      await readings.submitAll(ids, deadline),
+      (record) => record && fillPayload(record, deadline, room),
+    );
+  };
 }
 
 const findResolvedRecords = {
@@ -62,12 +74,11 @@ const findResolvedRecords = {
   text: `
 select i.place::int - 1 as place
   from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, place)
- where not exists (
+ where ${appearsSingle("i.tenant_id")}
+   and not exists (
        select
          from records r
-        where r.tenant_id = i.tenant_id
-          and r.namespace = i.namespace
-          and r.key = i.key
+        where ${ofKey("i")}
           and r.state = 1
           and r.lease_expires_at > now()
           and r.expires_at > now())`,

@@ -54,7 +54,8 @@ select ${COLUMNS}
  where j.finished_at is null
    and j.starts_at <= now()
    and not exists (select 1 from record_jobs earlier
-                    where earlier.tenant_id = j.tenant_id and earlier.id < j.id and earlier.finished_at is null)
+                    where earlier.tenant_id = j.tenant_id and earlier.id < j.id and earlier.finished_at is null
+                   offset 0)
  order by j.starts_at, j.id
  limit 1
    for update skip locked`,

@@ -41,7 +41,8 @@ const COLUMNS = `
   encode(r.result_digest, 'hex') as result_digest`;
 
 const INLINE_PAYLOAD = `
-  case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload`;
+  case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload,
+  octet_length(r.result_payload) as result_payload_bytes`;
 
 /** Of a row that a statement read. */
 export const RECORD_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata, ${INLINE_PAYLOAD}`;
@@ -79,6 +80,8 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly result_content_type: string | null;
   readonly result_metadata: string | null;
   readonly result_payload: Buffer | null;
+  /** Of RECORD_COLUMNS only. */
+  readonly result_payload_bytes?: number | null;
 }
 
 /** The record that a row stands for at the statement's moment; undefined if it is forgotten or its retention ended. */
@@ -132,14 +135,21 @@ function parseResult(row: RecordRow): Result | undefined {
   if (required(row, "result_expires_at_ms") <= row.now_ms) return undefined;
   return {
     kind: required(row, "result_kind") === RESULT_KIND.failure ? "failure" : "success",
-    payload: row.result_payload ?? NOT_INLINE,
+    payload: row.result_payload ?? new AbsentPayload(row.result_payload_bytes ?? 0),
     contentType: row.result_content_type ?? "",
     metadata: row.result_metadata === null ? {} : JSON.parse(row.result_metadata),
   };
 }
 
 /** Stands for a payload that did not come along; never leaves the store. */
-export const NOT_INLINE: Uint8Array = new Uint8Array(0);
+export class AbsentPayload extends Uint8Array {
+  /** How many bytes reading it would add; infinite: it was there, and did not fit into the reply. */
+  readonly storedBytes: number;
+  constructor(storedBytes: number) {
+    super(0);
+    this.storedBytes = storedBytes;
+  }
+}
 
 function parseCheckpoint(row: RecordRow): Checkpoint | undefined {
   if (row.checkpoint_name === null) return undefined;

@@ -1,4 +1,5 @@
 import type { RetentionChange } from "../domain/retention-change.ts";
+import { byKey } from "./by-key.ts";
 import type { Runner } from "./pool.ts";
 import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
 
@@ -39,9 +40,7 @@ const NEW_RESULT_EXPIRES_AT = `
 
 /** A live record of the page whose retention changes. */
 const CHANGES = `
-      r.tenant_id = p.tenant_id
-  and r.namespace = p.namespace
-  and r.key = p.key
+      ${byKey("p")}
   and r.state <> 0
   and r.expires_at > now()
   and ((${NEW_EXPIRES_AT}, ${NEW_RESULT_EXPIRES_AT}) is distinct from (r.expires_at, r.result_expires_at)

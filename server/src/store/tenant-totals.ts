@@ -22,7 +22,12 @@ const addToTotals = {
 insert into tenant_totals as c (tenant_id, records, stored_bytes)
 select t.id, i.records, i.stored_bytes
   from unnest($1::int[], $2::bigint[], $3::bigint[]) as i (tenant_id, records, stored_bytes)
-  join tenants t on t.id = i.tenant_id and (t.quota_live_records is not null or t.quota_stored_bytes is not null)
+ cross join lateral (
+       select own.id
+         from tenants own
+        where own.id = i.tenant_id
+          and (own.quota_live_records is not null or own.quota_stored_bytes is not null)
+        limit 1) t
  order by t.id
 on conflict (tenant_id) do update set
   records = greatest(0, c.records + excluded.records),
@@ -57,7 +62,7 @@ const takeDueCount = {
 with due as (
   select t.id
     from tenants t
-    left join tenant_totals c on c.tenant_id = t.id
+    left join lateral (select * from tenant_totals own where own.tenant_id = t.id limit 1) c on true
    where (t.quota_live_records is not null or t.quota_stored_bytes is not null)
      and t.deleted_at is null
      and coalesce(c.count_due_at <= now() and c.counting_until <= now(), true)

@@ -26,7 +26,7 @@ select id, uid, (select id from installation) as installation_id, name, suspende
        date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
-  left join tenant_totals totals on totals.tenant_id = id
+  left join lateral (select * from tenant_totals own where own.tenant_id = id limit 1) totals on true
  where id = any ($1::int[])`,
 };
 

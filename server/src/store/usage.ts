@@ -37,7 +37,7 @@ insert into usage_hours as u (tenant_id, hour, namespace, repeat_lateness, ${COU
 select i.tenant_id, ${hourOf("now()")}, i.namespace, i.repeat_lateness::bigint[],
        ${USAGE_COUNTERS.map((name) => `i.${name}`).join(", ")}
   from input i, fresh
- where exists (select 1 from tenants t where t.id = i.tenant_id)
+ where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
 on conflict (tenant_id, hour, namespace) do update set
   repeat_lateness = (
     select array_agg(was + more order by bucket)

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { createBatchSize } from "../background/batch-size.ts";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/sweep-records.ts";
@@ -10,11 +11,14 @@ export interface SweeperOptions {
   readonly log: Logger;
   /** Between two sweeps, ±20 %, so that replicas don't march in step. */
   readonly intervalMs: number;
-  /** Rows per statement: small, so that no lock is held for long. */
+  /** Rows per statement at most: few, so that no lock is held for long. */
   readonly batchRows: number;
-  /** Told what each batch took, for the tenants' totals. */
+  /** Told what each statement took, for the tenants' totals. */
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
 }
+
+/** Between two sweeps that fail, at most: what comes due meanwhile is swept in seconds. */
+const MAX_BACKOFF_MS = 30_000;
 
 /**
  * Reclaims the space of what retention has ended, in the background. Every replica does, and none is the leader: a batch
@@ -28,18 +32,20 @@ export function createSweeper({
   batchRows,
   onSwept,
 }: SweeperOptions): Repeating {
+  const size = createBatchSize(batchRows);
   return createRepeating({
     intervalMs,
     firstDelayMs: intervalMs * Math.random(),
-    async work() {
-      const swept = await sweepBatch(pool, batchRows);
-      metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
-      metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
-      onSwept(swept.byNamespace);
-      const more = swept.due === batchRows;
-      metrics.sweepLag.set(more ? swept.lagS : 0);
-      return more;
-    },
+    maxBackoffMs: MAX_BACKOFF_MS,
+    work: () =>
+      size.use(async (rows) => {
+        const swept = await sweepBatch(pool, rows, onSwept);
+        metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
+        metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
+        const more = swept.due === rows;
+        metrics.sweepLag.set(more ? swept.lagS : 0);
+        return more;
+      }),
     onFailed(error) {
       metrics.sweepErrors.inc();
       log.warn({ err: error }, "a sweep failed; the next one goes on");

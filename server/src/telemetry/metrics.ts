@@ -3,7 +3,7 @@ import { createTally } from "./tally.ts";
 
 /** Everything that a replica counts. Units stand in the names, and every label is bounded. */
 export interface Metrics {
-  readonly rpcDuration: Histogram<"method" | "code">;
+  readonly rpcDuration: Histogram<"service" | "method" | "code">;
   readonly storeDuration: Histogram<"statement">;
   readonly storeErrors: Counter<"statement">;
   readonly batchSize: Histogram<"statement">;
@@ -81,8 +81,8 @@ export function createMetrics(version: string): Metrics {
   return {
     rpcDuration: new Histogram({
       name: "onceward_rpc_duration_seconds",
-      help: "From a call's arrival to its answer, by method and status code.",
-      labelNames: ["method", "code"],
+      help: "From a call's arrival to its answer, by service, method and status code.",
+      labelNames: ["service", "method", "code"],
       buckets: DURATION_BUCKETS_S,
       registers,
     }),

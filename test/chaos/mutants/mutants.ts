@@ -175,13 +175,13 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "store/sweep-records.ts",
-        from: "         where r.sweep_at <= now()\n         order by r.sweep_at\n         limit $1::int) due`,",
-        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int) due`,",
+        from: "         where r.sweep_at <= now()\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
+        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
       },
       {
         file: "store/sweep-records.ts",
-        from: "     and r.expires_at + interval '2 minutes' <= now()\n",
-        to: "",
+        from: "r.expires_at + interval '2 minutes' <= now()",
+        to: "true",
       },
     ],
     faults: [],

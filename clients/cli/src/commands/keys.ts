@@ -1,5 +1,4 @@
 import {
-  type ApiKey,
   ApiKeySchema,
   CreateApiKeyResponseSchema,
   createTenantAdmin,
@@ -8,7 +7,7 @@ import {
 import type { Command } from "commander";
 import { confirm, type YesOption } from "../confirm.ts";
 import type { Host } from "../host.ts";
-import { formatMoment } from "../moments.ts";
+import { KEY_COLUMNS } from "../key-columns.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
@@ -42,12 +41,12 @@ export function keyCommands(host: Host): Command {
           return { items: apiKeys, nextPageToken };
         });
         output.list(ApiKeySchema, listed, [
-          ["KEY", ({ id }) => id],
+          KEY_COLUMNS.id,
           ["ROLE", ({ role }) => roleName(role)],
-          ["LABEL", ({ label }) => label || "-"],
+          KEY_COLUMNS.label,
           ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)"],
-          ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
-          ["ENDS", endOf],
+          KEY_COLUMNS.created,
+          KEY_COLUMNS.ends,
         ]);
       }),
     ),
@@ -69,8 +68,4 @@ export function keyCommands(host: Host): Command {
       }),
     ),
   ]);
-}
-
-function endOf({ revokedAt, expiresAt }: ApiKey): string {
-  return revokedAt === undefined ? formatMoment(expiresAt) : `revoked ${formatMoment(revokedAt)}`;
 }

@@ -13,6 +13,7 @@ import { sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
 import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
 import { command, group } from "./group.ts";
+import { operatorKeyCommands } from "./operator-keys.ts";
 import { tenantsCommands } from "./tenants.ts";
 
 /** `onceward operator …`: what the platform team does, with an operator's API key. */
@@ -20,6 +21,7 @@ export function operatorCommands(host: Host): Command {
   const asOperator = sessions(host, createOperator);
   return group("operator", "what the platform team does, with an operator's API key", [
     tenantsCommands(host),
+    operatorKeyCommands(host),
     withNewKey(
       command(
         "tenant-key <tenant>",

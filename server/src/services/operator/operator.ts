@@ -3,6 +3,7 @@ import type { OperatorService } from "../../gen/onceward/v1/operator_pb.ts";
 import type { Pool } from "../../store/pool.ts";
 import type { Handlers } from "../call.ts";
 import type { PageTokens } from "../page-tokens.ts";
+import { createOperatorKeyHandlers } from "./operator-keys.ts";
 import { createServerInfoHandlers } from "./server-info.ts";
 import { createTenantStateHandlers } from "./tenant-states.ts";
 import { createTenantHandlers } from "./tenants.ts";
@@ -26,6 +27,7 @@ export function createOperatorService(options: OperatorOptions): Handlers<typeof
   return {
     ...createTenantHandlers(options),
     ...createTenantStateHandlers(options),
+    ...createOperatorKeyHandlers(options),
     ...createServerInfoHandlers(options),
   };
 }

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import type { Deadline } from "../../domain/deadline.ts";
 import { isOver } from "../../domain/deadline.ts";
 import { changeFor, type RetentionChanges } from "../../domain/retention-change.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import type { Pool } from "../../store/pool.ts";
 import { nextNamespace, previewPage } from "../../store/restamp-records.ts";
+import { isOutdated } from "../authority.ts";
+import type { Call } from "../call.ts";
 
 /** Records that one statement looks at: some ten milliseconds' worth. */
 const PAGE_RECORDS = 10_000;
@@ -30,6 +31,8 @@ async function* namespacesOf(pool: Pool, tenantId: number, only: string | undefi
 /**
  * What re-stamping would do to a tenant's records, or one namespace's. Looks at every record, page by page, for as long as
  * the call has; `truncated` if that was not enough.
+ *
+ * @throws Refusal as a call is refused that comes now, if its authority ended meanwhile.
  */
 export async function retentionEffect(
   pool: Pool,
@@ -38,17 +41,19 @@ export async function retentionEffect(
     namespace,
     changes,
   }: { tenantId: number; namespace: string | undefined; changes: RetentionChanges },
-  deadline: Deadline,
+  asked: Call,
 ): Promise<RetentionEffect> {
-  const atMs = Math.min(deadline.atMs - REPLY_MARGIN_MS, performance.now() + MAX_PREVIEW_MS);
+  let call = asked;
+  const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_PREVIEW_MS);
   const found = { recordsChanged: 0n, recordsForgotten: 0n, recordsExamined: 0n, truncated: false };
   for await (const name of namespacesOf(pool, tenantId, namespace)) {
     const change = changeFor(changes, name);
     let afterKey: string | undefined = change && "";
     while (change !== undefined && afterKey !== undefined) {
-      if (isOver({ atMs, cancelled: deadline.cancelled })) {
+      if (isOver({ atMs, cancelled: call.cancelled })) {
         return create(RetentionEffectSchema, { ...found, truncated: true });
       }
+      if (isOutdated(call)) call = await call.again();
       const page = await previewPage(
         pool,
         { tenantId, namespace: name, afterKey, limit: PAGE_RECORDS },

@@ -64,7 +64,9 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
 
   /**
    * While the key is in progress, hold the call until its record resolves, but at most this long (0-60 s) and not
-   * beyond the deadline; then answer as if called at that moment. Not allowed in a batch.
+   * beyond the deadline; then answer as if called at that moment: to the credential, under the quotas and with the policy in
+   * force then, as one more operation of the tenant's rate. A call whose credential or tenant is refused meanwhile ends
+   * within 10 s. Not allowed in a batch.
    *
    * @generated from field: google.protobuf.Duration wait = 7;
    */

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/operator.proto.
  */
 export const file_onceward_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki1gEKGVVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIwCg1wb2xpY3lfYm91bmRzGAIgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgDIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAYgASgIIkEKGlVwZGF0ZVRlbmFudExpbWl0c1Jlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudCI0ChRTdXNwZW5kVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI8ChVTdXNwZW5kVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IjMKE1Jlc3VtZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiOwoUUmVzdW1lVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IkEKE0RlbGV0ZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI7ChREZWxldGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUQoZQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHYXBpX2tleRgCIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJSChpDcmVhdGVUZW5hbnRBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSLFAQolT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIOCgZ0ZW5hbnQYAyABKAkSKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAYgASgJImoKJk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEicKBmV2ZW50cxgBIAMoCzIXLm9uY2V3YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhYKFEdldFNlcnZlckluZm9SZXF1ZXN0ItMBChVHZXRTZXJ2ZXJJbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIWCg5zY2hlbWFfdmVyc2lvbhgCIAEoCRI+CgZjb25maWcYAyADKAsyLi5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UuQ29uZmlnRW50cnkSEAoIZGVncmFkZWQYBCADKAkSEAoIcmVwbGljYXMYBSABKAUaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATLaBwoPT3BlcmF0b3JTZXJ2aWNlElMKDENyZWF0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5DcmVhdGVUZW5hbnRSZXNwb25zZRJtCglHZXRUZW5hbnQSLC5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXF1ZXN0Gi0ub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlR2V0VGVuYW50UmVzcG9uc2UiA5ACARJVCgtMaXN0VGVuYW50cxIfLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVxdWVzdBogLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVzcG9uc2UiA5ACARJlChJVcGRhdGVUZW5hbnRMaW1pdHMSJi5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXF1ZXN0Gicub25jZXdhcmQudjEuVXBkYXRlVGVuYW50TGltaXRzUmVzcG9uc2USVgoNU3VzcGVuZFRlbmFudBIhLm9uY2V3YXJkLnYxLlN1c3BlbmRUZW5hbnRSZXF1ZXN0GiIub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlc3BvbnNlElMKDFJlc3VtZVRlbmFudBIgLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5SZXN1bWVUZW5hbnRSZXNwb25zZRJTCgxEZWxldGVUZW5hbnQSIC5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXF1ZXN0GiEub25jZXdhcmQudjEuRGVsZXRlVGVuYW50UmVzcG9uc2USZQoSQ3JlYXRlVGVuYW50QXBpS2V5EiYub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBonLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudEFwaUtleVJlc3BvbnNlEn8KD0xpc3RBdWRpdEV2ZW50cxIyLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaMy5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXNwb25zZSIDkAIBElsKDUdldFNlcnZlckluZm8SIS5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBoiLm9uY2V3YXJkLnYxLkdldFNlcnZlckluZm9SZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_policy, file_onceward_v1_tenant]);
+  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki1gEKGVVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIwCg1wb2xpY3lfYm91bmRzGAIgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgDIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAYgASgIIkEKGlVwZGF0ZVRlbmFudExpbWl0c1Jlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudCI0ChRTdXNwZW5kVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI8ChVTdXNwZW5kVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IjMKE1Jlc3VtZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiOwoUUmVzdW1lVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IkEKE0RlbGV0ZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI7ChREZWxldGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUQoZQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHYXBpX2tleRgCIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJSChpDcmVhdGVUZW5hbnRBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJDChtDcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QSJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJUChxDcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIkMKGkxpc3RPcGVyYXRvckFwaUtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIl0KG0xpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZRIlCghhcGlfa2V5cxgBIAMoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKQobUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIkQKHFJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSLFAQolT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIOCgZ0ZW5hbnQYAyABKAkSKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAYgASgJImoKJk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEicKBmV2ZW50cxgBIAMoCzIXLm9uY2V3YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhYKFEdldFNlcnZlckluZm9SZXF1ZXN0ItMBChVHZXRTZXJ2ZXJJbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIWCg5zY2hlbWFfdmVyc2lvbhgCIAEoCRI+CgZjb25maWcYAyADKAsyLi5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UuQ29uZmlnRW50cnkSEAoIZGVncmFkZWQYBCADKAkSEAoIcmVwbGljYXMYBSABKAUaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATKjCgoPT3BlcmF0b3JTZXJ2aWNlElMKDENyZWF0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5DcmVhdGVUZW5hbnRSZXNwb25zZRJtCglHZXRUZW5hbnQSLC5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXF1ZXN0Gi0ub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlR2V0VGVuYW50UmVzcG9uc2UiA5ACARJVCgtMaXN0VGVuYW50cxIfLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVxdWVzdBogLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVzcG9uc2UiA5ACARJlChJVcGRhdGVUZW5hbnRMaW1pdHMSJi5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXF1ZXN0Gicub25jZXdhcmQudjEuVXBkYXRlVGVuYW50TGltaXRzUmVzcG9uc2USVgoNU3VzcGVuZFRlbmFudBIhLm9uY2V3YXJkLnYxLlN1c3BlbmRUZW5hbnRSZXF1ZXN0GiIub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlc3BvbnNlElMKDFJlc3VtZVRlbmFudBIgLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5SZXN1bWVUZW5hbnRSZXNwb25zZRJTCgxEZWxldGVUZW5hbnQSIC5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXF1ZXN0GiEub25jZXdhcmQudjEuRGVsZXRlVGVuYW50UmVzcG9uc2USZQoSQ3JlYXRlVGVuYW50QXBpS2V5EiYub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBonLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudEFwaUtleVJlc3BvbnNlEmsKFENyZWF0ZU9wZXJhdG9yQXBpS2V5Eigub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0Gikub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRJtChNMaXN0T3BlcmF0b3JBcGlLZXlzEicub25jZXdhcmQudjEuTGlzdE9wZXJhdG9yQXBpS2V5c1JlcXVlc3QaKC5vbmNld2FyZC52MS5MaXN0T3BlcmF0b3JBcGlLZXlzUmVzcG9uc2UiA5ACARJrChRSZXZva2VPcGVyYXRvckFwaUtleRIoLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVxdWVzdBopLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USfwoPTGlzdEF1ZGl0RXZlbnRzEjIub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBozLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgESWwoNR2V0U2VydmVySW5mbxIhLm9uY2V3YXJkLnYxLkdldFNlcnZlckluZm9SZXF1ZXN0GiIub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_policy, file_onceward_v1_tenant]);
 
 /**
  * @generated from message onceward.v1.CreateTenantRequest
@@ -372,6 +372,127 @@ export const CreateTenantApiKeyResponseSchema: GenMessage<CreateTenantApiKeyResp
   messageDesc(file_onceward_v1_operator, 15);
 
 /**
+ * @generated from message onceward.v1.CreateOperatorApiKeyRequest
+ */
+export type CreateOperatorApiKeyRequest = Message<"onceward.v1.CreateOperatorApiKeyRequest"> & {
+  /**
+   * `label` and `expires_at` may be set; `role` is ROLE_OPERATOR, or unset.
+   *
+   * @generated from field: onceward.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.CreateOperatorApiKeyRequest.
+ * Use `create(CreateOperatorApiKeyRequestSchema)` to create a new message.
+ */
+export const CreateOperatorApiKeyRequestSchema: GenMessage<CreateOperatorApiKeyRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 16);
+
+/**
+ * @generated from message onceward.v1.CreateOperatorApiKeyResponse
+ */
+export type CreateOperatorApiKeyResponse = Message<"onceward.v1.CreateOperatorApiKeyResponse"> & {
+  /**
+   * @generated from field: onceward.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+
+  /**
+   * `ow_<id>_<secret>`: shown this once, and stored nowhere.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message onceward.v1.CreateOperatorApiKeyResponse.
+ * Use `create(CreateOperatorApiKeyResponseSchema)` to create a new message.
+ */
+export const CreateOperatorApiKeyResponseSchema: GenMessage<CreateOperatorApiKeyResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 17);
+
+/**
+ * @generated from message onceward.v1.ListOperatorApiKeysRequest
+ */
+export type ListOperatorApiKeysRequest = Message<"onceward.v1.ListOperatorApiKeysRequest"> & {
+  /**
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListOperatorApiKeysRequest.
+ * Use `create(ListOperatorApiKeysRequestSchema)` to create a new message.
+ */
+export const ListOperatorApiKeysRequestSchema: GenMessage<ListOperatorApiKeysRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 18);
+
+/**
+ * @generated from message onceward.v1.ListOperatorApiKeysResponse
+ */
+export type ListOperatorApiKeysResponse = Message<"onceward.v1.ListOperatorApiKeysResponse"> & {
+  /**
+   * @generated from field: repeated onceward.v1.ApiKey api_keys = 1;
+   */
+  apiKeys: ApiKey[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListOperatorApiKeysResponse.
+ * Use `create(ListOperatorApiKeysResponseSchema)` to create a new message.
+ */
+export const ListOperatorApiKeysResponseSchema: GenMessage<ListOperatorApiKeysResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 19);
+
+/**
+ * @generated from message onceward.v1.RevokeOperatorApiKeyRequest
+ */
+export type RevokeOperatorApiKeyRequest = Message<"onceward.v1.RevokeOperatorApiKeyRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message onceward.v1.RevokeOperatorApiKeyRequest.
+ * Use `create(RevokeOperatorApiKeyRequestSchema)` to create a new message.
+ */
+export const RevokeOperatorApiKeyRequestSchema: GenMessage<RevokeOperatorApiKeyRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 20);
+
+/**
+ * @generated from message onceward.v1.RevokeOperatorApiKeyResponse
+ */
+export type RevokeOperatorApiKeyResponse = Message<"onceward.v1.RevokeOperatorApiKeyResponse"> & {
+  /**
+   * @generated from field: onceward.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.RevokeOperatorApiKeyResponse.
+ * Use `create(RevokeOperatorApiKeyResponseSchema)` to create a new message.
+ */
+export const RevokeOperatorApiKeyResponseSchema: GenMessage<RevokeOperatorApiKeyResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 21);
+
+/**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsRequest
  */
 export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.OperatorServiceListAuditEventsRequest"> & {
@@ -419,7 +540,7 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
  * Use `create(OperatorServiceListAuditEventsRequestSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsRequestSchema: GenMessage<OperatorServiceListAuditEventsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 16);
+  messageDesc(file_onceward_v1_operator, 22);
 
 /**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsResponse
@@ -441,7 +562,7 @@ export type OperatorServiceListAuditEventsResponse = Message<"onceward.v1.Operat
  * Use `create(OperatorServiceListAuditEventsResponseSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsResponseSchema: GenMessage<OperatorServiceListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 17);
+  messageDesc(file_onceward_v1_operator, 23);
 
 /**
  * @generated from message onceward.v1.GetServerInfoRequest
@@ -454,7 +575,7 @@ export type GetServerInfoRequest = Message<"onceward.v1.GetServerInfoRequest"> &
  * Use `create(GetServerInfoRequestSchema)` to create a new message.
  */
 export const GetServerInfoRequestSchema: GenMessage<GetServerInfoRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 18);
+  messageDesc(file_onceward_v1_operator, 24);
 
 /**
  * @generated from message onceward.v1.GetServerInfoResponse
@@ -499,7 +620,7 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
  * Use `create(GetServerInfoResponseSchema)` to create a new message.
  */
 export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 19);
+  messageDesc(file_onceward_v1_operator, 25);
 
 /**
  * What the platform team does that runs the service for all tenants.
@@ -606,6 +727,42 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof CreateTenantApiKeyRequestSchema;
     output: typeof CreateTenantApiKeyResponseSchema;
+  },
+  /**
+   * Makes an operator's API key. Its secret is shown this once. To rotate, make a second one, move over, revoke the first.
+   *
+   * Errors: INVALID_REQUEST (another role, namespaces, an expiry that has passed, among others).
+   *
+   * @generated from rpc onceward.v1.OperatorService.CreateOperatorApiKey
+   */
+  createOperatorApiKey: {
+    methodKind: "unary";
+    input: typeof CreateOperatorApiKeyRequestSchema;
+    output: typeof CreateOperatorApiKeyResponseSchema;
+  },
+  /**
+   * The operators' API keys, revoked and expired ones too, the newest first. The key that the server is configured with
+   * (ONCEWARD_OPERATOR_KEY) is not among them.
+   *
+   * @generated from rpc onceward.v1.OperatorService.ListOperatorApiKeys
+   */
+  listOperatorApiKeys: {
+    methodKind: "unary";
+    input: typeof ListOperatorApiKeysRequestSchema;
+    output: typeof ListOperatorApiKeysResponseSchema;
+  },
+  /**
+   * Revokes an operator's API key, also the caller's own: it stops working on every replica within 10 s. Repeating it is
+   * OK. The key that the server is configured with works until it is configured without.
+   *
+   * Errors: API_KEY_NOT_FOUND.
+   *
+   * @generated from rpc onceward.v1.OperatorService.RevokeOperatorApiKey
+   */
+  revokeOperatorApiKey: {
+    methodKind: "unary";
+    input: typeof RevokeOperatorApiKeyRequestSchema;
+    output: typeof RevokeOperatorApiKeyResponseSchema;
   },
   /**
    * What was changed or refused, of all tenants or one, the newest first.

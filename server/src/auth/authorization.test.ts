@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { formatApiKey, generateApiKey } from "./api-key.ts";
+import { MAX_TOKEN_LENGTH, parseAuthorization, presumeApiKey } from "./authorization.ts";
+
+const API_KEY = generateApiKey();
+const TEXT = formatApiKey(API_KEY);
+const TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl";
+
+test("an API key is read, and so is a token", () => {
+  expect(parseAuthorization(`Bearer ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
+  expect(parseAuthorization(`Bearer ${TOKEN}`)).toEqual({ kind: "token", token: TOKEN });
+});
+
+test("the scheme may be written in any case", () => {
+  for (const scheme of ["bearer", "BEARER"])
+    expect(parseAuthorization(`${scheme} ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
+});
+
+test.each([
+  ["nothing", ""],
+  ["a scheme alone", "Bearer"],
+  ["a scheme and a space", "Bearer "],
+  ["another scheme", `Basic ${TEXT}`],
+  ["no scheme", TEXT],
+  ["two spaces", `Bearer  ${TEXT}`],
+  ["a tab for a space", `Bearer\t${TEXT}`],
+  ["a space in front", ` Bearer ${TEXT}`],
+  ["a space behind", `Bearer ${TEXT} `],
+  ["many spaces", `Bearer ${" ".repeat(4000)}${TEXT}`],
+  ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
+  ["padding", `Bearer ${TOKEN}=`],
+  ["what is longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
+])("%s is no credential", (_what, header) => {
+  expect(parseAuthorization(header)).toBeUndefined();
+});
+
+test("a key is presumed only where its parts would stand", () => {
+  expect(presumeApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
+  const others = [
+    "",
+    `bearer ${TEXT}`,
+    `Bearer  ${TEXT}`,
+    `Bearer ${TEXT} `,
+    `Bearer ${TEXT.slice(0, -1)}`,
+    `Bearer ${TOKEN}`,
+  ];
+  for (const header of others) expect(presumeApiKey(header)).toBeUndefined();
+});

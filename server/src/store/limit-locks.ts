@@ -1,0 +1,26 @@
+import type { Runner } from "./pool.ts";
+
+/** Half of what a claim waits for a lock (`LOCK_TIMEOUT_MS` in pool.ts): one such statement never makes a claim fail. */
+const MAX_STATEMENT_MS = 500;
+/** Below MAX_STATEMENT_MS, so that a lock that another transaction keeps is told from a statement that is too slow. */
+const MAX_LOCK_WAIT_MS = 400;
+/** A replica that stops between two statements keeps its locks for no longer than a statement. */
+const MAX_IDLE_MS = 500;
+
+const limitLocksOfTransaction = {
+  name: "limit_locks",
+  text: `
+select set_config('statement_timeout', $1::text, true), set_config('lock_timeout', $2::text, true),
+       set_config('idle_in_transaction_session_timeout', $3::text, true)`,
+};
+
+/**
+ * Limits how long each later statement of a transaction may run, and how long it may wait for a lock. For background work on
+ * records' rows: claims wait for the locks that it holds.
+ */
+export async function limitLocks(transaction: Runner): Promise<void> {
+  await transaction.run(
+    limitLocksOfTransaction,
+    [MAX_STATEMENT_MS, MAX_LOCK_WAIT_MS, MAX_IDLE_MS].map((ms) => `${ms}ms`),
+  );
+}

@@ -1,0 +1,43 @@
+import type { TestDatabase } from "./database.ts";
+
+/** A tenant with so many of everything, among as many tenants. */
+export const CROWDED_TENANT = 1;
+/** Keys of the crowded tenant from 1 on, in the namespace `charges`: `key-1` and so on. */
+export const crowdedKey = (n: number) => `key-${n}`;
+
+/** Of these keys the payload is too large to come along with other records. */
+export const LARGE_KEYS = [9, 19, 29, 39] as const;
+
+/**
+ * Fills every table that grows with `rows` rows of one tenant, or of as many tenants: records that are all due for the sweep at
+ * one moment, as when they were put off or re-stamped together, one in ten of them ended.
+ */
+export async function fillTables(database: TestDatabase, rows: number): Promise<void> {
+  for (const statement of FILLINGS) await database.query(statement, [rows]);
+}
+
+const FILLINGS = [
+  `insert into tenants (name, quota_live_records) select 'tenant-' || n, 1000 from generate_series(1, $1::int) n`,
+  `insert into tenant_totals (tenant_id, count_due_at) select id, now() + interval '1 day' from tenants where $1::int > 0`,
+  `insert into namespaces (tenant_id, name) select 1, 'namespace-' || n from generate_series(1, $1::int) n`,
+  `insert into api_keys (id, tenant_id, role, digest)
+   select 'key-' || n, 1, 'CALLER', decode(repeat('00', 32), 'hex') from generate_series(1, $1::int) n`,
+  `insert into usage_hours (tenant_id, hour, namespace, repeat_lateness)
+   select 1, date_trunc('hour', now()) - n / 1000 * interval '1 hour', 'namespace-' || n, '{0}'
+     from generate_series(1, $1::int) n`,
+  `insert into record_jobs (tenant_id, namespace, kind, terms, starts_at)
+   select n, 'charges', 'FORGET', '{}', now() from generate_series(1, $1::int) n`,
+  `insert into audit_events (tenant, tenant_id, actor, action, target, outcome, request_id)
+   select 'tenant-1', 1, 'key:1', 'UpdateTenant', 'tenant-1', 'DONE', 'call-' || n from generate_series(1, $1::int) n`,
+  `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+     accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+     claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
+   select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 30000, 60, 60, 60, now(), now(),
+          now() - interval '1 hour',
+          now() + case when n % 10 = 0 then interval '-1 hour' else interval '1 hour' end,
+          now() - interval '1 hour', '', ''
+     from generate_series(1, $1::int) n`,
+  `update records set state = 2, settled_at = now(), result_kind = 1, result_digest = '\\x00',
+          result_expires_at = expires_at, result_payload = convert_to(repeat('x', 70000), 'utf8')
+    where $1::int > 0 and key in (${LARGE_KEYS.map((n) => `'${crowdedKey(n)}'`).join(", ")})`,
+];

@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { limitLocks } from "../../server/src/store/limit-locks.ts";
+import type { Runner } from "../../server/src/store/pool.ts";
+import { openConnection, openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await database.query("insert into tenants (name) values ('locked')");
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+const LOCK = { name: "", text: "select 1 from tenants where name = 'locked' for update" };
+
+test.each<[string, (transaction: Runner) => Promise<void>]>([
+  ["a transaction", async () => {}],
+  ["a transaction of the background", limitLocks],
+])("%s that waits for its next statement for too long loses its locks", async (_, limit) => {
+  const stopped = openStorePool(database, 1).transaction(async (transaction) => {
+    await limit(transaction);
+    await transaction.run(LOCK, []);
+    // As of a replica that was stopped: the next statement comes when another transaction has had the lock.
+    const other = await openConnection(database);
+    await other.query("set statement_timeout = '15s'");
+    await other.query(LOCK.text);
+    await transaction.run(LOCK, []);
+  });
+  await expect(stopped).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Ended, Failed } from "../../server/src/domain/ended.ts";
+import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
+import type { LiveRecord, Result } from "../../server/src/domain/record.ts";
+import { openPool, type Pool } from "../../server/src/store/pool.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
+import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { claimCommand } from "../helpers/domain.ts";
+
+const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024 };
+/** The largest that come along with their records. */
+const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024 };
+
+let database: TestDatabase;
+let pool: Pool;
+let store: RecordStore;
+/** Of the payloads that statements answered for a read of large payloads. */
+let bytesRead = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  for (const { namespace, count, bytes } of [LARGE, INLINE]) {
+    await database.query(
+      `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+         accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+         claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner, settled_at, result_expires_at,
+         result_kind, result_digest, result_payload, fingerprint)
+       select 1, $1, 'key-' || n, 1, 2, 1, false, false, 30000, 3600, 3600, 3600, now(), now(), now(),
+              now() + interval '1 hour', now() + interval '1 hour', '', '', now(), now() + interval '1 hour',
+              1, '\\x00', convert_to(repeat('x', $3::int), 'utf8'), decode(repeat('00', 32), 'hex')
+         from generate_series(1, $2::int) n`,
+      [namespace, count, bytes],
+    );
+  }
+  pool = openPool({ databaseUrl: database.url, size: 4, throughPgBouncer: false });
+  store = createRecordStore(
+    {
+      ...pool,
+      async run<Row extends Record<string, unknown>>(...run: Parameters<Pool["run"]>) {
+        const rows = await pool.run<Row>(...run);
+        if (run[0].name === "read_payloads")
+          for (const { result_payload: payload } of rows) bytesRead += (payload as Buffer).byteLength;
+        return rows;
+      },
+    },
+    UNSHARED,
+  );
+});
+
+afterAll(async () => {
+  await pool?.close();
+  await database?.drop();
+});
+
+beforeEach(() => {
+  bytesRead = 0;
+});
+
+function idsOf({ namespace, count }: typeof LARGE) {
+  return Array.from({ length: count }, (_, n) => ({ tenantId: 1, namespace, key: `key-${n + 1}` }));
+}
+
+/** How many results came, and with what reason the others were refused. */
+function tally(results: readonly Ended<Result | undefined>[], bytes: number) {
+  const came = results.filter(
+    (result) => !(result instanceof Failed) && result?.payload.byteLength === bytes,
+  );
+  const refused = results.flatMap((result) =>
+    result instanceof Failed ? [(result.error as { reason?: string }).reason] : [],
+  );
+  return { came: came.length, refused: refused.length, reasons: [...new Set(refused)] };
+}
+
+function resultOf(record: Ended<LiveRecord | undefined>): Ended<Result | undefined> {
+  if (record instanceof Failed) return record;
+  return record?.phase.kind === "completed" ? record.phase.result : undefined;
+}
+
+test.each([LARGE, INLINE])(
+  "reads of $count results of $bytes bytes hold a reply's worth of them",
+  async (of) => {
+    const records = await store.read(idsOf(of), NO_DEADLINE);
+    const fitting = MAX_MESSAGE_BYTES / of.bytes;
+    expect(tally(records.map(resultOf), of.bytes)).toEqual({
+      came: fitting,
+      refused: of.count - fitting,
+      reasons: ["RESPONSE_TOO_LARGE"],
+    });
+    expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
+  },
+);
+
+test.each([LARGE, INLINE])(
+  "claims of $count results of $bytes bytes hold a reply's worth of them",
+  async (of) => {
+    const outcomes = await store.claim(
+      idsOf(of).map((id) => claimCommand({ id })),
+      NO_DEADLINE,
+    );
+    const results = outcomes.map((outcome) =>
+      outcome instanceof Failed || outcome.kind !== "completed" ? (outcome as Failed) : outcome.result,
+    );
+    const fitting = MAX_MESSAGE_BYTES / of.bytes;
+    expect(tally(results, of.bytes)).toEqual({
+      came: fitting,
+      refused: of.count - fitting,
+      reasons: ["RESPONSE_TOO_LARGE"],
+    });
+    expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
+  },
+);
+
+test.each([LARGE, INLINE])(
+  "a claim with another fingerprint is told so, however full the reply is",
+  async (of) => {
+    const fingerprint = Buffer.alloc(32, 1);
+    const outcomes = await store.claim(
+      idsOf(of).map((id) => claimCommand({ id, fingerprint })),
+      NO_DEADLINE,
+    );
+    const reasons = outcomes.map((outcome) => outcome instanceof Failed && outcome.error);
+    expect(reasons).toEqual(reasons.map(() => expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" })));
+    expect(bytesRead).toBe(0);
+  },
+);

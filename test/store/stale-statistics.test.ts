@@ -1,0 +1,288 @@
+import { readdir, readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Deadline } from "../../server/src/domain/deadline.ts";
+import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
+import { workBatch } from "../../server/src/jobs/work-batch.ts";
+import { listApiKeys, revokeApiKeys } from "../../server/src/store/api-key-resources.ts";
+import { findApiKeys } from "../../server/src/store/api-keys.ts";
+import { insertAuditEvents } from "../../server/src/store/audit-events.ts";
+import { forgetPage, removePage } from "../../server/src/store/forget-records.ts";
+import { findAuditEvents } from "../../server/src/store/list-audit-events.ts";
+import { findRecords } from "../../server/src/store/list-records.ts";
+import { listNamespaceResources } from "../../server/src/store/namespace-resources.ts";
+import { openPool, type Pool } from "../../server/src/store/pool.ts";
+import { findResolved } from "../../server/src/store/read-records.ts";
+import { countUnfinishedRecordJobs, listRecordJobs } from "../../server/src/store/record-jobs.ts";
+import { createRecordStore } from "../../server/src/store/record-store.ts";
+import { beatReplicaRow } from "../../server/src/store/replicas.ts";
+import {
+  hasLiveRecords,
+  nextNamespace,
+  previewPage,
+  restampPage,
+} from "../../server/src/store/restamp-records.ts";
+import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { listTenantResources } from "../../server/src/store/tenant-resources.ts";
+import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
+import {
+  addTotals,
+  countRecordsPage,
+  FROM_THE_START,
+  takeCount,
+} from "../../server/src/store/tenant-totals.ts";
+import { findTenantIds, findTenants } from "../../server/src/store/tenants.ts";
+import { addUsage, readUsage } from "../../server/src/store/usage.ts";
+import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/crowded-tables.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { claimCommand, DONE } from "../helpers/domain.ts";
+import { type Explained, explainingPool, rowsProcessed } from "../helpers/plans.ts";
+
+/** In the range of each statement. */
+const ROWS = 20_000;
+/** In a page, a batch or a list. */
+const BATCH_ROWS = 1000;
+
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+
+/** When Postgres last looked at the tables, as its statistics say. */
+const STATISTICS: Readonly<Record<string, (database: TestDatabase) => Promise<void>>> = {
+  "that were never gathered": (database) => fillTables(database, ROWS),
+  async "of empty tables"(database) {
+    await database.query("vacuum analyze");
+    await fillTables(database, ROWS);
+  },
+  async "from before the rows were due"(database) {
+    await fillTables(database, ROWS);
+    await database.query("update records set sweep_at = sweep_at + interval '1 day'");
+    await database.query("vacuum analyze");
+    await database.query("update records set sweep_at = sweep_at - interval '1 day'");
+  },
+  // As vacuum leaves them behind when a quiet night has ended nearly all records, and the pages are filled again.
+  async "of tables that were all but emptied"(database) {
+    await fillTables(database, ROWS);
+    await database.query("vacuum analyze");
+    await database.query("update pg_class set reltuples = 1 where relnamespace = 'public'::regnamespace");
+  },
+};
+
+function idOf(n: number) {
+  return { tenantId: CROWDED_TENANT, namespace: "charges", key: crowdedKey(n) };
+}
+
+const BATCH = Array.from({ length: BATCH_ROWS }, (_, index) => index * 10 + 1);
+const TENANTS = Array.from({ length: BATCH_ROWS }, (_, index) => index + 1);
+const PAGE = { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: crowdedKey(10), limit: BATCH_ROWS };
+const RETENTION = { keyRetentionS: 60, resultRetentionS: 60, failureRetentionS: 60 };
+const CHANGE = {
+  was: RETENTION,
+  becomes: { keyRetentionS: 600, resultRetentionS: 600, failureRetentionS: 600 },
+};
+const FILTER = {
+  tenantId: CROWDED_TENANT,
+  namespace: "charges",
+  state: "ambiguous",
+  keyPrefix: "key-1",
+  claimedAfterMs: undefined,
+  claimedBeforeMs: undefined,
+} as const;
+
+/** Work on a batch of rows that are found by their keys: no statement of it processes as many rows as a table has. */
+const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
+  sweep: (pool) => sweepBatch(pool, BATCH_ROWS),
+  complete: (pool) =>
+    createRecordStore(pool, UNSHARED).complete(
+      BATCH.map((n) => ({
+        id: idOf(n),
+        fencingToken: 1n,
+        result: DONE,
+        resultDigest: digestResult(DONE),
+        keyRetentionS: undefined,
+      })),
+      NO_DEADLINE,
+    ),
+  release: (pool) =>
+    createRecordStore(pool, UNSHARED).release(
+      BATCH.map((n) => ({ id: idOf(n + 1), fencingToken: 1n, reason: "" })),
+      NO_DEADLINE,
+    ),
+  "extend leases": (pool) =>
+    createRecordStore(pool, UNSHARED).extendLease(
+      BATCH.map((n) => ({
+        id: idOf(n + 2),
+        fencingToken: 1n,
+        leaseMs: undefined,
+        checkpoint: undefined,
+      })),
+      NO_DEADLINE,
+    ),
+  "take over": (pool) =>
+    createRecordStore(pool, UNSHARED).claim(
+      BATCH.map((n) => claimCommand({ id: idOf(n + 3) })),
+      NO_DEADLINE,
+    ),
+  read: (pool) => createRecordStore(pool, UNSHARED).read(BATCH.map(idOf), NO_DEADLINE),
+  "read large payloads": (pool) => createRecordStore(pool, UNSHARED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
+  "look for what waiters wait for": (pool) => findResolved(pool, BATCH.map(idOf)),
+  "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
+  "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
+  "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
+  "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),
+  "find namespaces": (pool) => nextNamespace(pool, CROWDED_TENANT, ""),
+  "find a live record": (pool) => hasLiveRecords(pool, CROWDED_TENANT, "charges"),
+  "add usage": (pool) =>
+    addUsage(
+      pool,
+      { replica: { id: crypto.randomUUID(), version: "1" }, seq: 1 },
+      TENANTS.map((tenantId) => ({
+        tenantId,
+        namespace: "charges",
+        counters: Object.fromEntries(USAGE_COUNTERS.map((name) => [name, 1])) as Record<
+          (typeof USAGE_COUNTERS)[number],
+          number
+        >,
+        repeatLateness: [0],
+      })),
+    ),
+  "read usage": (pool) =>
+    readUsage(pool, {
+      tenantId: CROWDED_TENANT,
+      namespace: undefined,
+      afterMs: 0,
+      beforeMs: undefined,
+      behind: undefined,
+      limit: BATCH_ROWS,
+    }),
+  "add to totals": (pool) =>
+    addTotals(
+      pool,
+      TENANTS.map((tenantId) => ({ tenantId, records: 1, storedBytes: 1 })),
+    ),
+  "count a page": (pool) => countRecordsPage(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
+  "read tenants": (pool) => findTenants(pool, TENANTS.slice(1)),
+  "read tenants by name": (pool) =>
+    findTenantIds(
+      pool,
+      TENANTS.map((id) => `tenant-${id}`),
+    ),
+  "list tenants": (pool) => listTenantResources(pool, "", BATCH_ROWS),
+  "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
+  "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+  "read API keys": (pool) =>
+    findApiKeys(
+      pool,
+      TENANTS.map((n) => `key-${n}`),
+    ),
+  "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+  "write audit events": (pool) =>
+    insertAuditEvents(
+      pool,
+      TENANTS.map((id) => ({
+        tenant: { id, name: `tenant-${id}` },
+        actor: "key:1",
+        action: "UpdateTenant",
+        target: "",
+        denial: undefined,
+        reason: "",
+        before: undefined,
+        after: undefined,
+        requestId: "",
+        calls: 1,
+      })),
+    ),
+  "say that a replica lives": (pool) => beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1" }),
+};
+
+/** Work that looks at all rows of a range: a statement of it may process each in a few nodes of its plan. */
+const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
+  "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
+  "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
+  "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),
+  "list all audit events": (pool) => listEvents(pool, undefined),
+  "take a tenant to count": (pool) => takeCount(pool),
+  "count jobs": (pool) => countUnfinishedRecordJobs(pool),
+  "work on a job": (pool) => workBatch(pool, BATCH_ROWS),
+  "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
+};
+
+function listEvents(pool: Pool, tenant: number | string | undefined) {
+  const filter = { tenant, afterMs: undefined, beforeMs: undefined, action: "none such" };
+  return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
+}
+
+/** Statements on the one row that a primary key or a unique name stands for, or on a table of one row. */
+const ON_ONE_ROW = [
+  ...["insert_api_key", "lock_api_key", "revoke_api_key", "ensure_api_key", "ensure_tenant"],
+  ...["claim_record", "lock_record", "forget_record", "resolve_as_released", "resolve_as_completed"],
+  ...[
+    "read_namespace",
+    "put_namespace",
+    "delete_namespace",
+    "remove_tenant",
+    "store_count",
+    "raise_cache_generation",
+  ],
+  ...["insert_record_job", "read_record_job", "remove_replica", "read_installation", "read_server_facts"],
+  ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name"],
+  ...["insert_tenant", "update_tenant"],
+];
+
+/** The window of the sweep is no range of the rows that are due at one moment: sweep.test.ts. */
+const ON_OTHER_ROWS = ["delete_ended_records"];
+
+const explainedAnywhere = new Set<string>();
+
+describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    for (const { name } of await database.query<{ name: string }>(
+      "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+    )) {
+      await database.query(`alter table ${name} set (autovacuum_enabled = false)`);
+    }
+    await STATISTICS[age]?.(database);
+  });
+
+  afterAll(async () => {
+    await database?.drop();
+  });
+
+  async function explain(work: (pool: Pool) => Promise<unknown>): Promise<readonly Explained[]> {
+    // One connection, so that nothing runs beside what is explained.
+    const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
+    onTestFinished(() => pool.close());
+    const explained: Explained[] = [];
+    await work(explainingPool(pool, explained));
+    for (const { statement } of explained) explainedAnywhere.add(statement);
+    expect(explained).not.toEqual([]);
+    return explained;
+  }
+
+  /** Each statement that processes more rows than that. */
+  function greedy(explained: readonly Explained[], maxRows: number) {
+    return explained
+      .map(({ statement, plan }) => ({ statement, rows: rowsProcessed(plan) }))
+      .filter(({ rows }) => rows > maxRows);
+  }
+
+  test.each(Object.keys(BY_KEYS))("to %s reads no table whole", async (name) => {
+    expect(greedy(await explain((pool) => BY_KEYS[name]?.(pool) as Promise<unknown>), ROWS)).toEqual([]);
+  });
+
+  test.each(Object.keys(OVER_A_RANGE))("to %s reads its range a few times at most", async (name) => {
+    const explained = await explain((pool) => OVER_A_RANGE[name]?.(pool) as Promise<unknown>);
+    expect(greedy(explained, 10 * ROWS)).toEqual([]);
+  });
+});
+
+test("every statement of the store on more than one row is among them", async () => {
+  const folder = new URL("../../server/src/store/", import.meta.url);
+  const files = (await readdir(folder)).filter((file) => !file.endsWith(".test.ts"));
+  const sources = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));
+  const names = sources.flatMap((source) => [...source.matchAll(/name: "(\w+)"/g)].map(([, name]) => name));
+  const tested = new Set([...explainedAnywhere, ...ON_ONE_ROW, ...ON_OTHER_ROWS]);
+  expect(names.length).toBeGreaterThan(50);
+  expect(names.filter((name) => !tested.has(name ?? "") && name !== "onceward")).toEqual([]);
+});

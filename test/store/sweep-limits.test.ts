@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { startTestServer } from "../helpers/server.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+/** Inserts records that are all due at one moment, and that ended, or end in an hour; the test's end deletes them. */
+async function insertDue(rows: number, fate: "ended" | "remembered"): Promise<void> {
+  onTestFinished(async () => {
+    await database.query("delete from records");
+  });
+  await database.query(
+    `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+       accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+       claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
+     select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 30000, 60, 60, 60, now(), now(),
+            now() - interval '1 hour', now() + $2::interval, now() - interval '1 minute', '', ''
+       from generate_series(1, $1::int) n`,
+    [rows, fate === "ended" ? "-1 hour" : "1 hour"],
+  );
+}
+
+/** Lets each row take so long that a statement deletes until the test's end. */
+async function slowDeletes(rowMs: number): Promise<void> {
+  await database.query(
+    `create function sleep_a_while() returns trigger language plpgsql as $$
+     begin perform pg_sleep(${rowMs} / 1000.0); return old; end $$`,
+  );
+  onTestFinished(async () => {
+    await database.query("drop function sleep_a_while cascade");
+  });
+  await database.query(
+    "create trigger sleep_a_while before delete on records for each row execute function sleep_a_while()",
+  );
+}
+
+async function countRecords(): Promise<number> {
+  return (await database.query("select from records")).length;
+}
+
+test("a batch deletes so many of the rows that are due at one moment, and no more", async () => {
+  await insertDue(5, "ended");
+  const pool = openStorePool(database);
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 2, kept: 0 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 2, kept: 0 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 1, deleted: 1, kept: 0 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
+});
+
+test("a batch puts off so many of the rows that are due at one moment, and no more", async () => {
+  await insertDue(5, "remembered");
+  const pool = openStorePool(database);
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 0, kept: 2 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 0, kept: 2 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 1, deleted: 0, kept: 1 });
+  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
+});
+
+test("a batch that takes longer than a claim may wait for it fails, and changes nothing", async () => {
+  await insertDue(1, "ended");
+  await slowDeletes(1000);
+  await expect(sweepBatch(openStorePool(database), 10)).rejects.toMatchObject({
+    reason: "DATABASE_UNAVAILABLE",
+  });
+  expect(await countRecords()).toBe(1);
+});
+
+test("a server whose batch takes too long sweeps in smaller ones", async () => {
+  // 1,000 of them would take 4 s, and 125 take half a second.
+  await insertDue(200, "ended");
+  await slowDeletes(4);
+  const server = await startTestServer(database.url, {
+    ONCEWARD_SWEEP_INTERVAL: "100ms",
+    ONCEWARD_SWEEP_BATCH: "1000",
+  });
+  onTestFinished(() => server.stop());
+  await expect.poll(countRecords, { timeout: 15_000, interval: 50 }).toBe(0);
+  expect((await readMetrics(server)).get("onceward_sweep_errors_total")).toBeGreaterThan(0);
+});

@@ -1,0 +1,86 @@
+import { brotliCompressSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { startBystander } from "../fuzz/bystander.ts";
+import { measureCosts } from "../fuzz/costs.ts";
+import { startTarget, type Target } from "../helpers/hostility.ts";
+import { post } from "../helpers/raw-http.ts";
+import { longestStall, withStallProbe } from "../helpers/stalls.ts";
+import { createApiKey } from "../helpers/tenants.ts";
+
+const MIB = 1024 * 1024;
+/** `npm run bench` holds it to 50 ms (P13) where nothing else runs; machines that run tests have other things to do, too. */
+const MAX_WORK_MS = 150;
+/** Those with a list, a map, a mask or a large limit; `npm run fuzz` has them all. */
+const RPCS_HERE = new Set([
+  "Claim",
+  "Complete",
+  "Batch",
+  "ResolveRecord",
+  "UpdateNamespace",
+  "CreateApiKey",
+  "CreateTenant",
+]);
+/** None of these requests leaves anything behind; what garbage there is may not have been collected yet. */
+const MAX_ADDED_MB = 200;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" }, withStallProbe());
+});
+
+afterAll(() => target?.end());
+
+async function expectCheap(apiKeyOf: (role: "CALLER" | "TENANT_ADMIN" | "OPERATOR") => string | undefined) {
+  const { server, tenant } = target;
+  const bystander = startBystander({ server, apiKey: tenant.apiKey, tls: undefined });
+  const rssBeforeMb = await server.rssMb();
+  const costs = await measureCosts(
+    { server, apiKeyOf },
+    { by: "longestWorkMs", suspectMs: MAX_WORK_MS, isMeasured: ({ name }) => RPCS_HERE.has(name) },
+  );
+  await bystander.stop();
+  expect(costs.filter(({ ms }) => ms > MAX_WORK_MS)).toEqual([]);
+  expect(bystander.failures).toEqual([]);
+  expect((await server.rssMb()) - rssBeforeMb).toBeLessThan(MAX_ADDED_MB);
+  await target.expectUnharmed();
+  return costs;
+}
+
+describe("every costly request to every RPC by every transport", () => {
+  test("is refused unread without a credential", { timeout: 180_000 }, async () => {
+    const costs = await expectCheap(() => undefined);
+    const other = costs.filter(({ code }) => code !== "Unauthenticated");
+    expect(other).toEqual([]);
+  });
+
+  test("is cheap with one", { timeout: 180_000 }, async () => {
+    const { database, tenant } = target;
+    const keys = {
+      CALLER: tenant.apiKey,
+      TENANT_ADMIN: await createApiKey(database, { role: "TENANT_ADMIN", tenantId: tenant.id }),
+      OPERATOR: await createApiKey(database, { role: "OPERATOR" }),
+    };
+    await expectCheap((role) => keys[role]);
+  });
+});
+
+test("eight small messages without a credential that would inflate to 8 MiB of items keep nobody waiting", async () => {
+  const { server, tenant } = target;
+  const bomb = brotliCompressSync(Buffer.alloc(8 * MIB, Uint8Array.of(0x0a, 0)));
+  const sending = {
+    contentType: "application/proto",
+    apiKey: undefined,
+    more: { "content-encoding": "br" },
+  };
+  const bystander = startBystander({ server, apiKey: tenant.apiKey, tls: undefined });
+  onTestFinished(() => bystander.stop());
+  await longestStall(server);
+  const rssBeforeMb = await server.rssMb();
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => post(server.httpPort, "Batch", sending, bomb)),
+  );
+  expect(answers.map(({ code }) => code)).toEqual(Array(8).fill("Unauthenticated"));
+  expect((await longestStall(server)).longestWorkMs).toBeLessThan(MAX_WORK_MS);
+  expect((await server.rssMb()) - rssBeforeMb).toBeLessThan(MAX_ADDED_MB);
+});
