@@ -1,6 +1,7 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createApiKey, createTenant } from "../helpers/tenants.ts";
 import { complete, grant, ORDER } from "../helpers/verbs.ts";
@@ -37,7 +38,7 @@ async function expectRenewal(servers: readonly TestServer[], idBefore: string | 
   for (const server of servers) await expect.poll(() => dropped(server), PATIENCE).toBe(1);
   expect(await readId()).toBe(id);
   expect(await database.query("select actor, action, reason from audit_events")).toEqual([
-    { actor: "server", action: "AfterRestore", reason: `${why}; after-restore was not run` },
+    { actor: "onceward-server", action: "AfterRestore", reason: `${why}; after-restore was not run` },
   ]);
   expect(servers.flatMap(({ log }) => log).filter(({ why: said }) => said === why)).toHaveLength(1);
 }
@@ -129,4 +130,22 @@ test("a tenant with the id of one that is gone, unnoticed, is not answered from 
   ]);
   const mine = connectClient(server, await createApiKey(database, { tenantId: lost.id, role: "CALLER" }));
   expect((await mine.claim(ORDER)).outcome.case).toBe("claimed");
+});
+
+test("a call without a credential does not act as a tenant that has the id of the configured one", async () => {
+  const server = await startReplica({ ONCEWARD_ANONYMOUS_TENANT: "anybody" });
+  const client = connectClient(server, undefined);
+  expect((await client.claim(ORDER)).outcome.case).toBe("claimed");
+  await database.query("delete from records");
+  await database.query(
+    `with gone as (delete from tenants returning id)
+     insert into tenants (id, name) overriding system value select id, 'made-later' from gone`,
+  );
+  const reason = () =>
+    errorOf(client.lookup(ORDER)).then(
+      (error) => error.reason,
+      () => "answered",
+    );
+  await expect.poll(reason, PATIENCE).toBe("CREDENTIAL_INVALID");
+  expect(await database.query("select 1 from records")).toEqual([]);
 });

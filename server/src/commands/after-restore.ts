@@ -52,7 +52,7 @@ async function refuseWhileServed(pool: Pool): Promise<void> {
 
 async function renewOnce(pool: Pool, tokenFloor: bigint): Promise<void> {
   const { id } = await look(pool);
-  const renewal = { knownId: id, tokenFloor, actor: "command", reason: "", requestId: randomUUID() };
+  const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason: "", requestId: randomUUID() };
   if (await renew(pool, renewal)) return;
   throw new CommandError("A replica renewed the installation at the same moment. Run the command again.");
 }

@@ -65,7 +65,7 @@ export function createInstallationWatch({
     const { token } = await sampleNewestClaims(database);
     const tokenFloor = token > highestToken ? token : highestToken;
     const reason = `${why}; after-restore was not run`;
-    const renewal = { knownId: id, tokenFloor, actor: "server", reason, requestId: replicaId };
+    const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId: replicaId };
     if (await renew(database, renewal))
       log.error({ why }, "the database was restored: renewed the installation");
     const renewed = await readInstallation(database);
