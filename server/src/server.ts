@@ -138,7 +138,7 @@ export function createServer(
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
-      anonymousTenantId: await anonymousTenantId(pool, config),
+      anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
     });
     fastPath = openFastPath({
@@ -253,9 +253,10 @@ async function listen(
   }
 }
 
-async function anonymousTenantId(pool: Pool, config: Config): Promise<number | undefined> {
+async function ensureAnonymousTenant(pool: Pool, config: Config): Promise<string | undefined> {
   const name = config.ONCEWARD_ANONYMOUS_TENANT;
-  return name === undefined ? undefined : await ensureTenant(pool, name);
+  if (name !== undefined) await ensureTenant(pool, name);
+  return name;
 }
 
 function observePool(metrics: Metrics, log: Logger): PoolObserver {

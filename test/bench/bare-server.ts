@@ -59,7 +59,7 @@ const waiters = createWaiters({
 const fastPath = openFastPath({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
   redisUrl: config.REDIS_URL,
-  installationId: (await readInstallation(pool)).id,
+  installationId: (await readInstallation(pool))?.id ?? "",
   secret: config.ONCEWARD_API_KEY_PEPPER,
   onSettled: waiters.wake,
   metrics: createMetrics("bare"),

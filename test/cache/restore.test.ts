@@ -15,6 +15,8 @@ import { success } from "../helpers/verbs.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";
+/** A Postgres is made, dumped and restored, on a busy machine too. */
+const TIMEOUT_MS = 120_000;
 /** A replica whose connection was lost gets another at its next statement. */
 const PATIENCE = { timeout: 15_000, interval: 100 };
 
@@ -63,7 +65,7 @@ describeWithRedis("Once a dump is restored under two replicas", () => {
     { kind: "a pg_dump of PostgreSQL 15", create: createDumpedDatabase, isThere: POSTGRES_15 !== undefined },
   ].filter(({ isThere }) => isThere);
 
-  describe.each(kinds)("from $kind", ({ create }) => {
+  describe.each(kinds)("from $kind", { timeout: TIMEOUT_MS }, ({ create }) => {
     test("a tenant that is made then is granted the keys of one that was lost", async () => {
       const database = await create();
       const servers = await startReplicas(database);

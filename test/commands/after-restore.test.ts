@@ -59,7 +59,7 @@ test("after-restore gives the installation another id, raises every sequence, an
   expect(after.job).toBeGreaterThanOrEqual(before.job + 1_000_000_000n);
   expect(after.event).toBeGreaterThanOrEqual(before.event + 1_000_000_000n);
   expect(await database.query("select actor, action, target, outcome from audit_events")).toEqual([
-    { actor: "command", action: "AfterRestore", target: "installation", outcome: "DONE" },
+    { actor: "onceward-server", action: "AfterRestore", target: "installation", outcome: "DONE" },
   ]);
 });
 

@@ -38,7 +38,7 @@ export interface AuthenticatorOptions {
   /** Undefined: tokens are not taken. */
   readonly tokens: TokenVerifier | undefined;
   /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
-  readonly anonymousTenantId: number | undefined;
+  readonly anonymousTenant: string | undefined;
   /** How old what memory knows of keys and tenants may be, in milliseconds. */
   readonly maxAgeMs?: number | undefined;
 }
@@ -98,11 +98,20 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     return reread;
   }
 
+  async function tenantNamed(name: string, deadline: Deadline): Promise<Tenant> {
+    const id = await tenantIds.get(name, deadline);
+    if (id === undefined) throw credentialInvalid();
+    const tenant = await liveTenant(id, deadline);
+    // The id may have been given out again after a restore, to a tenant of another name.
+    if (tenant.name !== name) throw credentialInvalid();
+    return tenant;
+  }
+
   async function anonymous(deadline: Deadline): Promise<Principal> {
-    if (options.anonymousTenantId === undefined) {
+    if (options.anonymousTenant === undefined) {
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
     }
-    const tenant = await liveTenant(options.anonymousTenantId, deadline);
+    const tenant = await tenantNamed(options.anonymousTenant, deadline);
     return {
       role: "CALLER",
       actor: "anonymous",
@@ -117,11 +126,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const identity = await options.tokens.verify(token);
     if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
-    const id = await tenantIds.get(tenantName, deadline);
-    if (id === undefined) throw credentialInvalid();
-    const tenant = await liveTenant(id, deadline);
-    // The id may have been given out again after a restore, to a tenant of another name.
-    if (tenant.name !== tenantName) throw credentialInvalid();
+    const tenant = await tenantNamed(tenantName, deadline);
     return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.copies.askedAtMs) };
   }
 

@@ -36,7 +36,7 @@ export interface BackgroundOptions {
   /** This one. */
   readonly replica: { readonly id: string; readonly version: string };
   /** As HeartbeatOptions. */
-  readonly lookAtInstallation: (pool: Pool) => Promise<void>;
+  readonly lookAtInstallation: (pool: Pool) => Promise<unknown>;
   /** What to do where a turn of a task fails; its next turn goes on. */
   readonly onFailed: (task: string) => (error: unknown) => void;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readConfig } from "../config.ts";
 import { renew } from "../replicas/renewal.ts";
-import { readInstallation } from "../store/installation.ts";
+import { type InstallationLook, readInstallation } from "../store/installation.ts";
 import { readHighestToken } from "../store/newest-tokens.ts";
 import { openPool, type Pool } from "../store/pool.ts";
 import { readServerFacts } from "../store/server-facts.ts";
@@ -34,7 +34,7 @@ export async function afterRestore(host: Host): Promise<void> {
     if (!force) await refuseWhileServed(pool);
     const inRows = await readHighestToken(pool);
     await renewOnce(pool, inRows > BigInt(above) ? inRows : BigInt(above));
-    const { drawnToken } = await readInstallation(pool);
+    const { drawnToken } = await look(pool);
     host.print(`The installation has another id, and fencing tokens go on above ${drawnToken}.`);
   } finally {
     await pool.close();
@@ -51,8 +51,14 @@ async function refuseWhileServed(pool: Pool): Promise<void> {
 }
 
 async function renewOnce(pool: Pool, tokenFloor: bigint): Promise<void> {
-  const { id } = await readInstallation(pool);
-  const renewal = { knownId: id, tokenFloor, actor: "command", reason: "", requestId: randomUUID() };
+  const { id } = await look(pool);
+  const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason: "", requestId: randomUUID() };
   if (await renew(pool, renewal)) return;
   throw new CommandError("A replica renewed the installation at the same moment. Run the command again.");
+}
+
+async function look(pool: Pool): Promise<InstallationLook> {
+  const seen = await readInstallation(pool);
+  if (seen === undefined) throw new CommandError("The database takes no writes: is it a standby?");
+  return seen;
 }

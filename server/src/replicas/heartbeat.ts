@@ -16,7 +16,7 @@ export interface HeartbeatOptions {
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
   /** Looks, at each beat, whether the database is still the one that it was. */
-  readonly look: (pool: Pool) => Promise<void>;
+  readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
 }
 

@@ -12,13 +12,13 @@ import { renew } from "./renewal.ts";
  */
 export interface InstallationWatch {
   /**
-   * Looks, by one statement, and where need be renews. Called before the first statement on every connection, and at every
-   * heartbeat.
+   * Looks, by one statement, and renews the installation if it has to be. Called before the first statement on every
+   * connection, and at every heartbeat. False: the database takes no writes at the moment, and nothing is known.
    *
    * @throws as Runner.run: no statement should follow.
    */
-  look(database: Connection): Promise<void>;
-  /** The installation's id. @throws Error before the first look. */
+  look(database: Connection): Promise<boolean>;
+  /** The installation's id. @throws Error before the first look at a database that takes writes. */
   id(): string;
 }
 
@@ -61,14 +61,16 @@ export function createInstallationWatch({
     onChanged(id);
   }
 
-  async function makeRight(database: Connection, { id }: InstallationLook, why: string): Promise<void> {
+  async function makeRight(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
     const { token } = await sampleNewestClaims(database);
     const tokenFloor = token > highestToken ? token : highestToken;
     const reason = `${why}; after-restore was not run`;
-    const renewal = { knownId: id, tokenFloor, actor: "server", reason, requestId: replicaId };
+    const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId: replicaId };
     if (await renew(database, renewal))
       log.error({ why }, "the database was restored: renewed the installation");
-    adopt(await readInstallation(database));
+    const renewed = await readInstallation(database);
+    if (renewed !== undefined) adopt(renewed);
+    return renewed !== undefined;
   }
 
   /** Why the installation has to be renewed; undefined: it need not be. */
@@ -91,15 +93,18 @@ export function createInstallationWatch({
       const drawnBefore = highestToken;
       const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
       const seen = await readInstallation(database);
+      if (seen === undefined) return false;
       if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
         log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end that much later");
       const why = contradiction(seen, drawnBefore, newest);
       if (why !== undefined) return makeRight(database, seen, why);
       if (seen.origin === "unmarked") await markOrigin(database);
       adopt(seen);
+      return true;
     },
     id() {
-      if (knownId === undefined) throw new Error("the installation is unknown before the first look");
+      if (knownId === undefined)
+        throw new Error("the installation is not known: the database takes no writes");
       return knownId;
     },
   };

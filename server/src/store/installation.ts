@@ -14,17 +14,22 @@ const lookAtInstallation = {
   name: "look_at_installation",
   text: `
 select id, made_in is null as unmarked, made_in = database_identity(xmin) as here,
-       nextval('fencing_tokens')::text as drawn_token
+       case when current_setting('transaction_read_only') = 'off' then nextval('fencing_tokens') end::text as drawn_token
   from installation`,
 };
 
-/** Looks at the installation; draws one fencing token. */
-export async function readInstallation(runner: Runner): Promise<InstallationLook> {
-  const [row] = await runner.run<{ id: string; unmarked: boolean; here: boolean; drawn_token: string }>(
-    lookAtInstallation,
-    [],
-  );
+interface LookRow {
+  readonly id: string;
+  readonly unmarked: boolean;
+  readonly here: boolean;
+  readonly drawn_token: string | null;
+}
+
+/** Looks at the installation; draws one fencing token. Undefined: the database takes no writes, and says nothing certain. */
+export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
+  const [row] = await runner.run<LookRow>(lookAtInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
+  if (row.drawn_token === null) return undefined;
   const origin = row.unmarked ? "unmarked" : row.here ? "here" : "elsewhere";
   return { id: row.id, origin, drawnToken: BigInt(row.drawn_token) };
 }

@@ -79,10 +79,10 @@ export interface PoolOptions {
    */
   readonly throughPgBouncer: boolean;
   /**
-   * Runs on every new connection before any statement does: it may have come to another database than the one before. What it
-   * throws ends the connection, and the call that was to use it.
+   * Runs on every new connection before any statement does: it may have come to another database than the one before. False: it
+   * has to run again before the connection is used again. What it throws ends the connection, and the call that was to use it.
    */
-  readonly onConnected?: (connection: Connection) => Promise<void>;
+  readonly onConnected?: (connection: Connection) => Promise<boolean>;
 }
 
 /** Postgres ends a statement after this; below the client's own limit, so that the usual error comes from Postgres. */
@@ -151,11 +151,11 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
 
   async function examine(client: pg.PoolClient): Promise<void> {
     if (examined.has(client)) return;
-    await options.onConnected?.({
+    const isDone = await options.onConnected?.({
       run: runnerOn(async (config) => (await client.query(config)).rows),
       transaction: async (work) => fulfilled(await inTransaction(client, work)),
     });
-    examined.add(client);
+    if (isDone !== false) examined.add(client);
   }
 
   /** Lets a connection plan anew what it runs next, if its plans are old. */
