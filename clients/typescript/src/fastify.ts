@@ -69,13 +69,9 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
         case "answered": {
           const { status, headers, body } = begun.response;
           if (headers["content-type"] === undefined) untyped.add(request);
-          return (
-            reply
-              .code(status)
-              .headers(headers)
-              // The first versions of Fastify 4 take no other bytes than a Buffer.
-              .send(body?.byteLength ? Buffer.from(body) : undefined)
-          );
+          // Not all of Fastify 4 sends other bytes than a Buffer's as they are.
+          const payload = body?.byteLength ? Buffer.from(body) : undefined;
+          return reply.code(status).headers(headers).send(payload);
         }
       }
     });
@@ -142,6 +138,11 @@ function begin(
       });
     sent.catch(refuse);
   });
+}
+
+/** Returns the pattern of the request's route. Before 4.10, Fastify had it in another place. */
+function routeOf(request: Partial<FastifyRequest> & { readonly routerPath?: string }): string | undefined {
+  return request.routeOptions === undefined ? request.routerPath : request.routeOptions.url;
 }
 
 /** A handler whose answer Fastify sends (`settle`), or which writes it by itself: to a hijacked reply. */
