@@ -99,12 +99,6 @@ interface Underway {
   readonly sent: Promise<unknown>;
 }
 
-/** Returns the pattern of a request's route; Fastify has `routeOptions` since 4.10, and had `routerPath` before. */
-function routeOf(request: FastifyRequest): string | undefined {
-  const { routeOptions, routerPath }: Partial<FastifyRequest> & { readonly routerPath?: string } = request;
-  return routeOptions === undefined ? routerPath : routeOptions.url;
-}
-
 /** Resolves as soon as it is known whether the handler is to be called. */
 function begin(
   guard: Guard<FastifyRequest>,

@@ -3,10 +3,22 @@ import { type Ended, Failed } from "../domain/ended.ts";
 import { isRefusal } from "../domain/refusal.ts";
 import type { Batchable } from "./batch.ts";
 import type { Answer, Call } from "./call.ts";
+import { loadPolicies } from "./load-policies.ts";
 
 /** Whether a call was judged so long ago that nothing may be decided by it before it is judged again. */
 export function isOutdated({ principal }: Pick<Call, "principal">): boolean {
   return performance.now() >= principal.goodUntilMs;
+}
+
+/**
+ * Returns the same call as if it came now, with the policies of these namespaces loaded.
+ *
+ * @throws Refusal as a call is refused that comes now.
+ */
+export async function judgeAgain(call: Call, namespaces: readonly string[]): Promise<Call> {
+  const now = await call.again();
+  await loadPolicies(namespaces, now);
+  return now;
 }
 
 /**
@@ -33,7 +45,7 @@ export function isUndecided(ended: Ended<unknown>, call: Call): boolean {
  * @returns what answers requests by what holds when each is decided: where the call is outdated before that, it is judged
  *   again and the requests are put again. `answer` asks the database with `decisionDeadline`.
  */
-export function judgedInTime<Request, Response>(
+export function judgedInTime<Request extends { readonly namespace: string }, Response>(
   answer: Batchable<Request, Response>,
 ): Batchable<Request, Response> {
   async function answerAgain(
@@ -42,7 +54,10 @@ export function judgedInTime<Request, Response>(
   ): Promise<readonly Ended<Response>[]> {
     let now: Call;
     try {
-      now = await call.again();
+      now = await judgeAgain(
+        call,
+        requests.flatMap((request) => (request instanceof Failed ? [] : [request.namespace])),
+      );
     } catch (error) {
       return requests.map(() => new Failed(error));
     }

@@ -8,7 +8,7 @@ import { copyTermsOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
 import type { UsageMeter } from "../usage/meter.ts";
-import { isOutdated, isUndecided, judgedInTime } from "./authority.ts";
+import { isOutdated, isUndecided, judgeAgain, judgedInTime } from "./authority.ts";
 import type { Answer, Call } from "./call.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { claimResponse } from "./idempotency-replies.ts";
@@ -125,7 +125,7 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   async function lookAgain(request: ClaimRequest, before: Call, admit: AdmitRecord) {
-    const call = await before.again();
+    const call = await judgeAgain(before, [request.namespace]);
     admission.admitOperation(call.principal);
     const { command } = parseClaim(request, call.principal);
     return { command, call, outcomes: await decide([command], call, admit) };
@@ -160,7 +160,7 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   return {
     claim: (request, call) =>
-      isOutdated(call) ? call.again().then((now) => claim(request, now)) : claim(request, call),
+      isOutdated(call) ? judgeAgain(call, [request.namespace]).then((now) => claim(request, now)) : claim(request, call),
 
     claimAll: judgedInTime((requests, call) => {
       const commands = mapEach(requests, (request) => {
@@ -197,7 +197,7 @@ function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
  */
 async function checkStillAllowed(request: ClaimRequest, call: Call): Promise<void> {
   try {
-    const { principal } = await call.again();
+    const { principal } = await judgeAgain(call, [request.namespace]);
     if (principal !== call.principal) parseClaim(request, principal);
   } catch (error) {
     if (!(error instanceof Refusal && error.retryAfterMs !== undefined)) throw error;

@@ -121,7 +121,7 @@ interface Steps<Request, Command, Outcome, Response> {
 }
 
 /** Answers many requests, each in its place and by what holds when it is decided. */
-function forAll<Request, Command, Outcome, Response>(
+function forAll<Request extends { readonly namespace: string }, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): Batchable<Request, Response> {
   return judgedInTime(async (requests, call) => {
