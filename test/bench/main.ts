@@ -4,6 +4,7 @@ import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
+import { measureHostility } from "./figures/hostility.ts";
 import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
@@ -39,6 +40,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P10"], figure: measureFairness },
   { of: ["P11"], figure: measureWaiting },
   { of: ["P12"], figure: measureOverhead },
+  { of: ["P13"], figure: measureHostility },
 ];
 
 // Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
