@@ -144,7 +144,14 @@ export function createServer(
     const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
     const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
     const maxPerAddress = config.ONCEWARD_CONNECTIONS_PER_ADDRESS;
-    const shared = { routes, pipeline, budgets: createTransportBudgets(), requestTimeoutMs, tls, maxPerAddress };
+    const shared = {
+      routes,
+      pipeline,
+      budgets: createTransportBudgets(),
+      requestTimeoutMs,
+      tls,
+      maxPerAddress,
+    };
     return {
       grpc: createGrpcServer({ ...shared, connectionAgeMs }),
       http: createHttpServer({ ...shared, log }),

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { Principal } from "../domain/tenant.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { ConnectionBytes, GiveBack } from "./arriving-bytes.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
 import { toStatus } from "./errors.ts";
@@ -135,10 +135,7 @@ class BatchStream {
       this.#giveRoomBack();
     });
     const head = new StreamHead(stream, headers);
-    terms.pipeline.authenticate(terms.route, head).then(
-      (principal) => this.#listen(principal),
-      this.#refuse,
-    );
+    terms.pipeline.authenticate(terms.route, head).then((principal) => this.#listen(principal), this.#refuse);
   }
 
   /** Until it is known who opened the stream, nothing is read of it. */

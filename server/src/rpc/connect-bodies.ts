@@ -110,7 +110,8 @@ class BodyIntake implements Intake {
   }
 
   push(piece: Buffer): void {
-    if (this.collected.byteLength + piece.byteLength > this.#maxBytes) throw tooLarge(this.#maxBytes, undefined);
+    if (this.collected.byteLength + piece.byteLength > this.#maxBytes)
+      throw tooLarge(this.#maxBytes, undefined);
     this.collected.push(piece);
   }
 

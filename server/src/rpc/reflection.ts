@@ -1,7 +1,6 @@
 import { type DescFile, type DescService, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type DescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { Server } from "@grpc/grpc-js";
-import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { service as health } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../gen/google/rpc/error_details_pb.ts";
@@ -26,7 +25,7 @@ const HEALTH = "grpc.health.v1.Health";
 
 /** As proto-loader read it, but that types are named from the root on, without which clients can't find them. */
 function healthFiles(): readonly Buffer[] {
-  const { requestType } = health.Check as unknown as { requestType: MessageTypeDefinition<object, object> };
+  const { requestType } = health.Check as unknown as MethodOfProtoLoader;
   return requestType.fileDescriptorProtos.map((bytes) => {
     const file = fromBinary(FileDescriptorProtoSchema, bytes);
     const names = typeNames(file.messageType, `.${file.package}`);
@@ -42,6 +41,10 @@ function healthFiles(): readonly Buffer[] {
     }
     return Buffer.from(toBinary(FileDescriptorProtoSchema, file));
   });
+}
+
+interface MethodOfProtoLoader {
+  readonly requestType: { readonly fileDescriptorProtos: readonly Buffer[] };
 }
 
 /** Where each type is, by its name alone: there are no two of one name. */

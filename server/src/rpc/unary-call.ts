@@ -14,9 +14,9 @@ import { messageLimits } from "./message-limits.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";
 import type { ReceivedMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
+import type { SlowRequests } from "./slow-requests.ts";
 import { takeIn } from "./take-in.ts";
 import { parseTimeoutMs } from "./timeouts.ts";
-import type { SlowRequests } from "./slow-requests.ts";
 import type { UnreadReplies } from "./unread-replies.ts";
 
 /** As Node would make it of them for each answer. */

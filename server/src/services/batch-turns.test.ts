@@ -8,7 +8,9 @@ const completion = (entries: number) =>
     request: {
       case: "complete",
       value: {
-        result: { metadata: Object.fromEntries(Array.from({ length: entries }, (_, i) => [`name-${i}`, "v"])) },
+        result: {
+          metadata: Object.fromEntries(Array.from({ length: entries }, (_, i) => [`name-${i}`, "v"])),
+        },
       },
     },
   });
