@@ -12,6 +12,7 @@ export const FIGURES = [
   "P10",
   "P11",
   "P12",
+  "P13",
   "P14",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];

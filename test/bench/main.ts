@@ -5,6 +5,7 @@ import { measureAdministration } from "./figures/administration.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
+import { measureHostility } from "./figures/hostility.ts";
 import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
@@ -40,6 +41,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P10"], figure: measureFairness },
   { of: ["P11"], figure: measureWaiting },
   { of: ["P12"], figure: measureOverhead },
+  { of: ["P13"], figure: measureHostility },
   { of: ["P14"], figure: measureAdministration },
 ];
 

@@ -9,6 +9,7 @@ import { ensureDatabase } from "../../server/src/store/databases.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { compileImageProgram } from "../helpers/image-program.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
+import { withStallProbe } from "../helpers/stalls.ts";
 import { createTenant, type TestTenant } from "../helpers/tenants.ts";
 import { type BenchDatabase, openBenchDatabase } from "./database.ts";
 import { DIY_TABLE } from "./target-diy.ts";
@@ -37,6 +38,8 @@ export interface StationOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The same transport without what is around the core, for P12. */
   readonly bare?: boolean;
+  /** Tells how long its event loop is held, for P13. */
+  readonly stallProbe?: boolean;
 }
 
 const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
@@ -68,11 +71,12 @@ export async function startRig(): Promise<Rig> {
         await database.query(DIY_TABLE);
         return database;
       },
-      async startStation({ on, env, bare = false } = {}) {
+      async startStation({ on, env, bare = false, stallProbe = false } = {}) {
         const { database, tenant } = on ?? (await createStationDatabase());
+        const started = bare ? [...program.slice(0, -1), BARE_SERVER] : [...program, "serve"];
         const station = await openStation(
           { database, tenant },
-          bare ? [...program.slice(0, -1), BARE_SERVER] : [...program, "serve"],
+          stallProbe ? withStallProbe(started) : started,
           {
             ONCEWARD_SWEEP_INTERVAL: "5s",
             ...(redis && { REDIS_URL: redis.url }),

@@ -70,10 +70,10 @@ async function* only<Value>(value: Value): AsyncIterable<Value> {
   yield value;
 }
 
-/** The files that describe the service, and all that they import, asked for one by one where they did not come along. */
-async function describingFiles(version: "v1" | "v1alpha"): Promise<FileDescriptorProto[]> {
+/** The files that describe a service, and all that they import, asked for one by one where they did not come along. */
+async function describingFiles(version: "v1" | "v1alpha", service = SERVICE): Promise<FileDescriptorProto[]> {
   const files = new Map<string, FileDescriptorProto>();
-  let question: Question | undefined = { fileContainingSymbol: SERVICE };
+  let question: Question | undefined = { fileContainingSymbol: service };
   while (question !== undefined) {
     const { fileDescriptorResponse } = await reflect(version, question);
     for (const bytes of fileDescriptorResponse?.fileDescriptorProto ?? []) {
@@ -91,7 +91,8 @@ test.each(["v1", "v1alpha"] as const)(
   "a client that knows only reflection %s can claim and complete",
   async (version) => {
     const { listServicesResponse } = await reflect(version, { listServices: "*" });
-    expect(listServicesResponse?.service.map(({ name }) => name)).toContain(SERVICE);
+    const names = listServicesResponse?.service.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([SERVICE, "grpc.health.v1.Health"]));
     const files = await describingFiles(version);
 
     const { apiKey } = await createTenant(database);
@@ -116,3 +117,13 @@ test.each(["v1", "v1alpha"] as const)(
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
   },
 );
+
+test("a client that knows only reflection can ask for the health", async () => {
+  const name = "grpc.health.v1.Health";
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}` });
+  const described = describedService(await describingFiles("v1", name), name);
+  const client = createClient(described, transport) as unknown as {
+    check(request: unknown): Promise<{ status: number }>;
+  };
+  expect((await client.check({ service: SERVICE })).status).toBe(1);
+});

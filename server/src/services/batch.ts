@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { type Ended, Failed } from "../domain/ended.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
@@ -23,6 +24,7 @@ import {
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "./batch-errors.ts";
 import { roundsOf } from "./batch-rounds.ts";
+import { turnsOf } from "./batch-turns.ts";
 import type { Answer, Call } from "./call.ts";
 import { responseItemBytes } from "./response-bytes.ts";
 
@@ -61,9 +63,16 @@ export function createBatch(
       const item = ended instanceof Failed ? errorItem(call.refusalOf(ended.error)) : ended;
       replies[place] = fitting(item);
     };
-    for (const places of roundsOf(items)) {
-      const ending = answerRound(calls, items, places, call, reply);
-      if (ending !== undefined) await ending;
+    for (const round of roundsOf(items)) {
+      const endings: Promise<unknown>[] = [];
+      for (const [turn, places] of turnsOf(items, round).entries()) {
+        if (turn > 0) await nextTurn();
+        const ending = answerRound(calls, items, places, call, reply);
+        if (ending !== undefined) endings.push(ending);
+        // Awaited below, after the last turn.
+        ending?.catch(() => {});
+      }
+      if (endings.length > 0) await Promise.all(endings);
     }
     return create(BatchResponseSchema, { items: replies });
   };

@@ -132,7 +132,8 @@ export const ErrorReason = {
   DATABASE_UNAVAILABLE: 14,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. More calls are queued than this replica takes on. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. More calls are queued, more messages unfinished, or more replies unread than this
+   * replica takes on. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_OVERLOADED = 15;
    */

@@ -870,6 +870,10 @@ export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
  *   and NFD differ). Made where the operation is born, not on each attempt.
  * - `fencing_token`: names one claim, as Claim returned it.
  *
+ * A request is at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and elements). It is
+ * compressed to no less than 1/200 of its size if that is more than 256 KiB. Lists and maps have at most 1,024 elements,
+ * messages 64 other fields. What is beyond is refused as INVALID_REQUEST, a batch as a whole.
+ *
  * All times are the database's clock. Durations are rounded up to whole milliseconds, retentions to whole seconds.
  * Every error carries a google.rpc.ErrorInfo with an ErrorReason; see errors.proto.
  *
@@ -964,7 +968,9 @@ export const IdempotencyService: GenService<{
    * Several may be under way at once; of more than 16 the server reads no further until one is answered.
    *
    * Each batch is authenticated, and admitted, when it comes, with the stream's credential. What refuses it as a whole is
-   * its answer's `error`, and the stream goes on. The stream ends with a status for what no batch can be told: a message
+   * its answer's `error`, and the stream goes on. The stream ends with a status for what no batch can be told: a credential that
+   * is not good when the stream is opened (UNAUTHENTICATED or PERMISSION_DENIED; nothing was read), too many unfinished
+   * messages on the replica (UNAVAILABLE), a message
    * of more than 8 MiB (RESOURCE_EXHAUSTED), one that holds no id (INVALID_ARGUMENT), or a compressed one
    * (UNIMPLEMENTED). It ends with OK when the
    * client has ended its side and all is answered, when for half a minute no batch came and none was under way, and when

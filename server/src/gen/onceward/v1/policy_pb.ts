@@ -183,7 +183,9 @@ export const PolicyBoundsSchema: GenMessage<PolicyBounds> = /*@__PURE__*/
 export type Quotas = Message<"onceward.v1.Quotas"> & {
   /**
    * Operations a second, over the whole service; each item of a batch is one. Claim and Lookup are refused beyond it
-   * (QUOTA_RATE); what settles or prolongs a claim counts, and is never refused.
+   * (QUOTA_RATE); what settles or prolongs a claim counts, and is never refused. A message of more than 16 KiB, decompressed,
+   * counts one more for each further 16 KiB begun. While a tenant owes five seconds' operations, which it does only by
+   * such messages or by settling far more than it claims, its batches are refused as a whole.
    *
    * @generated from field: optional int32 operations_per_second = 1;
    */
