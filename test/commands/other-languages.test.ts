@@ -28,7 +28,6 @@ if (goPath === undefined) {
     "The Go client is left out: there is no go, or no protoc-gen-go and protoc-gen-go-grpc on the PATH or in its GOPATH.\n",
   );
 }
-process.stderr.write("The Java client is left out: clients/README.md has none yet.\n");
 const hasGrpcurl = await succeeds("grpcurl", ["-version"]);
 
 test.runIf(python)("the README's Python claims, completes and is replayed to", async () => {
