@@ -62,11 +62,13 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
           return;
         case "answered": {
           const { status, headers, body } = begun.response;
-          return reply
-            .code(status)
-            .headers(headers)
-            // The first versions of Fastify 4 take no other bytes than a Buffer.
-            .send(body?.byteLength ? Buffer.from(body) : undefined);
+          return (
+            reply
+              .code(status)
+              .headers(headers)
+              // The first versions of Fastify 4 take no other bytes than a Buffer.
+              .send(body?.byteLength ? Buffer.from(body) : undefined)
+          );
         }
       }
     });
