@@ -160,7 +160,9 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   return {
     claim: (request, call) =>
-      isOutdated(call) ? judgeAgain(call, [request.namespace]).then((now) => claim(request, now)) : claim(request, call),
+      isOutdated(call)
+        ? judgeAgain(call, [request.namespace]).then((now) => claim(request, now))
+        : claim(request, call),
 
     claimAll: judgedInTime((requests, call) => {
       const commands = mapEach(requests, (request) => {
