@@ -68,20 +68,10 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
           return;
         case "answered": {
           const { status, headers, body } = begun.response;
-<<<<<<< HEAD
           if (headers["content-type"] === undefined) untyped.add(request);
           // Not all of Fastify 4 sends other bytes than a Buffer's as they are.
           const payload = body?.byteLength ? Buffer.from(body) : undefined;
           return reply.code(status).headers(headers).send(payload);
-=======
-          return (
-            reply
-              .code(status)
-              .headers(headers)
-              // The first versions of Fastify 4 take no other bytes than a Buffer.
-              .send(body?.byteLength ? Buffer.from(body) : undefined)
-          );
->>>>>>> wt/connect
         }
       }
     });
