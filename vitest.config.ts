@@ -9,7 +9,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/co
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,client/inbox}/**/*.test.ts"];
 /** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
 const ONE_DATABASE_TESTS = [
-  "test/{cache,cli,consumers,outage,transports,client/adapters}/**/*.test.ts",
+  "test/{cache,cli,consumers,neighbours,outage,transports,client/adapters}/**/*.test.ts",
   "test/client/*.test.ts",
 ];
 
@@ -31,8 +31,20 @@ const shared = {
   },
 };
 
+/** For tests of what works with two majors of a package: they import it by its name, and get the older one. */
+const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
+const OLDER_MAJORS_TESTS = [
+  "test/client/adapters/{express,fastify}.test.ts",
+  "test/consumers/{bullmq,rabbitmq}.test.ts",
+];
+
 /** Files leave nothing behind in their worker, and the next one finds the sources loaded: a fifth of the run. */
 const ISOLATION = { isolate: false };
+
+/** Aliases by which each package's whole name is another's. */
+function aliasesOf(names: Readonly<Record<string, string>>) {
+  return Object.entries(names).map(([name, replacement]) => ({ find: new RegExp(`^${name}$`), replacement }));
+}
 
 interface DatabaseProject {
   readonly name: string;
@@ -81,6 +93,14 @@ export default defineConfig({
         include: [...DATABASE_TESTS, ...ONE_DATABASE_TESTS],
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
       }),
+      {
+        ...databaseProject({
+          name: "older majors",
+          include: OLDER_MAJORS_TESTS,
+          globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+        }),
+        resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
+      },
       ...(system15 === undefined
         ? []
         : [

@@ -172,6 +172,8 @@ create table tenants (
   quota_stored_bytes bigint,
   weight integer,
   quota_dry_run boolean not null default false,
+  quota_declared_namespaces integer,
+  namespaces_version integer not null default 0,
   uid uuid not null default gen_random_uuid(),
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
@@ -188,6 +190,7 @@ create table tenants (
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_quota_burst_check CHECK ((quota_burst > 0)),
   constraint tenants_quota_concurrent_calls_check CHECK ((quota_concurrent_calls > 0)),
+  constraint tenants_quota_declared_namespaces_check CHECK ((quota_declared_namespaces > 0)),
   constraint tenants_quota_live_records_check CHECK ((quota_live_records > 0)),
   constraint tenants_quota_operations_per_second_check CHECK ((quota_operations_per_second > 0)),
   constraint tenants_quota_stored_bytes_check CHECK ((quota_stored_bytes > 0)),
@@ -222,10 +225,16 @@ CREATE INDEX audit_events_tenant ON public.audit_events USING btree (tenant, at,
 
 CREATE INDEX audit_events_tenant_id ON public.audit_events USING btree (tenant_id, at, id);
 
+CREATE INDEX record_jobs_finished ON public.record_jobs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+
 CREATE INDEX record_jobs_tenant_id ON public.record_jobs USING btree (tenant_id, id DESC);
 
 CREATE INDEX record_jobs_unfinished ON public.record_jobs USING btree (starts_at) WHERE (finished_at IS NULL);
 
+CREATE INDEX record_jobs_unfinished_of_tenant ON public.record_jobs USING btree (tenant_id, id) WHERE (finished_at IS NULL);
+
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
 
 CREATE INDEX tenants_counted ON public.tenants USING btree (id) WHERE ((quota_live_records IS NOT NULL) OR (quota_stored_bytes IS NOT NULL));
+
+CREATE INDEX usage_hours_hour ON public.usage_hours USING btree (hour);

@@ -92,7 +92,7 @@ export const VARIABLES = {
   ONCEWARD_POOL_SIZE: variable(
     wholeNumber(2, 200),
     "12",
-    "Connections to Postgres. Calls travel in batches, so that more are rarely faster.",
+    "Connections to Postgres for calls, which travel in batches, so that more are rarely faster; administration and background work have 2 more.",
   ),
   ONCEWARD_TENANT_SHARE: variable(
     wholeNumber(0, 10_000),
@@ -143,6 +143,11 @@ export const VARIABLES = {
     wholeNumber(1, 10_000),
     "1000",
     "Records that one statement of the sweep looks at.",
+  ),
+  ONCEWARD_AUDIT_RETENTION: variable(
+    milliseconds("30d", "3650d"),
+    "400d",
+    "How long audit events are kept; the database refuses to delete younger ones than 30 days.",
   ),
   ONCEWARD_USAGE_FLUSH: variable(
     milliseconds("100ms", "1m"),

@@ -11,6 +11,7 @@ import { createOperatorService } from "./services/operator/operator.ts";
 import { createPageTokens } from "./services/page-tokens.ts";
 import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.ts";
 import type { Waiters } from "./services/waiters.ts";
+import type { AdministrationPool } from "./store/administration-pool.ts";
 import type { Pool } from "./store/pool.ts";
 import { createRecordStore } from "./store/record-store.ts";
 import { createTenantShares } from "./store/tenant-shares.ts";
@@ -21,6 +22,7 @@ import type { UsageMeter } from "./usage/meter.ts";
 export interface ServiceParts {
   readonly config: Config;
   readonly pool: Pool;
+  readonly administrationPool: AdministrationPool;
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
   readonly admission: Admission;
@@ -56,13 +58,13 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     usage: parts.usage,
   });
   const administration = {
-    pool,
+    pool: parts.administrationPool,
     records,
     pageTokens: createPageTokens(pepper, parts.installationId),
     changes: parts.authenticator,
     pepper,
   };
-  const tenantAdmin = createTenantAdminService({ ...administration, onSettled });
+  const tenantAdmin = createTenantAdminService({ ...administration, admission, onSettled });
   const operator = createOperatorService({
     ...administration,
     redactedConfig: redactedConfig(config),

@@ -16,6 +16,7 @@ import { createPipeline } from "./rpc/pipeline.ts";
 import { createTransportBudgets } from "./rpc/transport-budgets.ts";
 import { createDenials } from "./services/denials.ts";
 import { createWaiters } from "./services/waiters.ts";
+import { ADMINISTRATION_CONNECTIONS, createAdministrationPool } from "./store/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/read-records.ts";
 import { ensureTenant } from "./store/tenants.ts";
@@ -85,15 +86,18 @@ export function createServer(
       fastPath?.moveTo(id);
     },
   });
-  const pool = openPool(
-    {
-      onConnected: installation.look,
-      databaseUrl: config.DATABASE_URL,
-      size: config.ONCEWARD_POOL_SIZE,
-      throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-    },
-    observePool(metrics, log),
-  );
+  const openConnections = (size: number) =>
+    openPool(
+      {
+        onConnected: installation.look,
+        databaseUrl: config.DATABASE_URL,
+        size,
+        throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+      },
+      observePool(metrics, log),
+    );
+  const pool = openConnections(config.ONCEWARD_POOL_SIZE);
+  const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
@@ -105,8 +109,16 @@ export function createServer(
     redis_bypassed: fastPath?.redisBypassed() ?? false,
   });
   const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
-  const lookAtInstallation = installation.look;
-  const background = createBackground({ config, pool, metrics, log, replica, lookAtInstallation, onFailed });
+  const background = createBackground({
+    config,
+    pool,
+    administrationPool,
+    metrics,
+    log,
+    replica,
+    lookAtInstallation: installation.look,
+    onFailed,
+  });
   const { liveReplicas, totals, usage } = background;
   const admission = createAdmission({ totals, liveReplicas, onRefused: metrics.refusedByQuota });
   metrics.watch({
@@ -141,6 +153,7 @@ export function createServer(
     const parts = {
       config,
       pool,
+      administrationPool,
       metrics,
       authenticator,
       admission,
@@ -210,7 +223,7 @@ export function createServer(
       ]);
       fastPath?.close();
       await Promise.all([background.finish(), denials.settled()]);
-      await pool.close();
+      await Promise.all([pool.close(), administrationPool.close()]);
       await management.close();
       await tls?.stop();
       log.info("stopped");

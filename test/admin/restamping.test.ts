@@ -4,7 +4,7 @@ import { workBatch } from "../../server/src/jobs/work-batch.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../helpers/admin.ts";
 import { errorOf } from "../helpers/errors.ts";
-import { runRecordJobs } from "../helpers/jobs.ts";
+import { anyTurn, runRecordJobs } from "../helpers/jobs.ts";
 import { ageRecords, granted } from "../helpers/records.ts";
 import { countRows, secondsBetween, sweep } from "../helpers/time.ts";
 import { failure, seconds, success } from "../helpers/verbs.ts";
@@ -223,7 +223,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
       await database.query("update record_jobs set starts_at = now()");
       const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
       onTestFinished(() => pool.close());
-      await workBatch(pool, 2);
+      await workBatch(pool, anyTurn(2));
       // The connection dies after the records were changed and before the batch commits.
       const dying = {
         ...pool,
@@ -233,7 +233,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
             throw new Error("the replica died");
           }),
       };
-      await expect(workBatch(dying, 2)).rejects.toThrow("the replica died");
+      await expect(workBatch(dying, anyTurn(2))).rejects.toThrow("the replica died");
       await runRecordJobs(database);
       const { jobs } = await tenant.admin.listRecordJobs({});
       expect(jobs).toMatchObject([{ state: RecordJob_State.DONE, recordsExamined: 5n, recordsChanged: 5n }]);
@@ -252,7 +252,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
       onTestFinished(() => pool.close());
       const worked: bigint[] = [];
       const work = async () => {
-        const done = await workBatch(pool, 1);
+        const done = await workBatch(pool, anyTurn(1));
         if (done !== undefined) worked.push(done.job.id);
       };
       while ((await database.query("select 1 from record_jobs where finished_at is null")).length > 0) {

@@ -32,11 +32,11 @@ async function connectAsService() {
     await database.query(`drop role ${role}`);
     await database.drop();
   });
-  return { database, asService, url: url.href };
+  return { database, asService, url: url.href, role };
 }
 
 test("the role of deploy/README.md suffices for the service, and can't change what was audited", async () => {
-  const { database, asService, url } = await connectAsService();
+  const { database, asService, url, role } = await connectAsService();
   const server = await startTestServer(url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   onTestFinished(() => server.stop());
 
@@ -51,6 +51,15 @@ test("the role of deploy/README.md suffices for the service, and can't change wh
   ]) {
     await expect(asService.query(change)).rejects.toThrow("permission denied");
   }
+
+  await database.query(
+    `insert into audit_events (at, tenant, actor, action, target, outcome, request_id)
+     select now() - interval '401 days', 't', 'a', 'UpdateTenant', 't', 'DONE', 'r'`,
+  );
+  const prune = "select prune_audit_events(interval '400 days', 10) as pruned";
+  expect((await asService.query(prune)).rows).toEqual([{ pruned: 1 }]);
+  await database.query(`revoke insert on audit_events from ${role}`);
+  await expect(asService.query(prune)).rejects.toThrow("may prune");
 });
 
 test("the role of deploy/README.md may use what a later migration makes", async () => {

@@ -188,7 +188,7 @@ describe("a flush", () => {
         return rows;
       },
     };
-    const meter = createUsageMeter();
+    const meter = createUsageMeter(() => {});
     const failures: unknown[] = [];
     const flusher = createUsageFlusher({
       pool: lossy,
@@ -205,6 +205,44 @@ describe("a flush", () => {
     await flusher.stop();
     const [row] = await database.query<{ swept: string }>("select sum(swept) as swept from usage_hours");
     expect(row?.swept).toBe("7");
+  });
+});
+
+describe("flushes", () => {
+  test("that fail one after another store everything once they succeed, and of each namespace once", async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const tenantId = await insertTenant(database);
+    const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
+    onTestFinished(() => pool.close());
+    const meter = createUsageMeter(() => {});
+    const count = () => meter.count({ tenantId, namespace: "charges" }, "swept");
+    let failures = 0;
+    const flusher = createUsageFlusher({
+      pool,
+      meter,
+      replica: REPLICA,
+      intervalMs: 1,
+      onFailed: () => {
+        failures++;
+        count();
+      },
+    });
+    await database.query("alter table usage_hours rename to usage_away");
+    count();
+    flusher.start();
+    while (failures < 5) await new Promise(setImmediate);
+    expect(meter.size()).toBe(1);
+    await database.query("alter table usage_away rename to usage_hours");
+    const stored = async () => {
+      const [row] = await database.query<{ swept: number }>(
+        "select sum(swept)::int as swept from usage_hours",
+      );
+      return row?.swept ?? 0;
+    };
+    await expect.poll(stored, { timeout: 10_000, interval: 20 }).toBeGreaterThan(5);
+    await flusher.stop();
+    expect(await stored()).toBe(failures + 1);
   });
 });
 

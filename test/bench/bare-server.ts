@@ -15,7 +15,7 @@ import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { createRecordStore } from "../../server/src/store/record-store.ts";
 import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
-import { findTenants } from "../../server/src/store/tenants.ts";
+import { createFindTenants } from "../../server/src/store/tenants.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
@@ -33,6 +33,7 @@ const pool = openPool({
   size: config.ONCEWARD_POOL_SIZE,
   throughPgBouncer: false,
 });
+const findTenants = createFindTenants(pool);
 /** The real server's tenants are never older than this either; a copy needs to know. */
 const REFRESH_MS = 4000;
 /** As the real server's default is; here nobody is timed out. */
@@ -76,6 +77,8 @@ const idempotency = createIdempotencyService({
     admitRecord: () => () => {},
     expectRecord: () => () => {},
     refuseRecord: () => {},
+    admitNamespace: () => {},
+    admitRecordJob: () => {},
     resultAdded: () => {},
     weightOf: () => 1,
   },
@@ -86,7 +89,7 @@ const idempotency = createIdempotencyService({
     fastPath.wakeChannel?.announce(name);
   },
   onClaim: () => {},
-  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [] },
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [], size: () => 0 },
 });
 
 const straight: Pipeline = {
@@ -123,7 +126,7 @@ const grpcPort = await grpc.listen(config.ONCEWARD_HOST, 0);
 log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
 
 async function readPrincipal(): Promise<Principal> {
-  const tenant = (await findTenants(pool, [tenantId])).get(tenantId);
+  const tenant = (await findTenants([tenantId])).get(tenantId);
   if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
   return {
     role: "CALLER",

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
+import { measureAdministration } from "./figures/administration.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
@@ -39,6 +40,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P10"], figure: measureFairness },
   { of: ["P11"], figure: measureWaiting },
   { of: ["P12"], figure: measureOverhead },
+  { of: ["P14"], figure: measureAdministration },
 ];
 
 // Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.

@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
-import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { cutOff, type Guarded, useGuards } from "../consumers/fixtures.ts";
 import { startElasticMq } from "./elasticmq.ts";
 
 const newGuard = useGuards();
@@ -87,6 +87,24 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     await vi.waitFor(async () => expect(await receive()).toBe(1), 10_000);
     expect(guard.kinds()).toEqual(["postponed", "duplicate"]);
     expect(fn).not.toHaveBeenCalled();
+  });
+
+  test("an outage that lasts longer than all receives would has the message performed, and not dead-lettered", async () => {
+    await using guard = await newGuard();
+    const { onceward, heal } = await cutOff(guard);
+    const fn = vi.fn();
+    const { send, receive, dead } = await newQueue({ ...guard, onceward }, fn);
+    await send("order-1");
+    const received = receive();
+    // The queue dead-letters a message that is received a third time.
+    await vi.waitFor(() => expect(guard.kinds().length).toBeGreaterThan(3), 20_000);
+    expect(await receive()).toBe(0);
+    heal();
+    expect(await received).toBe(1);
+    expect(guard.kinds().at(-1)).toBe("processed");
+    expect(fn).toHaveBeenCalledOnce();
+    expect(await receive()).toBe(0);
+    expect(await dead()).toEqual([]);
   });
 
   test("a message without a key ends in the dead-letter queue", async () => {

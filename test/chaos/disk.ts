@@ -1,14 +1,18 @@
 import { execFile } from "node:child_process";
+import { readdirSync, readlinkSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { isAlive } from "../../server/src/embedded/pid-file.ts";
+import { waitUntil } from "../../server/src/embedded/wait.ts";
 
 const run = promisify(execFile);
 /** Enough for the data of a long run with a standby, and little enough to be filled at once. */
 const SIZE_MB = 1500;
+const DEATH_TIMEOUT_MS = 10_000;
 
-/** A directory for a run's data, on a disk of its own where one can be mounted. */
+/** A directory for a run's data, on a disk of its own where one can be mounted; disposing ends what still uses it. */
 export interface Disk extends AsyncDisposable {
   readonly dir: string;
   /** Undefined: it can't be filled without harming others. */
@@ -38,8 +42,39 @@ export async function mountDisk(): Promise<Disk> {
       await rm(filler, { force: true });
     },
     async [Symbol.asyncDispose]() {
-      if (isMounted) await run("umount", [dir]);
+      if (isMounted) await unmount(dir);
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Ends the processes that use the disk, which nobody but the run knows, and unmounts it. */
+async function unmount(dir: string): Promise<void> {
+  const pids = usersOf(dir);
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+  await waitUntil(() => !pids.some(isAlive), DEATH_TIMEOUT_MS);
+  // One that came since keeps its own files; nobody else finds the disk any more.
+  await run("umount", [dir]).catch(() => run("umount", ["--lazy", dir]));
+}
+
+/** Other processes with a working directory, a program or an open file there. */
+function usersOf(dir: string): number[] {
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && entry !== String(process.pid));
+  const uses = (link: string) => readlinkSync(link).startsWith(`${dir}/`) || readlinkSync(link) === dir;
+  return pids.map(Number).filter((pid) => {
+    try {
+      const files = readdirSync(`/proc/${pid}/fd`).map((file) => `/proc/${pid}/fd/${file}`);
+      return [`/proc/${pid}/cwd`, `/proc/${pid}/exe`, ...files].some((link) => {
+        try {
+          return uses(link);
+        } catch {
+          // Closed meanwhile, or a kernel's thread, which has no program.
+          return false;
+        }
+      });
+    } catch {
+      // It has just ended.
+      return false;
+    }
+  });
 }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Disk, mountDisk } from "./disk.ts";
 import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
@@ -28,6 +29,17 @@ const timeline = async () =>
       "select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline",
     )
   )[0]?.timeline;
+
+test("a server is ended though a backend is at work whose client was killed", async () => {
+  const other = await startChaosPostgres(disk.dir, () => {});
+  const client = await other.connect();
+  const working = client.query("select pg_sleep(600)").catch(() => "ended");
+  await expect
+    .poll(() => other.query("select from pg_stat_activity where query like 'select pg_sleep%'"))
+    .toHaveLength(1);
+  await other[Symbol.asyncDispose]();
+  expect(await Promise.race([working, turn("at work")])).toBe("ended");
+});
 
 test("what was acknowledged outlives a kill", async () => {
   await keep(1);

@@ -127,13 +127,43 @@ export async function startChaosPostgres(
       for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGCONT");
       await control.end();
       // A primary waits for its standby when it shuts down.
-      if (standby !== undefined) await standby.running.stop();
-      await running.stop();
+      if (standby !== undefined) await end(standby.running);
+      await end(running);
       for (let cluster = 1; cluster <= clusters; cluster++) await removeData(join(dir, `data-${cluster}`));
       await rm(dir, { recursive: true, force: true });
     },
   };
 }
+
+/**
+ * Stops a server, also where it would serve on for others: clients that were killed leave backends behind, which work until
+ * they would answer.
+ */
+async function end(server: EmbeddedPostgres): Promise<void> {
+  const client = new pg.Client({
+    connectionString: server.url("postgres"),
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  });
+  client.on("error", () => {});
+  // A server that is away, or takes no more connections, is killed below.
+  await client
+    .connect()
+    .then(() => client.query(END_OTHERS))
+    .catch(() => {});
+  await client.end().catch(() => {});
+  await server.stop();
+  for (const pid of familyOf(server.pid)) signalIfAlive(pid, "SIGKILL");
+  await waitUntil(() => !isAlive(server.pid), DEATH_TIMEOUT_MS);
+}
+
+/** All clients but the one that asks and those by which processes show that they use the server. */
+const END_OTHERS = `
+select pg_terminate_backend(pid)
+  from pg_stat_activity
+ where backend_type = 'client backend'
+   and pid <> pg_backend_pid()
+   and application_name <> 'onceward embedded presence'`;
 
 /** Where there is some left: it may lie elsewhere than it is said to. */
 async function removeData(dataDir: string): Promise<void> {

@@ -61,6 +61,17 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
     dataDir: copyDir,
     settings: { ...settings, primary_conninfo: conninfo },
   });
+  try {
+    await untilInStep(control, standing);
+  } catch (error) {
+    await standby.stop();
+    throw error;
+  }
+  return standby;
+}
+
+/** Makes the primary wait for a synchronous standby, and resolves once the standby receives what the primary writes. */
+async function untilInStep(control: pg.Pool, standing: Standing): Promise<void> {
   if (standing === "synchronous") {
     await control.query(`alter system set synchronous_standby_names = '${NAME}'`);
     await control.query("select pg_reload_conf()");
@@ -74,5 +85,4 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
     return rows.length > 0;
   };
   if (!(await waitUntil(isInStep, IN_STEP_TIMEOUT_MS))) throw new Error("the standby did not catch up");
-  return standby;
 }

@@ -1,7 +1,9 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Transport } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { createUnaryTransport } from "../../clients/typescript/src/grpc-transport.ts";
+import { SessionManager } from "../../clients/typescript/src/session-manager.ts";
+import { credential } from "../../clients/typescript/src/transport-options.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant } from "../helpers/tenants.ts";
@@ -19,20 +21,21 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A client that notes which RPCs it makes. */
+/** A client over the transport that `createOnceward` makes for an address, which notes the calls that it is asked for. */
 async function newObservedOnceward() {
   const { apiKey } = await createTenant(database);
   const rpcs: string[] = [];
-  const observe: Interceptor = (next) => (request) => {
-    rpcs.push(request.method.name);
-    request.header.set("authorization", `Bearer ${apiKey}`);
-    return next(request);
+  const sessions = new SessionManager(`http://127.0.0.1:${server.grpcPort}`);
+  onTestFinished(() => sessions.abort());
+  const shipped = createUnaryTransport(sessions, credential(apiKey));
+  const transport: Transport = {
+    stream: shipped.stream,
+    unary(method, ...call) {
+      rpcs.push(method.name);
+      return shipped.unary(method, ...call);
+    },
   };
-  const baseUrl = `http://127.0.0.1:${server.grpcPort}`;
-  return {
-    rpcs,
-    onceward: createOnceward({ transport: createGrpcTransport({ baseUrl, interceptors: [observe] }) }),
-  };
+  return { rpcs, onceward: createOnceward({ transport }) };
 }
 
 test("a thousand concurrent runs travel in a handful of batches, and each gets its own value", async () => {

@@ -88,6 +88,35 @@ test("a failure, its repeat, a release and a value that can't be stored are told
   ]);
 });
 
+test("a claim that could not be released is told as that, and not as released", async () => {
+  const { onceward, events } = await newObserved();
+  const run = onceward.run(operation, async () => {
+    await database.query("update records set lease_expires_at = now() - interval '1 s'");
+    await onceward.calls.claim({ ...operation, owner: "worker-2" });
+    throw new Error("the provider is down");
+  });
+  await expect(run).rejects.toThrow("the provider is down");
+  expect(events).toEqual([
+    { namespace, type: "claimed", attempt: 1 },
+    { namespace, type: "not-released", attempt: 1, reason: "CLAIM_SUPERSEDED" },
+  ]);
+});
+
+test("that a claim is released is told once it is", async () => {
+  const events: OncewardEvent[] = [];
+  const states: (string | undefined)[] = [];
+  const onceward: Onceward = await newOnceward({
+    onEvent(event) {
+      events.push(event);
+      if (event.type !== "released") return;
+      void onceward.calls.lookup(operation).then(({ record }) => states.push(record?.releaseReason));
+    },
+  });
+  await expect(onceward.run(operation, failing)).rejects.toThrow();
+  await vi.waitFor(() => expect(states).toEqual([expect.stringContaining("Error")]));
+  expect(events.map(({ type }) => type)).toEqual(["claimed", "released"]);
+});
+
 test("waiting, and that nothing ran, is told", async () => {
   const { onceward, events } = await newObserved();
   await onceward.calls.claim({ ...operation, owner: "worker-1" });

@@ -206,6 +206,87 @@ test("the same key for another request is refused", async () => {
   expect(fn).not.toHaveBeenCalled();
 });
 
+test("a fingerprint that can't tell two requests apart is refused before the claim", async () => {
+  await using client = await newOnceward();
+  const fn = vi.fn();
+  const error = await rejectionOf(
+    client.onceward.run({ ...operation, fingerprint: { lines: new Map() } }, fn),
+  );
+  expect(error).toMatchObject({
+    name: "InvalidRequestError",
+    violations: [{ field: "fingerprint", description: expect.stringContaining("a Map at /lines") }],
+  });
+  expect(fn).not.toHaveBeenCalled();
+  expect((await client.onceward.calls.lookup(operation)).record).toBeUndefined();
+});
+
+test("another file under the same key is refused", async () => {
+  await using client = await newOnceward();
+  const form = (content: string) => {
+    const data = new FormData();
+    data.append("receipt", new File([content], "receipt.txt"));
+    return data;
+  };
+  const run = (content: string) =>
+    client.onceward.run({ ...operation, fingerprint: form(content) }, () => "stored");
+  expect(await run("first")).toBe("stored");
+  expect(await run("first")).toBe("stored");
+  expect(await rejectionOf(run("second"))).toBeInstanceOf(FingerprintMismatchError);
+});
+
+test("an error names the claim that it is about, in its fields and its message", async () => {
+  await using client = await newOnceward();
+  const { onceward } = client;
+  // Before the first call: the server keeps policies for a while.
+  await setNamespacePolicy(database, client.tenant, "held", { on_lease_expiry: "HOLD" });
+  const named = { ...operation, fencingToken: undefined };
+  const run = (options: object, fn = vi.fn()) => rejectionOf(onceward.run({ ...operation, ...options }, fn));
+  await onceward.calls.claim({ ...operation, fingerprint: new Uint8Array(32) });
+  expect(await run({ waitMs: 0 })).toMatchObject({ name: "InProgressError", claim: named });
+  expect(await run({ fingerprint: "another" })).toMatchObject({
+    name: "FingerprintMismatchError",
+    message: expect.stringContaining('(namespace charges, key "order-1")'),
+    claim: named,
+  });
+  expect(await run({ fingerprint: 1n })).toMatchObject({ name: "InvalidRequestError", claim: named });
+  const second = { key: "order-2" };
+  let fencingToken = 0n;
+  const ran = await run(
+    second,
+    vi.fn((claim) => {
+      ({ fencingToken } = claim);
+      return 1n;
+    }),
+  );
+  expect(fencingToken).toBeGreaterThan(0n);
+  expect(ran).toMatchObject({
+    name: "CompletionError",
+    message: expect.stringContaining(`(namespace charges, key "order-2", fencing token ${fencingToken})`),
+    claim: { ...operation, ...second, fencingToken },
+  });
+  expect(await run(second)).toMatchObject({ name: "ResultUnavailableError", claim: { ...named, ...second } });
+  const held = { namespace: "held", key: "order-1" };
+  await onceward.calls.claim(held);
+  await endLeases(client.tenant);
+  expect(await run(held)).toMatchObject({ name: "AmbiguousError", claim: { ...named, ...held } });
+});
+
+test("runs that fail together, in one batch, name each its own claim", async () => {
+  const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  const keys = ["order-1", "order-2"];
+  const errors = await Promise.all(
+    keys.map((key) => rejectionOf(onceward.run({ ...operation, key }, vi.fn()))),
+  );
+  expect(errors).toMatchObject(keys.map((key) => ({ reason: "CREDENTIAL_INVALID", claim: { key } })));
+});
+
+test("a key that is malformed is named by no error", async () => {
+  await using client = await newOnceward();
+  const error = await rejectionOf(client.onceward.run({ ...operation, key: "x".repeat(256) }, vi.fn()));
+  expect(error).toMatchObject({ reason: "INVALID_REQUEST", claim: undefined });
+});
+
 test("a lone surrogate is refused before the wire", async () => {
   await using client = await newOnceward();
   const run = client.onceward.run({ ...operation, key: "\ud800" }, vi.fn());
@@ -283,7 +364,7 @@ test("the signal aborts when somebody takes over, and the completion says that t
     stored: false,
     effect: { status: "fulfilled", value: "charged" },
   });
-  expect(reasons).toMatchObject([{ reason: "CLAIM_SUPERSEDED" }]);
+  expect(reasons).toMatchObject([{ reason: "CLAIM_SUPERSEDED", claim: { ...operation } }]);
 });
 
 test.each([
@@ -350,6 +431,29 @@ test("a failure is read whatever the codec", async () => {
     await expect(client.onceward.run(options, fn)).rejects.toThrow("card declined");
   }
   expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a run that waits for another holder ends as soon as its client closes, and leaves nothing held", async () => {
+  const { onceward: holder, tenant } = await newOnceward();
+  const held = Promise.withResolvers<string>();
+  const holding = holder.run(operation, () => held.promise);
+  await vi.waitFor(async () => expect((await holder.calls.lookup(operation)).record).toBeDefined());
+  const waiting = Promise.withResolvers<void>();
+  const leaving = createOnceward({
+    address: `http://127.0.0.1:${server.grpcPort}`,
+    apiKey: tenant.apiKey,
+    onEvent: ({ type }) => type === "waiting" && waiting.resolve(),
+  });
+  const fn = vi.fn();
+  const waiter = rejectionOf(leaving.run({ ...operation, waitMs: 600_000 }, fn));
+  await waiting.promise;
+  await leaving.close();
+  expect(await waiter).toMatchObject({ reason: "CLOSED" });
+  held.reject(new Error("the provider is down"));
+  await expect(holding).rejects.toThrow("the provider is down");
+  expect(await holder.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
+  expect(fn).not.toHaveBeenCalled();
+  await holder.close();
 });
 
 test("a closing client lets its runs finish, and then refuses", async () => {

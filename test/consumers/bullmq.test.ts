@@ -3,6 +3,7 @@ import { TerminalError } from "@onceward/client";
 import { type Job, type JobsOptions, type Processor, Queue, Worker, type WorkerOptions } from "bullmq";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../clients/typescript/src/bullmq.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
 import { collectWarnings, eventually, useGuards } from "./fixtures.ts";
 
@@ -93,6 +94,19 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
     expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
   });
+
+  test.each(NESTED_FAILURES)(
+    "a job whose function lets a nested run $name fail, by its $error, is retried, and performed then",
+    async ({ fail }) => {
+      await using guard = await newGuard();
+      const fn = vi.fn<() => Promise<unknown>>(async () => "charged");
+      fn.mockImplementationOnce(() => fail(guard.onceward));
+      const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
+      const job = await add(withKey("order-1", {}), { attempts: 2 });
+      expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
+      expect(guard.kinds()).toEqual(["released", "processed"]);
+    },
+  );
 
   test("a terminal error fails the job and its duplicate, whatever attempts are left", async () => {
     await using guard = await newGuard();

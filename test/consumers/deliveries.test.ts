@@ -1,8 +1,9 @@
-import { OncewardError, TerminalError } from "@onceward/client";
+import { TerminalError } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import { createHandler } from "../../clients/typescript/src/consumers/handle.ts";
 import type { ConsumerOptions } from "../../clients/typescript/src/consumers/options.ts";
 import type { Claim } from "../../clients/typescript/src/held-claim.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
 const newGuard = useGuards();
@@ -74,30 +75,42 @@ test("an error that the consumer calls terminal is stored, and not delivered aga
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("an error of Onceward's that the function throws is the function's own", async () => {
+test.each(NESTED_FAILURES)(
+  "a nested run $name, which throws its $error, releases the message's claim",
+  async ({ error, fail }) => {
+    await using guard = await newGuard();
+    const warnings = collectWarnings();
+    const fn = vi.fn<(message: string) => Promise<unknown>>(async () => "charged");
+    fn.mockImplementationOnce(() => fail(guard.onceward));
+    const handle = handlerOf(guard, fn, { onDelivery: undefined });
+    expect(await handle("order-1")).toMatchObject({ kind: "released", error: { name: error } });
+    expect(warnings).toEqual(["ONCEWARD_NOT_PROCESSED"]);
+    expect(await handle("order-1")).toMatchObject({ kind: "processed", attempt: 2, value: "charged" });
+  },
+);
+
+test("a nested run that failed for good fails the message for good", async () => {
   await using guard = await newGuard();
-  const handle = handlerOf(guard, async () => {
-    await guard.onceward.run({ namespace: "other", key: "" }, () => {});
-  });
-  expect(await handle("order-1")).toMatchObject({ kind: "released", error: { reason: "INVALID_REQUEST" } });
+  const fn = vi.fn(() =>
+    guard.onceward.run({ namespace: "nested", key: "charge-1" }, () => {
+      throw new TerminalError("card declined");
+    }),
+  );
+  const handle = handlerOf(guard, fn);
+  expect(await handle("order-1")).toMatchObject({ kind: "failed", error: { message: "card declined" } });
+  expect(await handle("order-1")).toMatchObject({ kind: "duplicate", error: { message: "card declined" } });
+  expect(fn).toHaveBeenCalledOnce();
 });
 
-test("what a producer did wrong is refused, what the consumer's settings forbid is postponed", async () => {
+test.each<[string, string, Partial<ConsumerOptions<string>>]>([
+  ["a key over the limit", "refused", { key: () => "x".repeat(256) }],
+  ["a fingerprint that can't be hashed", "refused", { fingerprint: () => new Map() }],
+  ["a lease over the policy's limit", "postponed", { leaseMs: 3_600_000 }],
+])("%s: the message is %s, and nothing runs", async (_, kind, more) => {
   await using guard = await newGuard();
-  const refuse = (field: string) => async () => {
-    throw new OncewardError("INVALID_REQUEST", field, { violations: [{ field, description: "is wrong" }] });
-  };
-  const kindOf = async (field: string) => {
-    const runDetailed = vi.spyOn(guard.onceward, "runDetailed").mockImplementationOnce(refuse(field));
-    const { kind } = await handlerOf(guard, () => {})("order-1");
-    runDetailed.mockRestore();
-    return kind;
-  };
-  expect([await kindOf("key"), await kindOf("fingerprint"), await kindOf("lease")]).toEqual([
-    "refused",
-    "refused",
-    "postponed",
-  ]);
+  const fn = vi.fn();
+  expect(await handlerOf(guard, fn, more)("order-1")).toMatchObject({ kind });
+  expect(fn).not.toHaveBeenCalled();
 });
 
 test("a fingerprint that can't be had refuses the message", async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
 import type { Delivery } from "../../clients/typescript/src/consumers/delivery.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { startTcpProxy } from "../helpers/tcp-proxy.ts";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/tenants.ts";
 
 /** A client of a tenant of a test's own, and what its consumers told of their deliveries. */
@@ -79,6 +80,19 @@ async function guardOf(database: TestDatabase, server: TestServer): Promise<Guar
       await onceward.close();
     },
   };
+}
+
+/** A client of the guard's tenant whose service is away until `heal`. */
+export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: Onceward; heal(): void }> {
+  const proxy = await startTcpProxy(Number(new URL(address).port));
+  proxy.setMode("refuse");
+  const { apiKey } = tenant;
+  const onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey, timeoutMs: 100 });
+  onTestFinished(async () => {
+    await onceward.close();
+    await proxy.close();
+  });
+  return { onceward, heal: () => proxy.setMode("forward") };
 }
 
 /** Waits for what a broker and a consumer bring about. */

@@ -9,6 +9,7 @@ import {
   readJson,
   withKey,
 } from "../../clients/typescript/src/kafkajs.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
 
 /** What KafkaJS hands to `eachMessage`, as it was recorded: header values and bodies are buffers. A live broker's turn is in `test/brokers/`. */
@@ -119,6 +120,23 @@ test("what the function throws reaches KafkaJS unchanged, and the next delivery 
   await eachMessage(payload);
   expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
 });
+
+test.each(NESTED_FAILURES)(
+  "a message whose function lets a nested run $name fail, by its $error, is not passed, and runs again",
+  async ({ error, fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const { eachMessage, deadLetter } = consumer(guard, fn);
+    const { payload, pause } = delivered(order);
+    await expect(eachMessage(payload)).rejects.toMatchObject({ name: error });
+    await eachMessage(payload);
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+    expect(pause).not.toHaveBeenCalled();
+    expect(deadLetter).not.toHaveBeenCalled();
+  },
+);
 
 test("an operation that failed for good is dead-lettered, at each delivery, and passed", async () => {
   await using guard = await newGuard();

@@ -9,6 +9,7 @@ import {
   readJson,
   withKey,
 } from "../../clients/typescript/src/rabbitmq.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import {
   connectTo,
   describeWithRabbitMq,
@@ -106,6 +107,22 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).not.toHaveBeenCalled();
     await expectSettled({ connection, channel, queue });
   });
+
+  test.each(NESTED_FAILURES)(
+    "a message whose function lets a nested run $name fail, by its $error, comes back and is performed",
+    async ({ fail }) => {
+      await using guard = await newGuard();
+      const { connection, channel, queue } = await newQueue();
+      const fn = vi
+        .fn<() => Promise<unknown>>(async () => {})
+        .mockImplementationOnce(() => fail(guard.onceward));
+      await consume(guard, { channel, queue }, fn);
+      send(channel, queue, "order-1", "{}");
+      await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
+      expect(fn).toHaveBeenCalledTimes(2);
+      await expectSettled({ connection, channel, queue });
+    },
+  );
 
   test("what comes back is the message as it was sent", async () => {
     await using guard = await newGuard();

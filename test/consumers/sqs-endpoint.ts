@@ -16,12 +16,17 @@ export interface SqsCall {
  */
 export async function startSqsEndpoint(answers: Readonly<Record<string, unknown>> = {}) {
   const calls: SqsCall[] = [];
+  const refusals = new Map<string, string>();
   const server = createServer(async (request, response) => {
     const body = await request.toArray();
     const action = String(request.headers["x-amz-target"]).replace("AmazonSQS.", "");
     calls.push({ action, input: JSON.parse(Buffer.concat(body).toString()) });
     response.setHeader("content-type", "application/x-amz-json-1.0");
-    response.end(JSON.stringify(answers[action] ?? {}));
+    const refusal = refusals.get(action);
+    if (refusal !== undefined) response.statusCode = 400;
+    const answer =
+      refusal === undefined ? (answers[action] ?? {}) : { __type: `com.amazonaws.sqs#${refusal}` };
+    response.end(JSON.stringify(answer));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = new SQSClient({
@@ -34,5 +39,7 @@ export async function startSqsEndpoint(answers: Readonly<Record<string, unknown>
     server.close();
     await once(server, "close");
   });
-  return { client, calls };
+  /** From now on, the action is refused with this type of error. */
+  const refuse = (action: string, type: string) => void refusals.set(action, type);
+  return { client, calls, refuse };
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Message, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { TerminalError } from "@onceward/client";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
   type MessageOptions,
@@ -9,7 +9,8 @@ import {
   readJson,
   withKey,
 } from "../../clients/typescript/src/sqs.ts";
-import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
+import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";
 
 const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
@@ -29,12 +30,12 @@ async function consumer(
     Body: body,
     MessageAttributes: attributes,
   };
-  const { client, calls } = await startSqsEndpoint({ ReceiveMessage: { Messages: [message] } });
+  const { client, calls, refuse } = await startSqsEndpoint({ ReceiveMessage: { Messages: [message] } });
   const settings = { ...options, client, queueUrl: QUEUE_URL, ...more };
   const handle = messageOnce(onceward, settings, fn);
   return {
-    client,
     calls,
+    refuse,
     async receive() {
       const receive = { QueueUrl: QUEUE_URL, MessageAttributeNames: [KEY_HEADER] };
       const { Messages = [] } = await client.send(new ReceiveMessageCommand(receive));
@@ -89,6 +90,72 @@ test.each([
   },
 );
 
+const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 61 } };
+
+test("while the service is away, a message is held hidden, and handled in the same receive once it is back", async () => {
+  await using guard = await newGuard();
+  const { onceward, heal } = await cutOff(guard);
+  const fn = vi.fn();
+  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds()).toEqual(["postponed", "postponed"]));
+  heal();
+  await received;
+  const attempts = guard.kinds().length;
+  expect(guard.kinds()).toEqual([...Array(attempts - 1).fill("postponed"), "processed"]);
+  expect(calls).toEqual([...Array(attempts - 1).fill(hidden), deletion]);
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a held message stays hidden while its function runs", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await using guard = await newGuard();
+  const { onceward, heal } = await cutOff(guard);
+  const begun = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  const fn = () => {
+    begun.resolve();
+    return finish.promise;
+  };
+  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
+  const received = receive();
+  await eventually(() => expect(calls).toEqual([hidden]));
+  heal();
+  await begun.promise;
+  const before = calls.length;
+  vi.advanceTimersByTime(60_000);
+  const extended = { ...hidden, input: { ...hidden.input, VisibilityTimeout: 60 } };
+  await eventually(() => expect(calls.slice(before)).toEqual([extended, extended, extended]));
+  const timers = vi.getTimerCount();
+  finish.resolve();
+  await received;
+  expect(calls.at(-1)).toEqual(deletion);
+  expect(vi.getTimerCount()).toBe(timers - 1);
+});
+
+test("a held message is given back when the client is closed", async () => {
+  await using guard = await newGuard();
+  const { onceward } = await cutOff(guard);
+  const { receive, calls } = await consumer({ ...guard, onceward }, vi.fn(), { redeliverAfterMs: 50 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds().length).toBeGreaterThan(1));
+  await onceward.close();
+  await received;
+  expect(guard.deliveries.at(-1)).toMatchObject({ kind: "postponed", error: { reason: "CLOSED" } });
+  expect(calls.at(-1)).toMatchObject({ action: "ChangeMessageVisibility", input: { VisibilityTimeout: 1 } });
+});
+
+test("a message that SQS no longer hides is not held any longer", async () => {
+  await using guard = await newGuard();
+  const { onceward } = await cutOff(guard);
+  const { receive, refuse } = await consumer({ ...guard, onceward }, vi.fn(), { redeliverAfterMs: 50 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds().length).toBeGreaterThan(1));
+  refuse("ChangeMessageVisibility", "ReceiptHandleIsInvalid");
+  await expect(received).rejects.toThrow(expect.objectContaining({ name: "ReceiptHandleIsInvalid" }));
+});
+
 test("a message whose function throws is left to its visibility timeout, and runs again", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
@@ -99,6 +166,22 @@ test("a message whose function throws is left to its visibility timeout, and run
   expect(calls).toEqual([deletion]);
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
+
+test.each(NESTED_FAILURES)(
+  "a message whose function lets a nested run $name fail, by its $error, is not deleted, and runs again",
+  async ({ fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const { receive, calls } = await consumer(guard, fn);
+    await receive();
+    expect(calls).toEqual([]);
+    await receive();
+    expect(calls).toEqual([deletion]);
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  },
+);
 
 test.each([
   ["a terminal error", "{}", new TerminalError("card declined")],

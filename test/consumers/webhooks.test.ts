@@ -11,11 +11,14 @@ import {
   appleNotifications,
   githubEvents,
   stripeEvents,
+  type WebhookRejection,
+  WebhookSignatureError,
   type WebhookSource,
   webhookOnce,
 } from "../../clients/typescript/src/webhooks.ts";
+import { NESTED_FAILURES } from "../helpers/nested-runs.ts";
 import { restoreGlobals } from "../helpers/own-globals.ts";
-import { type Guarded, useGuards } from "./fixtures.ts";
+import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";
 const stripe = new Stripe("sk_test_none");
@@ -29,8 +32,9 @@ async function serveOnce<Event>(
   { onceward, options }: Guarded,
   source: WebhookSource<Event>,
   fn: (event: Event) => unknown,
+  onRejected?: (rejection: WebhookRejection) => void,
 ) {
-  const handler = webhookOnce(onceward, { ...options, source }, fn);
+  const handler = webhookOnce(onceward, { ...options, source, onRejected }, fn);
   const server = serve({ fetch: handler, port: 0, hostname: "127.0.0.1" });
   await once(server, "listening");
   onTestFinished(async () => {
@@ -89,11 +93,71 @@ test.each([
   await using guard = await newGuard();
   const fn = vi.fn();
   const claims = vi.spyOn(guard.onceward.calls, "claim");
-  const send = await serveOnce(guard, stripeSource, fn);
+  const rejections: WebhookRejection[] = [];
+  const send = await serveOnce(guard, stripeSource, fn, (rejection) => rejections.push(rejection));
   expect(await send(request)).toMatchObject({ status: 401 });
+  expect(rejections).toEqual([{ status: 401, error: expect.any(WebhookSignatureError) }]);
   expect(claims).not.toHaveBeenCalled();
   expect(guard.deliveries).toEqual([]);
   expect(fn).not.toHaveBeenCalled();
+});
+
+const misconfigured: [string, WebhookSource<unknown>, () => Sent | Promise<Sent>][] = [
+  [
+    "Stripe's by the function for another runtime's cryptography",
+    stripeEvents((body, signature) => {
+      const asynchronous = Stripe.createSubtleCryptoProvider();
+      return stripe.webhooks.constructEvent(body, signature, SECRET, undefined, asynchronous);
+    }),
+    () => stripeEvent("evt_1"),
+  ],
+  [
+    "GitHub's whose secret can't be read now",
+    githubEvents(() => Promise.reject(new Error("the store of secrets is away"))),
+    () => githubDelivery("7c1e2a3", "ping", "{}"),
+  ],
+  [
+    "GitHub's of a form instead of JSON",
+    githubEvents((body, signature) => webhooks.verify(body, signature)),
+    () => githubDelivery("7c1e2a3", "ping", "payload=%7B%7D"),
+  ],
+  [
+    "Apple's whose certificates can't be checked now",
+    appleNotifications(() => {
+      throw new TypeError("fetch failed");
+    }),
+    () => ({ body: '{"signedPayload":"ey"}', headers: {} }),
+  ],
+];
+
+test.each(misconfigured)(
+  "an event of %s is answered 500, told, and not handled",
+  async (_, source, request) => {
+    await using guard = await newGuard();
+    const fn = vi.fn();
+    const rejections: WebhookRejection[] = [];
+    const send = await serveOnce(guard, source, fn, (rejection) => rejections.push(rejection));
+    const answer = await send(await request());
+    expect(answer).toMatchObject({ status: 500, text: "The event could not be verified." });
+    expect(rejections).toEqual([{ status: 500, error: expect.any(Error) }]);
+    expect(rejections[0]?.error).not.toBeInstanceOf(WebhookSignatureError);
+    expect(guard.deliveries).toEqual([]);
+    expect(fn).not.toHaveBeenCalled();
+  },
+);
+
+test("without a hook, each error of the receiver's is a warning, and so is the first wrong signature", async () => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const errors = [new TypeError("fetch failed"), new WebhookSignatureError("forged")];
+  const verify = () => {
+    throw errors.shift() ?? new WebhookSignatureError("forged");
+  };
+  const send = await serveOnce(guard, { verify, key: () => "evt_1" }, vi.fn());
+  const statuses: number[] = [];
+  for (let times = 0; times < 3; times++) statuses.push((await send(stripeEvent("evt_1"))).status);
+  expect(statuses).toEqual([500, 401, 401]);
+  expect(warnings).toEqual(["ONCEWARD_WEBHOOK_REJECTED", "ONCEWARD_WEBHOOK_REJECTED"]);
 });
 
 test("an event that is being handled elsewhere is answered 503, so that it is sent again", async () => {
@@ -116,6 +180,20 @@ test("an event whose handling throws is answered 500 without saying why, and han
   expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
+
+test.each(NESTED_FAILURES)(
+  "an event whose function lets a nested run $name fail, by its $error, is answered 500, and handled when sent again",
+  async ({ fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const send = await serveOnce(guard, stripeSource, fn);
+    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 500 });
+    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  },
+);
 
 test("an event that failed for good is answered 200, so that it is not sent again", async () => {
   await using guard = await newGuard();
@@ -183,7 +261,9 @@ test("a notification of Apple's is handled once by its notificationUUID, and a f
   const forger = await generateKeyPair("ES256");
   // Apple's library checks the chain of certificates, too.
   const source = appleNotifications(async (signedPayload) => {
-    await jwtVerify(signedPayload, apple.publicKey);
+    await jwtVerify(signedPayload, apple.publicKey).catch((cause) => {
+      throw new VerificationException(1, cause);
+    });
     return decodeJwt<Notification>(signedPayload);
   });
   const notificationUUID = "002e14d5-51f5-4503-b5a8-c3a1af68eb20";
@@ -205,3 +285,25 @@ test("a notification of Apple's is handled once by its notificationUUID, and a f
 interface Notification {
   readonly notificationUUID: string;
 }
+
+/** What Apple's library throws. Its VERIFICATION_FAILURE is 1. */
+class VerificationException extends Error {
+  readonly status: number;
+
+  constructor(status: number, cause: unknown) {
+    super("", { cause });
+    this.status = status;
+  }
+}
+
+test.each([
+  ["no JSON", "{"],
+  ["no signed payload", "{}"],
+  ["nothing", ""],
+])("a notification of Apple's that holds %s is answered 401", async (_, body) => {
+  await using guard = await newGuard();
+  const verify = vi.fn();
+  const send = await serveOnce(guard, appleNotifications(verify), vi.fn(), () => {});
+  expect(await send({ body, headers: {} })).toMatchObject({ status: 401 });
+  expect(verify).not.toHaveBeenCalled();
+});

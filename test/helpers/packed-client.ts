@@ -56,12 +56,20 @@ async function packAndInstall(dir: string): Promise<PackedClient> {
   return { tarball: await readFile(join(dir, filename)), manifest: JSON.parse(manifest), project };
 }
 
-/** Makes packages that this repository has installed those of a project, too. */
-export async function linkPackages(project: string, names: readonly string[]): Promise<void> {
+/**
+ * Makes packages that this repository has installed those of a project, too, in place of what was linked before. `aliases`
+ * says under which names the repository has some of them.
+ */
+export async function linkPackages(
+  project: string,
+  names: readonly string[],
+  aliases: Readonly<Record<string, string>> = {},
+): Promise<void> {
   for (const name of names) {
     const link = join(project, "node_modules", name);
     await mkdir(dirname(link), { recursive: true });
-    await symlink(join(MODULES, name), link);
+    await rm(link, { force: true });
+    await symlink(join(MODULES, aliases[name] ?? name), link);
   }
 }
 

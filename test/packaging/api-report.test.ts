@@ -1,8 +1,10 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "vitest";
 import { API_FILE, apiReport, declarationsOf, exportsOf } from "../helpers/api-report.ts";
 import { readSurface, type Surface } from "../helpers/declarations.ts";
 import { parseDeclarations } from "../helpers/parse-declarations.ts";
+
+const CLIENT = new URL("../../clients/typescript/", import.meta.url);
 
 let surface: Surface;
 
@@ -22,6 +24,24 @@ test("every export of every entry says what it promises", () => {
   );
   expect(undocumented).toEqual([]);
 });
+
+test("an export that a comment or the README names for an entry is there", async () => {
+  const pages = [new URL("README.md", CLIENT)];
+  for (const file of await readdir(new URL("src/", CLIENT), { recursive: true })) {
+    if (file.endsWith(".ts")) pages.push(new URL(`src/${file}`, CLIENT));
+  }
+  const texts = await Promise.all(pages.map((page) => readFile(page, "utf8")));
+  const named = texts.flatMap((text) => [...text.matchAll(NAMED_EXPORT)]);
+  expect(named.length).toBeGreaterThan(20);
+  const unknown = named.filter(([, name = "", entry = ""]) => {
+    const module = surface.entries.get(entry === "" ? "." : `./${entry}`);
+    return module === undefined || !exportsOf(surface, module).has(name);
+  });
+  expect(unknown.map(([sentence]) => sentence)).toEqual([]);
+});
+
+/** As in "`idempotent` in `@onceward/client/http`", also across a comment's lines, and with a link around the entry. */
+const NAMED_EXPORT = /`(\w+)(?:\(\w*\))?`[\s*]+(?:in|of|from)[\s*]+\[?`@onceward\/client\/?([\w-]*)`/g;
 
 test("the report has what an export is made of, through renames and re-exports, and nothing else", () => {
   const report = apiReport({

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
+import { createJobTurns } from "../../server/src/jobs/turns.ts";
 import { workBatch } from "../../server/src/jobs/work-batch.ts";
 import { listApiKeys, revokeApiKeys } from "../../server/src/store/api-key-resources.ts";
 import { findApiKeys } from "../../server/src/store/api-keys.ts";
@@ -32,7 +33,7 @@ import {
   FROM_THE_START,
   takeCount,
 } from "../../server/src/store/tenant-totals.ts";
-import { findTenantIds, findTenants } from "../../server/src/store/tenants.ts";
+import { createFindTenants, findTenantIds } from "../../server/src/store/tenants.ts";
 import { addUsage, readUsage } from "../../server/src/store/usage.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
@@ -160,7 +161,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       TENANTS.map((tenantId) => ({ tenantId, records: 1, storedBytes: 1 })),
     ),
   "count a page": (pool) => countRecordsPage(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
-  "read tenants": (pool) => findTenants(pool, TENANTS.slice(1)),
+  "read tenants": (pool) => createFindTenants(pool)(TENANTS.slice(1)),
   "read tenants by name": (pool) =>
     findTenantIds(
       pool,
@@ -204,7 +205,7 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "list all audit events": (pool) => listEvents(pool, undefined),
   "take a tenant to count": (pool) => takeCount(pool),
   "count jobs": (pool) => countUnfinishedRecordJobs(pool),
-  "work on a job": (pool) => workBatch(pool, BATCH_ROWS),
+  "work on a job": (pool) => workBatch(pool, createJobTurns().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
 };
 

@@ -57,45 +57,52 @@ const CALLERS = [
   ["with one", () => target.tenant.apiKey],
 ] as const;
 
-test.each(CALLERS)("messages of one gRPC connection that don't end cost bounded memory, %s", async (_name, apiKey) => {
-  const session = await connectHttp2(target.server.grpcPort);
-  onTestFinished(() => session.destroy());
-  const streams: ClientHttp2Stream[] = [];
-  const added = await addedMb(async () => {
-    for (let i = 0; i < MESSAGES; i++) {
-      const stream = session.request(grpcHeaders("Batch", apiKey()), { endStream: false });
-      stream.on("error", () => {});
-      stream.resume();
-      stream.write(unfinished(3.9 * MIB));
-      streams.push(stream);
-    }
-    await untilQuiet(() => streams.reduce((sum, stream) => sum + stream.writableLength, 0));
-  });
-  expect(added).toBeLessThan(MAX_ADDED_MB);
-});
+test.each(CALLERS)(
+  "messages of one gRPC connection that don't end cost bounded memory, %s",
+  async (_name, apiKey) => {
+    const session = await connectHttp2(target.server.grpcPort);
+    onTestFinished(() => session.destroy());
+    const streams: ClientHttp2Stream[] = [];
+    const added = await addedMb(async () => {
+      for (let i = 0; i < MESSAGES; i++) {
+        const stream = session.request(grpcHeaders("Batch", apiKey()), { endStream: false });
+        stream.on("error", () => {});
+        stream.resume();
+        stream.write(unfinished(3.9 * MIB));
+        streams.push(stream);
+      }
+      await untilQuiet(() => streams.reduce((sum, stream) => sum + stream.writableLength, 0));
+    });
+    expect(added).toBeLessThan(MAX_ADDED_MB);
+  },
+);
 
-test.each(CALLERS)("messages of many HTTP connections that don't end cost bounded memory, %s", async (_name, apiKey) => {
-  const sockets = await Promise.all(
-    Array.from({ length: MESSAGES }, () => openSocket(target.server.httpPort)),
-  );
-  onTestFinished(() => {
-    for (const { socket } of sockets) socket.destroy();
-  });
-  const body = Buffer.alloc(3.9 * MIB - 1);
-  const key = apiKey();
-  const head = [
-    `POST ${pathOf("Batch")} HTTP/1.1`,
-    "host: a",
-    "content-type: application/proto",
-    `content-length: ${body.byteLength + 1}`,
-    ...(key === undefined ? [] : [`authorization: Bearer ${key}`]),
-  ];
-  const added = await addedMb(async () => {
-    for (const { send } of sockets) void send(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
-    await untilQuiet(() => sockets.reduce((sum, { socket }) => sum + socket.writableLength, 0));
-  });
-  expect(added).toBeLessThan(MAX_ADDED_MB);
-});
+test.each(CALLERS)(
+  "messages of many HTTP connections that don't end cost bounded memory, %s",
+  async (_name, apiKey) => {
+    const sockets = await Promise.all(
+      Array.from({ length: MESSAGES }, () => openSocket(target.server.httpPort)),
+    );
+    onTestFinished(() => {
+      for (const { socket } of sockets) socket.destroy();
+    });
+    const body = Buffer.alloc(3.9 * MIB - 1);
+    const key = apiKey();
+    const head = [
+      `POST ${pathOf("Batch")} HTTP/1.1`,
+      "host: a",
+      "content-type: application/proto",
+      `content-length: ${body.byteLength + 1}`,
+      ...(key === undefined ? [] : [`authorization: Bearer ${key}`]),
+    ];
+    const added = await addedMb(async () => {
+      for (const { send } of sockets)
+        void send(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
+      await untilQuiet(() => sockets.reduce((sum, { socket }) => sum + socket.writableLength, 0));
+    });
+    expect(added).toBeLessThan(MAX_ADDED_MB);
+  },
+);
 
 test("a message that finds no room waits, and is refused after a while or read once there is room", async () => {
   const session = await connectHttp2(target.server.grpcPort);
@@ -124,11 +131,20 @@ test("one address has as many connections as are configured, and a connection th
   await another.closed;
   for (const { socket } of sockets) socket.destroy();
   await expect
-    .poll(async () => {
-      const session = await connectHttp2(target.server.grpcPort).catch(() => undefined);
-      const answer = session && (await callRaw(session, grpcHeaders("Batch", target.tenant.apiKey), framed(BatchRequestSchema, {})));
-      session?.destroy();
-      return answer?.code;
-    }, { timeout: 5000 })
+    .poll(
+      async () => {
+        const session = await connectHttp2(target.server.grpcPort).catch(() => undefined);
+        const answer =
+          session &&
+          (await callRaw(
+            session,
+            grpcHeaders("Batch", target.tenant.apiKey),
+            framed(BatchRequestSchema, {}),
+          ));
+        session?.destroy();
+        return answer?.code;
+      },
+      { timeout: 5000 },
+    )
     .toBe("InvalidArgument");
 });

@@ -20,7 +20,7 @@ function durationBound(
 }
 
 function quota(
-  name: "operationsPerSecond" | "burst" | "concurrentCalls" | "weight",
+  name: "operationsPerSecond" | "burst" | "concurrentCalls" | "weight" | "declaredNamespaces",
   path: string,
   flags: string,
   description: string,
@@ -64,6 +64,12 @@ export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
   quota("concurrentCalls", "concurrent_calls", "--concurrent-calls <count>", "on each replica"),
   wideQuota("liveRecords", "live_records", "--live-records <count>", "records stored"),
   wideQuota("storedBytes", "stored_bytes", "--stored-bytes <count>", "bytes of results and checkpoints"),
+  quota(
+    "declaredNamespaces",
+    "declared_namespaces",
+    "--declared-namespaces <count>",
+    "namespaces with a policy of their own; 1000 unless set",
+  ),
   quota("weight", "weight", "--weight <count>", "its share where calls queue, 1-100"),
   {
     flags: "--quota-dry-run <flag>",

@@ -66,6 +66,7 @@ function quotaRows(quotas: Quotas | undefined): readonly (readonly [string, stri
     ["concurrent calls", limit(quotas?.concurrentCalls)],
     ["live records", limit(quotas?.liveRecords)],
     ["stored bytes", limit(quotas?.storedBytes)],
+    ["declared namespaces", `${quotas?.declaredNamespaces ?? 1000}`],
     ["weight", `${quotas?.weight ?? 1}`],
     ["quotas are", quotas?.dryRun ? "only counted" : "enforced"],
   ];

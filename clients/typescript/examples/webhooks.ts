@@ -28,6 +28,7 @@ const POST = webhookOnce(
     source: githubEvents((body, signature) => webhooks.verify(body, signature)),
     // By default, what goes wrong is a warning of the process; here it is meant to.
     onDelivery: () => {},
+    onRejected: () => {},
   },
   async (event, claim) => {
     // One in six fails at first: its claim is released, GitHub is told 500, and sends it again.

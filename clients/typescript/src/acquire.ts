@@ -4,7 +4,7 @@ import { readCheckpoint } from "./checkpoint.ts";
 import { dateOf } from "./date-of.ts";
 import { InternalError } from "./error-catalogue.ts";
 import { errorFromCall, isUnavailable } from "./error-mapping.ts";
-import { AmbiguousError, InProgressError, type OncewardError } from "./errors.ts";
+import { AmbiguousError, type ErrorClaim, InProgressError, type OncewardError } from "./errors.ts";
 import type {
   Ambiguous,
   Claimed,
@@ -42,9 +42,23 @@ export interface Patience {
  * Claims, and waits for another holder, all under one claim id: a lost reply costs nothing, and never looks like a rival.
  *
  * @param onWaiting is told when it begins to wait.
- * @throws InProgressError, AmbiguousError, OncewardError.
+ * @throws InProgressError, AmbiguousError, OncewardError; CLOSED once the client's waits are ended, and nothing is held.
  */
 export async function acquire(
+  calls: Calls,
+  request: ClaimInit,
+  patience: Patience,
+  onWaiting: () => void,
+): Promise<Acquired> {
+  try {
+    return await claimOrWait(calls, request, patience, onWaiting);
+  } catch (error) {
+    if (calls.closing.aborted && error === calls.closing.reason) await releaseIfGranted(calls, request);
+    throw error;
+  }
+}
+
+async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
   patience: Patience,
@@ -54,10 +68,14 @@ export async function acquire(
   const waitUntilMs = startedAtMs + patience.waitMs;
   let sentAtMs = startedAtMs;
   const ask = () =>
-    retrying(() => {
-      sentAtMs = performance.now();
-      return calls.claim(request);
-    }, performance.now() + patience.timeoutMs);
+    retrying(
+      () => {
+        sentAtMs = performance.now();
+        return calls.claim(request);
+      },
+      performance.now() + patience.timeoutMs,
+      calls.closing,
+    );
 
   let response: ClaimResponse;
   try {
@@ -76,9 +94,9 @@ export async function acquire(
       case "completed":
         return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
       case "ambiguous":
-        throw ambiguous(outcome.value);
+        throw ambiguous(outcome.value, nameOf(request));
       case "inProgress": {
-        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value);
+        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, nameOf(request));
         if (waits === 0) onWaiting();
         const waited = await wait(calls, request, waitUntilMs, patience.timeoutMs);
         // A lease counts from sending, and the waiting call was sent long ago: the same claim again, freshly counted.
@@ -103,19 +121,41 @@ async function wait(
   timeoutMs: number,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
-  const response = await retrying(() => calls.claimWaiting(request, leftMs()), waitUntilMs + timeoutMs);
+  const ask = () => calls.claimWaiting(request, leftMs());
+  const response = await retrying(ask, waitUntilMs + timeoutMs, calls.closing);
   const { outcome } = response;
   if (outcome.case === "inProgress" && leftMs() > 0)
-    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)));
+    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing);
   return response;
+}
+
+/**
+ * A claim may have been granted while its answer was no longer waited for, and would then keep others away until its lease
+ * is over, or make the record ambiguous. Its own claim id finds it. Never rejects.
+ */
+async function releaseIfGranted(calls: Calls, request: ClaimInit): Promise<void> {
+  try {
+    const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
+    if (outcome.case !== "claimed") return;
+    const { namespace = "", key = "" } = request;
+    const reason = "The client was closed before the operation began.";
+    await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
+  } catch {
+    // The service can't be told; the end of the lease will tell it.
+  }
 }
 
 function retryAfterMs({ retryAfter }: InProgress): number {
   return retryAfter === undefined ? 0 : durationMs(retryAfter);
 }
 
-function inProgress(holder: InProgress): InProgressError {
+function nameOf({ namespace = "", key = "" }: ClaimInit): ErrorClaim {
+  return { namespace, key, fencingToken: undefined };
+}
+
+function inProgress(holder: InProgress, claim: ErrorClaim): InProgressError {
   return new InProgressError({
+    claim,
     owner: holder.owner,
     attempt: holder.attempt,
     leaseExpiresAt: dateOf(holder.leaseExpiresAt),
@@ -123,8 +163,9 @@ function inProgress(holder: InProgress): InProgressError {
   });
 }
 
-function ambiguous(last: Ambiguous): AmbiguousError {
+function ambiguous(last: Ambiguous, claim: ErrorClaim): AmbiguousError {
   return new AmbiguousError({
+    claim,
     owner: last.owner,
     attempt: last.attempt,
     leaseExpiredAt: dateOf(last.leaseExpiredAt),

@@ -273,6 +273,28 @@ describe("a stream", () => {
     expect(unaryBatches).toBe(0);
   });
 
+  test.each([
+    ["as a page with a body", false],
+    ["by headers alone", true],
+  ])(
+    "that a balancer without replicas answers with 503, %s, is asked for again",
+    async (_name, endStream) => {
+      onStream = (stream) => {
+        stream.respond({ ":status": 503, "content-type": "text/html" }, { endStream });
+        if (!endStream) stream.write("<html><body>No healthy upstream</body></html>");
+      };
+      onBatch = () => {};
+      const errors = await Promise.all([failure(ask("a")), failure(ask("b"))]);
+      expect(errors).toMatchObject([{ code: Code.Unavailable }, { code: Code.Unavailable }]);
+      expect(errors.map(isRetryable)).toEqual([true, true]);
+      expect(errors[0]?.message).toContain("HTTP 503 with text/html");
+      onStream = (stream) => stream.respond(GRPC, { waitForTrailers: true });
+      onBatch = reply;
+      expect(await ask("again")).toBe("again");
+      expect(unaryBatches).toBe(0);
+    },
+  );
+
   test("that answers what is no message fails", async () => {
     onBatch = (stream) => stream.write(Buffer.of(1, 0, 0, 0, 0));
     expect(await failure(ask())).toMatchObject({ code: Code.Internal });
@@ -307,6 +329,17 @@ describe("without streams, batches go by themselves for a minute", () => {
     onBatch = () => {};
     await Promise.all([ask("a"), ask("b")]);
     expect(unaryBatches).toBe(2);
+    onBatch = reply;
+    await expectUnary();
+  });
+
+  test("where something on the way refuses them by a page of its own", async () => {
+    onStream = (stream) => {
+      stream.respond({ ":status": 413, "content-type": "text/html" });
+      stream.write("<html>");
+    };
+    onBatch = () => {};
+    expect(isRetryable(await failure(ask()))).toBe(true);
     onBatch = reply;
     await expectUnary();
   });

@@ -7,6 +7,7 @@ import {
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { unanswered } from "./connection-failures.ts";
 import { errorFromItem } from "./error-mapping.ts";
 import type { OncewardError } from "./errors.ts";
 import {
@@ -18,8 +19,8 @@ import {
   IdempotencyService,
 } from "./gen/onceward/v1/idempotency_pb.ts";
 import { decodeMessage, frameMessage, MessageSplitter } from "./grpc-messages.ts";
-import { checkStatus } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
+import { checkStatus, notGrpc } from "./grpc-status.ts";
+import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** After this a batch opens another stream, so that a balancer between here and the replicas has a say in where it goes. */
@@ -69,7 +70,7 @@ export class BatchStreams {
           return this.#current;
         },
         (cause: unknown) => {
-          throw unanswered(cause);
+          throw unanswered({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
         },
       )
       .finally(() => {
@@ -122,8 +123,13 @@ class BatchStream {
     this.#sessions = sessions;
     this.#giveUp = giveUp;
     this.#idleTimer = setTimeout(this.#onIdle, IDLE_MS).unref();
-    const broken = brokenError(stream);
+    const broken = brokenError(stream, sessions.authority);
     stream.on("response", (headers, flags) => {
+      const error = notGrpc(headers);
+      if (error !== undefined) {
+        this.#refuse(error, headers[":status"] ?? 0);
+        return;
+      }
       this.#headers = headers;
       this.#refused = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
       if (this.#refused) this.#trailers = {};
@@ -156,7 +162,7 @@ class BatchStream {
     timeoutMs: number,
   ): Promise<BatchResponse | undefined> {
     return new Promise((resolve, reject) => {
-      if (!this.isOpen()) throw unanswered(undefined);
+      if (!this.isOpen()) throw unanswered({ authority: this.#sessions.authority, spokeHttp2: true });
       const id = ++this.#lastId;
       const timeout = durationFromMs(Math.max(0, Math.ceil(timeoutMs)));
       const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout });
@@ -167,7 +173,16 @@ class BatchStream {
     });
   }
 
+  /** What answers is no gRPC service: its page is not read. */
+  #refuse(error: ConnectError, httpStatus: number): void {
+    // Something on the way that takes no such request may take single calls, unlike a balancer that has no replica (5xx).
+    if (httpStatus < 500) this.#giveUp();
+    this.#fail(new ConnectError(error.rawMessage, Code.Unavailable));
+    this.#stream.close(constants.NGHTTP2_CANCEL);
+  }
+
   #read(chunk: Buffer): void {
+    if (this.#headers === undefined) return;
     this.#sessions.notifyResponseByteRead(this.#stream);
     try {
       this.#messages.push(chunk);

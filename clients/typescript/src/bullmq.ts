@@ -1,9 +1,10 @@
 import { DelayedError, type Job, type Processor, UnrecoverableError } from "bullmq";
-import { createHandler } from "./consumers/handle.ts";
+import { createHandler, type HandledValue } from "./consumers/handle.ts";
 import { checkedKey } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -37,7 +38,8 @@ export function jobOnce<Data, Result>(
   onceward: Runner,
   options: ConsumerOptions<Job<Data>>,
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
-): Processor<Data, Result | undefined> {
+): Processor<Data, HandledValue<Result> | undefined> {
+  checkFunction("fn", fn);
   const handle = createHandler(onceward, options, { keyOf, deliveryIdsOf }, fn);
   return async (job, token) => {
     const delivery = await handle(job);

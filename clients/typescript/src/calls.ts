@@ -2,6 +2,7 @@ import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf"
 import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, type Responses, sendBatch } from "./batch-sender.ts";
 import { Coalescer } from "./coalescer.ts";
 import { errorFromCall } from "./error-mapping.ts";
+import { OncewardError } from "./errors.ts";
 import type {
   ClaimRequestSchema,
   ClaimResponse,
@@ -31,6 +32,7 @@ export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
 export class Calls {
   readonly #api: Api;
   readonly #coalescer: Coalescer<Reply>;
+  readonly #closing = new AbortController();
 
   constructor(api: Api) {
     this.#api = api;
@@ -44,14 +46,15 @@ export class Calls {
 
   /** The same, held until the record resolves, at most `waitMs` (60 s): an RPC of its own, which holds up nobody else. */
   async claimWaiting(value: ClaimInit, waitMs: number): Promise<ClaimResponse> {
+    const signal = this.closing;
     try {
       const wait = {
         seconds: BigInt(Math.floor(waitMs / 1000)),
         nanos: Math.floor(waitMs % 1000) * 1_000_000,
       };
-      return await this.#api.claim({ ...value, wait }, { timeoutMs: waitMs + ATTEMPT_TIMEOUT_MS });
+      return await this.#api.claim({ ...value, wait }, { timeoutMs: waitMs + ATTEMPT_TIMEOUT_MS, signal });
     } catch (cause) {
-      throw errorFromCall(cause);
+      throw signal.aborted ? signal.reason : errorFromCall(cause);
     }
   }
 
@@ -73,6 +76,16 @@ export class Calls {
   /** Reads a key's record without touching it. */
   lookup(value: Init<typeof LookupRequestSchema>): Promise<LookupResponse> {
     return this.#ask({ case: "lookup", value });
+  }
+
+  /** Aborts when waits are to end, with an OncewardError CLOSED as its reason. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Ends the calls that wait for another holder, and refuses new ones, with CLOSED. Other calls are still made. */
+  endWaits(): void {
+    this.#closing.abort(new OncewardError("CLOSED", "The client is closed."));
   }
 
   /** From now on every call is refused with CLOSED; those made before are still answered. */

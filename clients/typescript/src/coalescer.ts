@@ -15,6 +15,14 @@ const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
  */
 const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
+const { setImmediate: immediately, setTimeout: later } = globalThis;
+/**
+ * Calls back after the microtasks, also where there is no setImmediate. The timers are those that were there when the client
+ * was loaded: a unit test's fake ones, installed later, would hold back every call until the test moves them.
+ */
+const soon: (callback: () => void) => void =
+  typeof immediately === "function" ? immediately : (callback) => later(callback, 0);
+
 /** A call that waits for its batch. */
 export interface Pending<Reply> {
   readonly request: BatchedRequest;
@@ -99,10 +107,4 @@ export class Coalescer<Reply> {
     }
     return { batch: this.#queue.splice(0, items), bytes };
   }
-}
-
-/** After the microtasks, also where there is no setImmediate. */
-function soon(callback: () => void): void {
-  if (typeof setImmediate === "function") setImmediate(callback);
-  else setTimeout(callback, 0);
 }

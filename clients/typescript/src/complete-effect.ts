@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Codec } from "./codec.ts";
 import { dateOf } from "./date-of.ts";
 import { errorFromCall } from "./error-mapping.ts";
-import { CompletionError, type OncewardError } from "./errors.ts";
+import { CompletionError, type ErrorClaim, type OncewardError } from "./errors.ts";
 import type { ResultSchema } from "./gen/onceward/v1/record_pb.ts";
 import type { RunningClaim } from "./held-claim.ts";
 import { codecError, decodeValue, encodeEffect, encodeWithoutValue } from "./result-codec.ts";
@@ -45,7 +45,7 @@ export async function completeEffect<T>(
     const unstorable = why.reason === "RESULT_TOO_LARGE" || why.reason === "INVALID_REQUEST";
     throw unstorable
       ? await completeWithoutValue(claim, effect, why)
-      : new CompletionError(effect, why, false);
+      : new CompletionError(effect, why, false, nameOf(claim));
   }
 }
 
@@ -57,8 +57,12 @@ async function completeWithoutValue(
 ): Promise<CompletionError> {
   try {
     const reply = await claim.complete(encodeWithoutValue(effect, why));
-    return new CompletionError(effect, why, reply !== undefined);
+    return new CompletionError(effect, why, reply !== undefined, nameOf(claim));
   } catch (cause) {
-    return new CompletionError(effect, errorFromCall(cause), false);
+    return new CompletionError(effect, errorFromCall(cause), false, nameOf(claim));
   }
+}
+
+function nameOf({ namespace, key, fencingToken }: RunningClaim): ErrorClaim {
+  return { namespace, key, fencingToken };
 }

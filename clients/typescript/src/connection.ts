@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { type Replica, Replicas } from "./replicas.ts";
 import { SessionManager } from "./session-manager.ts";
-import { type Connection, credential, parseAddress } from "./transport-options.ts";
+import { type Connection, credential, parseOrigin } from "./transport-options.ts";
 import { refusedField } from "./violations.ts";
 
 /** Where the service is and who calls; or a connect transport that knows. */
@@ -10,7 +10,8 @@ export type ConnectionOptions =
   | {
       /**
        * The service's URL, `http://` or `https://`, such as "http://localhost:50051", or those of its replicas: calls are
-       * spread over them, and none goes to one that is away while another is there.
+       * spread over them, and none goes to one that is away while another is there. Without a path, which gRPC has no
+       * place for.
        */
       readonly address: string | readonly string[];
       /**
@@ -29,7 +30,7 @@ export function connect(options: ConnectionOptions): Connection {
   const addresses = typeof address === "string" ? [address] : address;
   if (!Array.isArray(addresses) || addresses.length === 0)
     throw refusedField("address", "must be a URL or several");
-  const replicas = new Replicas(addresses.map((one) => replicaAt(parseAddress(one), apiKey)));
+  const replicas = new Replicas(addresses.map((one) => replicaAt(parseOrigin(one), apiKey)));
   return { transport: replicas, close: () => replicas.close() };
 }
 

@@ -90,6 +90,11 @@ export class QuotaBytesError extends errorFor("QUOTA_BYTES") {}
 /** The token's key is not known, and its issuer does not answer. Repeated until the time is over. */
 export class IssuerUnavailableError extends errorFor("ISSUER_UNAVAILABLE") {}
 
+/** The tenant has declared as many namespaces as its quota. */
+export class QuotaNamespacesError extends errorFor("QUOTA_NAMESPACES") {}
+/** The tenant has as many unfinished background changes of records as a tenant may have. */
+export class QuotaRecordJobsError extends errorFor("QUOTA_RECORD_JOBS") {}
+
 const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   INVALID_REQUEST: InvalidRequestError,
   FINGERPRINT_MISMATCH: FingerprintMismatchError,
@@ -123,6 +128,8 @@ const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   QUOTA_RECORDS: QuotaRecordsError,
   QUOTA_BYTES: QuotaBytesError,
   ISSUER_UNAVAILABLE: IssuerUnavailableError,
+  QUOTA_NAMESPACES: QuotaNamespacesError,
+  QUOTA_RECORD_JOBS: QuotaRecordJobsError,
 };
 
 /** An error of its reason's class; a plain OncewardError for a reason that a newer service has. */

@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./error-mapping.ts";
+import { errorOf } from "./error-catalogue.ts";
+import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./error-mapping.ts";
 import { OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
@@ -70,4 +71,17 @@ test("a stream that a leaving server refused is asked for again, although connec
     new ConnectError("invalid int64", Code.Internal, undefined, undefined, new Error()),
   );
   expect([isRetryable(unencodable), isAboutContent(unencodable)]).toEqual([false, true]);
+});
+
+test("an error is copied for its claim, with its class and facts, and named once", () => {
+  const claim = { namespace: "charges", key: 'order-"1"', fencingToken: 7n };
+  const cause = new Error("beneath");
+  const violations = [{ field: "lease", description: "is too long" }];
+  const shared = errorOf("OVERLOADED", "busy", { retryDelayMs: 5, violations, cause });
+  const named = errorAbout(claim, shared);
+  expect(named.constructor).toBe(shared.constructor);
+  expect(named).toMatchObject({ reason: "OVERLOADED", retryDelayMs: 5, violations, cause, claim });
+  expect(named.message).toBe('busy (namespace charges, key "order-\\"1\\"", fencing token 7)');
+  expect(shared).toMatchObject({ claim: undefined, message: "busy" });
+  expect(errorAbout({ ...claim, key: "order-2" }, named)).toBe(named);
 });

@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorOf } from "./error-catalogue.ts";
-import { OncewardError } from "./errors.ts";
+import { type ErrorClaim, OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "./gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "./gen/onceward/v1/idempotency_pb.ts";
@@ -40,6 +40,16 @@ export function errorFromItem(item: BatchItemError): OncewardError {
     violations: item.fieldViolations.map(({ field, description }) => ({ field, description })),
     retryDelayMs: item.retryDelay && durationMs(item.retryDelay),
   });
+}
+
+/**
+ * Returns the error as one that names its claim. A copy, because the calls of a failed batch share one error. An error
+ * that names its claim already is returned as it is.
+ */
+export function errorAbout(claim: ErrorClaim, error: OncewardError): OncewardError {
+  if (error.claim !== undefined) return error;
+  const { reason, message, code, metadata, violations, retryDelayMs, cause } = error;
+  return errorOf(reason, message, { code, metadata, violations, retryDelayMs, cause, claim });
 }
 
 /**

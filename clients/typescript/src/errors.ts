@@ -36,8 +36,17 @@ export interface Violation {
   readonly description: string;
 }
 
+/** Names the claim that an error is about. */
+export interface ErrorClaim {
+  readonly namespace: string;
+  readonly key: string;
+  /** Undefined if no claim was granted. 0 for a run without a claim (`onUnavailable: "proceed"`). */
+  readonly fencingToken: bigint | undefined;
+}
+
 /** What an error says beside its message. */
 export interface ErrorFacts {
+  readonly claim?: ErrorClaim | undefined;
   readonly code?: Code | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly violations?: readonly Violation[] | undefined;
@@ -48,11 +57,14 @@ export interface ErrorFacts {
 /**
  * Whatever goes wrong between the caller and the service. What the guarded function throws is never wrapped in one.
  *
- * Branch on `reason`; the text of `message` is for people.
+ * Branch on `reason`; the text of `message` is for people. Where functions run runs of their own, `claim` says whose error
+ * it is.
  */
 export class OncewardError extends Error {
   override readonly name: string = "OncewardError";
   readonly reason: Reason;
+  /** The claim that the error is about; undefined where it concerns no single claim, or its name is malformed. */
+  readonly claim: ErrorClaim | undefined;
   /** The gRPC status, if the error came over the wire. */
   readonly code: Code | undefined;
   /** Machine-readable facts, as `errors.proto` lists them for the reason. */
@@ -63,13 +75,26 @@ export class OncewardError extends Error {
   readonly retryDelayMs: number | undefined;
 
   constructor(reason: Reason, message: string, facts: ErrorFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    const text = facts.claim === undefined ? message : `${message} (${claimText(facts.claim)})`;
+    super(text, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.reason = reason;
+    this.claim = facts.claim;
     this.code = facts.code;
     this.metadata = facts.metadata ?? {};
     this.violations = facts.violations ?? [];
     this.retryDelayMs = facts.retryDelayMs;
   }
+}
+
+function claimText({ namespace, key, fencingToken }: ErrorClaim): string {
+  const token = fencingToken === undefined ? "" : `, fencing token ${fencingToken}`;
+  return `namespace ${namespace}, key ${JSON.stringify(key)}${token}`;
+}
+
+/** Returns whether the error is about this claim, and not about that of a run within or around it. */
+export function isAbout(error: OncewardError, { namespace, key, fencingToken }: ErrorClaim): boolean {
+  const { claim } = error;
+  return claim?.namespace === namespace && claim.key === key && claim.fencingToken === fencingToken;
 }
 
 /** Somebody else holds the claim, and still did when `waitMs` was over. Nothing ran; trying again later is safe. */
@@ -80,14 +105,16 @@ export class InProgressError extends OncewardError {
   readonly attempt: number;
   readonly leaseExpiresAt: Date;
 
-  constructor(holder: { owner: string; attempt: number; leaseExpiresAt: Date; retryDelayMs: number }) {
-    super(
-      "IN_PROGRESS",
-      `Attempt ${holder.attempt} is in progress at ${holder.owner || "an unnamed owner"}.`,
-      {
-        retryDelayMs: holder.retryDelayMs,
-      },
-    );
+  constructor(holder: {
+    owner: string;
+    attempt: number;
+    leaseExpiresAt: Date;
+    retryDelayMs: number;
+    claim?: ErrorClaim | undefined;
+  }) {
+    const { retryDelayMs, claim } = holder;
+    const who = holder.owner || "an unnamed owner";
+    super("IN_PROGRESS", `Attempt ${holder.attempt} is in progress at ${who}.`, { retryDelayMs, claim });
     this.owner = holder.owner;
     this.attempt = holder.attempt;
     this.leaseExpiresAt = holder.leaseExpiresAt;
@@ -118,9 +145,11 @@ export class AmbiguousError extends OncewardError {
     attempt: number;
     leaseExpiredAt: Date;
     checkpoint: SavedCheckpoint | undefined;
+    claim?: ErrorClaim | undefined;
   }) {
+    const { claim } = last;
     const who = last.owner || "an unnamed owner";
-    super("AMBIGUOUS", `Nobody knows whether attempt ${last.attempt} at ${who} had its effect.`);
+    super("AMBIGUOUS", `Nobody knows whether attempt ${last.attempt} at ${who} had its effect.`, { claim });
     this.owner = last.owner;
     this.attempt = last.attempt;
     this.leaseExpiredAt = last.leaseExpiredAt;
@@ -154,12 +183,18 @@ export class CompletionError extends OncewardError {
   /** Whether the operation is stored as done. */
   readonly stored: boolean;
 
-  constructor(effect: PromiseSettledResult<unknown>, why: OncewardError, stored: boolean) {
+  constructor(
+    effect: PromiseSettledResult<unknown>,
+    why: OncewardError,
+    stored: boolean,
+    claim?: ErrorClaim,
+  ) {
     super(why.reason, `The effect ran, but its outcome could not be stored: ${why.message}`, {
       code: why.code,
       metadata: why.metadata,
       violations: why.violations,
       cause: why,
+      claim,
     });
     this.effect = effect;
     this.stored = stored;
@@ -170,6 +205,9 @@ export class CompletionError extends OncewardError {
  * The operation failed for good. Thrown by the guarded function, it is stored, and every repeat throws the same:
  * `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) survive, the class, the `cause`
  * and the stack do not.
+ *
+ * A function that lets a nested run's TerminalError through fails for good as well: a repeat would get the same error
+ * from the nested run.
  */
 export class TerminalError extends Error {
   override readonly name: string;

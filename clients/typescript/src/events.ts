@@ -16,19 +16,27 @@ import type { Reason } from "./errors.ts";
  * - `not-run`: nothing is known to be done, and the function did not run.
  * - `completed`: the function ran, and its value is stored.
  * - `failed`: it threw for good, and its error is stored.
- * - `released`: it threw, and the claim is given up.
+ * - `released`: it threw, and the claim is released.
+ * - `not-released`: it threw, and the claim could not be released: a repeat runs once the lease has run out, or somebody
+ *   else has taken over (`CLAIM_SUPERSEDED`).
  * - `not-stored`: it ran, and the outcome could not be stored as it was.
+ * - `abandoned`: an HTTP handler had not answered for `abandonAfterMs` after its client had left. The claim is neither
+ *   completed nor released: its lease runs out, and the namespace's policy decides.
  *
  * In between:
  * - `lease-lost`: somebody else may begin while the function still runs.
  */
 export type OncewardEvent = { readonly namespace: string } & (
   | {
-      readonly type: "claimed" | "completed" | "failed" | "released";
+      readonly type: "claimed" | "completed" | "failed" | "released" | "abandoned";
       /** 1 for the key's first claim, one more for each that took over. */
       readonly attempt: number;
     }
-  | { readonly type: "lease-lost" | "not-stored"; readonly attempt: number; readonly reason: Reason }
+  | {
+      readonly type: "lease-lost" | "not-stored" | "not-released";
+      readonly attempt: number;
+      readonly reason: Reason;
+    }
   | { readonly type: "not-run" | "unguarded"; readonly reason: Reason }
   | { readonly type: "duplicate-skipped"; readonly outcome: "success" | "failure" | "lost" }
   | { readonly type: "waiting" | "timestamp-key" }

@@ -1,10 +1,11 @@
-/** `@onceward/client/express`: the Idempotency-Key header as a middleware of Express 5. */
+/** `@onceward/client/express`: the Idempotency-Key header as a middleware of Express 4 and 5. */
 
 import type { Request, RequestHandler, Response } from "express";
 import type { Claim } from "./held-claim.ts";
-import { createGuard, ResponseCut } from "./http/guard.ts";
+import { createGuard } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import type { HttpOptions } from "./http/options.ts";
+import { parsedBody } from "./http/parsed-body.ts";
 import { splitTarget } from "./http/request-target.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
@@ -38,10 +39,13 @@ export interface IdempotencyLocals {
  * - The key counts per caller, method and route: `/charges/:id/refunds` where the middleware is the route's own, as
  *   above; the path where `app.use` mounts it.
  * - The fingerprint is of what the body parser made of the body: JSON by value, whatever the order of its members, bytes
- *   of `express.raw` as they are. A request whose body nobody parsed is an error: it would pass for any other. A parser
- *   that keeps files elsewhere (multipart) needs `fingerprint`.
+ *   of `express.raw` as they are. A request whose body nobody parsed is an error: it would pass for any other. So is a
+ *   multipart form, whose parser keeps the files elsewhere, without a `fingerprint`.
  * - An error that a handler throws or hands to `next` becomes a response of the error handler, and counts as one.
- * - Always end the response: as long as a handler may still do so, its claim is kept.
+ * - Until the answer is whole, the handler isn't told that its client has left: `res` stays writable, `close` is emitted
+ *   later, and a file or a pipeline is written to its end. Always end the response: after a client has left, its claim is
+ *   kept for `abandonAfterMs`.
+ * - A second guard of the same namespace lets a guarded request pass.
  *
  * @throws TypeError for an option that can't be meant.
  */
@@ -56,14 +60,14 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Re
       path,
       query,
       key: req.get(IDEMPOTENCY_KEY),
-      body: () => parsedBody(req),
+      body: () => parsedBody(req, req.body),
     };
     try {
       const answer = await guard(guarded, (claim) => {
         res.locals.claim = claim;
-        const held = new HeldResponse(res);
+        const held = new HeldResponse(req, res);
         next();
-        return held.handled;
+        return held;
       });
       switch (answer.kind) {
         case "unguarded":
@@ -72,22 +76,13 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Re
           return answer.sent.send();
         case "answered":
           return send(res, answer.response);
+        case "gone":
+          return;
       }
     } catch (error) {
-      // A response that was cut has no more to say to anybody.
-      if (!(error instanceof ResponseCut)) next(error);
+      next(error);
     }
   };
-}
-
-function parsedBody(req: Request): unknown {
-  const sent = req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"]) > 0;
-  if (req.body === undefined && sent) {
-    throw new Error(
-      "idempotency() comes after a body parser for this content type, or needs a fingerprint option",
-    );
-  }
-  return req.body;
 }
 
 function send(res: Response, { status, headers, body }: WholeResponse): void {

@@ -1,12 +1,14 @@
-/** `@onceward/client/fastify`: the Idempotency-Key header as a plugin of Fastify 5. */
+/** `@onceward/client/fastify`: the Idempotency-Key header as a plugin of Fastify 4 and 5. */
 
 import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
 import type { Claim } from "./held-claim.ts";
 import { readBounded } from "./http/bounded-body.ts";
-import { createGuard, type Guard, type Handled, type NotHandled, ResponseCut } from "./http/guard.ts";
+import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
+import { HeldResponse } from "./http/held-response.ts";
 import type { HttpOptions } from "./http/options.ts";
+import { parsedBody } from "./http/parsed-body.ts";
 import { splitTarget } from "./http/request-target.ts";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
 import type { Runner } from "./runner.ts";
@@ -39,10 +41,13 @@ declare module "fastify" {
  * ```
  *
  * - The key counts per caller, method and route (`/charges/:id/refunds`).
- * - The fingerprint is of `request.body`: JSON by value, bytes as they are. A parser that leaves a stream there, or keeps
- *   files elsewhere (multipart), needs `fingerprint`.
+ * - The fingerprint is of `request.body`: JSON by value, bytes as they are. A body of which the parser keeps a part
+ *   elsewhere (a stream, a multipart form) is an error without a `fingerprint`: it would pass for any other.
  * - An error that a handler throws becomes a response of the error handler, and counts as one.
- * - A reply that is hijacked releases the claim once it is sent.
+ * - What a handler writes to `reply.raw` by itself, as to a reply that is hijacked, is held back and replayed, too.
+ * - Until the answer is whole, the handler isn't told that its client has left: `reply.raw` stays writable, and `close` is
+ *   emitted later. Always answer: after a client has left, the claim is kept for `abandonAfterMs`.
+ * - A second guard of the same namespace lets a guarded request pass.
  *
  * @throws TypeError for an option that can't be meant.
  */
@@ -50,9 +55,10 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
   const guard = createGuard(onceward, options);
   const plugin: FastifyPluginCallback = (app, _, done) => {
     const underway = new WeakMap<FastifyRequest, Underway>();
+    const untyped = new WeakSet<FastifyRequest>();
     if (!app.hasRequestDecorator("claim")) app.decorateRequest("claim", undefined);
     app.addHook("preHandler", async (request, reply) => {
-      const begun = await begin(guard, request);
+      const begun = await begin(guard, request, reply);
       switch (begun.kind) {
         case "claimed":
           request.claim = begun.claim;
@@ -62,22 +68,21 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
           return;
         case "answered": {
           const { status, headers, body } = begun.response;
-          return reply
-            .code(status)
-            .headers(headers)
-            .send(body?.byteLength ? body : undefined);
+          if (headers["content-type"] === undefined) untyped.add(request);
+          // Not all of Fastify 4 sends other bytes than a Buffer's as they are.
+          const payload = body?.byteLength ? Buffer.from(body) : undefined;
+          return reply.code(status).headers(headers).send(payload);
         }
       }
     });
     app.addHook("onSend", async (request, reply, payload) => {
-      const handling = underway.get(request);
-      if (handling === undefined) return payload;
+      // Fastify gives bytes a type that the first answer did not have.
+      if (untyped.has(request)) reply.removeHeader("content-type");
+      const begun = underway.get(request);
+      if (begun === undefined) return payload;
       underway.delete(request);
-      handling.settle(readReply(reply, payload));
-      return await handling.sent;
-    });
-    app.addHook("onResponse", async (request) => {
-      underway.get(request)?.settle(Promise.reject(new ResponseCut()));
+      begun.handling.settle(reply, payload);
+      return await begun.sent;
     });
     done();
   };
@@ -85,43 +90,98 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
   return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
 }
 
-/** A handler that runs under a claim, which is told what was answered, and then tells what is to be sent. */
+/** A handler that runs under a claim. */
 interface Underway {
   readonly kind: "claimed";
   readonly claim: Claim;
-  settle(handled: Promise<Handled<unknown>>): void;
+  readonly handling: FastifyHandling;
+  /** What Fastify is to send, once the outcome is stored. */
   readonly sent: Promise<unknown>;
 }
 
+/** Returns the pattern of a request's route; Fastify has `routeOptions` since 4.10, and had `routerPath` before. */
+function routeOf(request: FastifyRequest): string | undefined {
+  const { routeOptions, routerPath }: Partial<FastifyRequest> & { readonly routerPath?: string } = request;
+  return routeOptions === undefined ? routerPath : routeOptions.url;
+}
+
 /** Resolves as soon as it is known whether the handler is to be called. */
-function begin(guard: Guard<FastifyRequest>, request: FastifyRequest): Promise<Underway | NotHandled> {
+function begin(
+  guard: Guard<FastifyRequest>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Underway | NotHandled> {
   const { path, query } = splitTarget(request.url);
   const guarded = {
     native: request,
     method: request.method,
-    route: request.routeOptions.url ?? path,
+    route: routeOf(request) ?? path,
     path,
     query,
     key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-    body: () => request.body,
+    body: () => parsedBody(request.raw, request.body),
   };
   return new Promise((decide, refuse) => {
+    let handling: FastifyHandling | undefined;
     const answered = guard(guarded, (claim) => {
-      return new Promise<Handled<unknown>>((settle) => {
-        decide({ kind: "claimed", claim, settle, sent });
+      handling = new FastifyHandling(request, reply);
+      decide({ kind: "claimed", claim, handling, sent });
+      return handling;
+    });
+    const sent = answered
+      .finally(() => handling?.held.send())
+      .then((answer) => {
+        if (answer.kind === "handled") return answer.sent;
+        if (answer.kind !== "gone") decide(answer);
+        // Undefined would leave the payload as it is.
+        return null;
       });
-    });
-    const sent = answered.then((answer) => {
-      if (answer.kind === "handled") return answer.sent;
-      decide(answer);
-      return undefined;
-    });
     sent.catch(refuse);
   });
 }
 
+/** Returns the pattern of the request's route. Before 4.10, Fastify had it in another place. */
+function routeOf(request: Partial<FastifyRequest> & { readonly routerPath?: string }): string | undefined {
+  return request.routeOptions === undefined ? request.routerPath : request.routeOptions.url;
+}
+
+/** A handler whose answer Fastify sends (`settle`), or which writes it by itself: to a hijacked reply. */
+class FastifyHandling implements Handling<unknown> {
+  readonly handled: Promise<Handled<unknown>>;
+  readonly held: HeldResponse;
+  readonly #reading = new AbortController();
+  #settle: (handled: Promise<Handled<unknown>>) => void = () => {};
+
+  constructor(request: FastifyRequest, reply: FastifyReply) {
+    this.held = new HeldResponse(request.raw, reply.raw);
+    const settled = new Promise<Handled<unknown>>((resolve) => {
+      this.#settle = resolve;
+    });
+    const written = this.held.handled.then((handled) => ({ ...handled, sent: null }));
+    this.handled = Promise.race([settled, written]);
+  }
+
+  get departed(): AbortSignal {
+    return this.held.departed;
+  }
+
+  /** Takes what Fastify is about to send. */
+  settle(reply: FastifyReply, payload: unknown): void {
+    this.#settle(readReply(reply, payload, this.#reading.signal));
+  }
+
+  abandon(): void {
+    this.held.abandon();
+    this.#reading.abort();
+  }
+}
+
 /** What was answered, and what is to be sent: a stream becomes bytes, unless it is larger than any policy takes. */
-async function readReply(reply: FastifyReply, payload: unknown): Promise<Handled<unknown>> {
+async function readReply(
+  reply: FastifyReply,
+  payload: unknown,
+  abandoned: AbortSignal,
+): Promise<Handled<unknown>> {
   const content = payload instanceof Response ? takeResponse(reply, payload) : payload;
   const answered = { status: reply.statusCode, headers: reply.getHeaders() };
   if (content === null || content === undefined) {
@@ -131,7 +191,7 @@ async function readReply(reply: FastifyReply, payload: unknown): Promise<Handled
     return { ...answered, body: Buffer.from(content), sent: content };
   }
   // What Fastify sends otherwise are streams, of Node or of the web; it refuses anything else itself.
-  const read = await readBounded(content as AsyncIterable<Uint8Array | string>);
+  const read = await readBounded(content as AsyncIterable<Uint8Array | string>, abandoned);
   if (read.kind === "whole") {
     return { ...answered, body: read.bytes, sent: Buffer.from(read.bytes) };
   }

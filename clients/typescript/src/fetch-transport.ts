@@ -1,13 +1,15 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
 import { createMethodUrl, runUnaryCall } from "@connectrpc/connect/protocol";
-import { codeFromHttpStatus, errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { credential, parseAddress } from "./transport-options.ts";
+import { errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
+import { credential, parseBaseUrl } from "./transport-options.ts";
 
 /** What this needs of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 const CONTENT_TYPE = "application/proto";
+/** RFC 9110, 15.5.14: content too large. */
+const TOO_LARGE = 413;
 
 /**
  * The service's HTTP port by `fetch`: the Connect protocol (https://connectrpc.com/docs/protocol) with binary messages, for
@@ -21,7 +23,7 @@ export function createFetchTransport(
   // Called as a function of the global object: browsers insist.
   fetch: Fetch = (url, init) => globalThis.fetch(url, init),
 ): Transport {
-  const baseUrl = parseAddress(address);
+  const baseUrl = parseBaseUrl(address);
   const authorization = credential(apiKey);
   return {
     unary(method, signal, timeoutMs, header, message, contextValues = createContextValues()) {
@@ -73,14 +75,17 @@ async function post(fetch: Fetch, url: string, init: Omit<RequestInit, "method">
   }
 }
 
-/** @throws ConnectError, the service's or one for whatever else answered. */
+/**
+ * @throws ConnectError, the service's; UNAVAILABLE, so that the call is repeated, if a balancer, a proxy or another server
+ *   answered; RESOURCE_EXHAUSTED if the request was too large for one of these.
+ */
 function messageOf<Desc extends DescMessage>(
   schema: Desc,
   { status, headers, body }: Reply,
 ): MessageShape<Desc> {
   const contentType = headers.get("content-type");
   if (status === 200 && contentType === CONTENT_TYPE) return fromBinary(schema, body);
-  const message = `HTTP ${status} with ${contentType ?? "no content type"}`;
-  const unknown = new ConnectError(message, status === 200 ? Code.Unknown : codeFromHttpStatus(status));
-  throw contentType === "application/json" ? errorFromJsonBytes(body, undefined, unknown) : unknown;
+  const message = `a server that is not Onceward, such as a load balancer, answered HTTP ${status} with ${contentType ?? "no content type"}`;
+  const foreign = new ConnectError(message, status === TOO_LARGE ? Code.ResourceExhausted : Code.Unavailable);
+  throw contentType === "application/json" ? errorFromJsonBytes(body, undefined, foreign) : foreign;
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { OncewardError } from "./errors.ts";
-import { fingerprintOf } from "./fingerprint.ts";
+import { fingerprintOf, fingerprintWithFiles } from "./fingerprint.ts";
 
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
@@ -88,6 +88,15 @@ test("what is omitted is looked for in the JSON of a value", () => {
   expect(Buffer.from(fingerprintOf(order, { omit: ["/sentAt"] })).toString("hex")).toBe(hex({ id: 1 }));
 });
 
+test("a member that is omitted may be anything, and a member beside it that can't be hashed is refused", () => {
+  const order = { id: 1, connection: new Map(), at: { now: new Set() } };
+  const omit = ["/connection", "/at/now", "/at/now/deeper"];
+  expect(Buffer.from(fingerprintOf(order, { omit })).toString("hex")).toBe(hex({ id: 1, at: {} }));
+  expect(() => fingerprintOf(order, { omit: ["/connection"] })).toThrow("has a Set at /at/now");
+  const lines = Object.assign(new Map(), { sentAt: 1 });
+  expect(() => fingerprintOf(lines, { omit: ["/sentAt"] })).toThrow("is a Map");
+});
+
 test("what is no JSON Pointer is refused by name", () => {
   expect(() => fingerprintOf({}, { omit: ["sentAt"] })).toThrow(/omit must be JSON Pointers .* has "sentAt"/);
 });
@@ -109,6 +118,18 @@ test.each([
   ["a lone surrogate", { name: "\ud800" }],
   ["a function", () => {}],
   ["a function within", { amount: 1, round: () => {} }],
+  ["a name with a lone surrogate", { "\udfff": 1 }],
+  ["an invalid Date", { at: new Date(Number.NaN) }],
+  ["a value nested too deeply", JSON.parse("[".repeat(100_000) + "]".repeat(100_000))],
+  ["a value whose toJSON throws", { toJSON: () => JSON.parse("{") }],
+  [
+    "a value whose toJSON is itself",
+    new (class {
+      toJSON() {
+        return this;
+      }
+    })(),
+  ],
   ["undefined alone", undefined],
 ])("%s is refused by name", (_, value) => {
   expect(() => fingerprintOf(value)).toThrow(OncewardError);
@@ -117,5 +138,49 @@ test.each([
       reason: "INVALID_REQUEST",
       violations: [expect.objectContaining({ field: "fingerprint" })],
     }),
+  );
+});
+
+test("what is refused is named by its path, as far as that is short", () => {
+  const form = { lines: [{ "a/b~c": new Map() }] };
+  expect(() => fingerprintOf(form)).toThrow(/^fingerprint must be .*, has a Map at \/lines\/0\/a~1b~0c$/);
+  const long = { ["x".repeat(1_000_000)]: 1n };
+  const error = expect.objectContaining({ message: expect.stringMatching(/has a BigInt at \/x{255}$/) });
+  expect(() => fingerprintOf(long)).toThrow(error);
+});
+
+function upload(content: string, name = "a.txt", type = "text/plain", lastModified = 1): FormData {
+  const form = new FormData();
+  form.append("title", "receipt");
+  form.append("file", new File([content], name, { type, lastModified }));
+  return form;
+}
+
+test("a file counts by its bytes, name and type, and not by when it was received", async () => {
+  const print = async (...args: Parameters<typeof upload>) =>
+    Buffer.from(await fingerprintWithFiles(upload(...args))).toString("hex");
+  const first = await print("charged");
+  expect(await print("charged", "a.txt", "text/plain", 2)).toBe(first);
+  const others = [
+    await print("declined"),
+    await print("charged", "b.txt"),
+    await print("charged", "a.txt", "text/html"),
+  ];
+  expect(new Set([first, ...others]).size).toBe(4);
+});
+
+test("every part of a large file counts", async () => {
+  const bytes = new Uint8Array(2 * 1024 * 1024 + 1);
+  const prints = new Set<string>();
+  for (const place of [0, 1024 * 1024, bytes.byteLength - 1]) {
+    const changed = bytes.with(place, 1);
+    prints.add(Buffer.from(await fingerprintWithFiles(new Blob([changed]))).toString("hex"));
+  }
+  expect(prints.size).toBe(3);
+});
+
+test("a file that can't be read without waiting is refused by the function that doesn't wait", () => {
+  expect(() => fingerprintOf({ upload: upload("charged") })).toThrow(
+    /has a File at \/upload, whose content is read by await fingerprintWithFiles\(\)/,
   );
 });

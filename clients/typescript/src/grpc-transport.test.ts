@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { errorFromCall, isRetryable } from "./error-mapping.ts";
+import { errorFromCall, isAboutContent, isRetryable } from "./error-mapping.ts";
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "./gen/google/rpc/status_pb.ts";
 import {
@@ -197,12 +197,6 @@ describe("an error of the service", () => {
 
 describe("an answer that is none", () => {
   test.each([
-    [
-      "of another type",
-      Code.Unknown,
-      () => answerWith(message(), undefined, { ...GRPC, "content-type": "text/html" }),
-    ],
-    ["with another HTTP status", Code.Unavailable, () => answerWithHeaders({ ":status": 503 })],
     ["without a status", Code.Internal, () => answerWith(message(), { "x-other": "1" })],
     ["without a message", Code.Internal, () => answerWith(Buffer.alloc(0))],
     ["with headers alone, and OK", Code.Internal, () => answerWithHeaders({ "grpc-status": "0" })],
@@ -217,6 +211,54 @@ describe("an answer that is none", () => {
   ])("%s is an error", async (_, code, arrange) => {
     arrange();
     expect((await failure()).code).toBe(code);
+  });
+});
+
+describe("an answer that is not gRPC", () => {
+  const html = (status: number) => ({ ":status": status, "content-type": "text/html; charset=utf-8" });
+
+  test.each([
+    ["an HTML page of a balancer", html(503)],
+    ["an HTML page that says OK", html(200)],
+    ["an HTML page of a web server", html(404)],
+    ["a page of a proxy that asks for a password", html(401)],
+    ["a status without a content type", { ":status": 502 }],
+    ["gRPC's content type with a failed HTTP status and no gRPC status", { ...GRPC, ":status": 503 }],
+  ])("(%s) fails with UNAVAILABLE, so that the call is repeated", async (_, headers) => {
+    answer = (stream) => {
+      stream.respond(headers);
+      stream.end("<html><body>No healthy upstream</body></html>");
+    };
+    const error = await failure();
+    expect(error.code).toBe(Code.Unavailable);
+    expect(error.rawMessage).toContain(`HTTP ${headers[":status"]}`);
+    expect(isRetryable(errorFromCall(error))).toBe(true);
+  });
+
+  test("is not read to its end", async () => {
+    const reset = vi.fn();
+    answer = (stream) => {
+      stream.on("close", () => reset(stream.rstCode));
+      stream.respond(html(503));
+      stream.write("<html>");
+    };
+    expect((await failure()).code).toBe(Code.Unavailable);
+    await vi.waitUntil(() => reset.mock.calls.length === 1);
+    expect(reset).toHaveBeenCalledWith(constants.NGHTTP2_CANCEL);
+  });
+
+  test("to a request that is too large for a proxy is about the request, and not repeated", async () => {
+    answer = (stream) => {
+      stream.respond(html(413));
+      stream.end("<html>");
+    };
+    const error = errorFromCall(await failure());
+    expect([isRetryable(error), isAboutContent(error)]).toEqual([false, true]);
+  });
+
+  test("has its own status where a gRPC service sends one with a failed HTTP status", async () => {
+    answerWithHeaders({ ":status": 503, "grpc-status": "8", "grpc-message": "too fast" });
+    expect(await failure()).toMatchObject({ code: Code.ResourceExhausted, rawMessage: "too fast" });
   });
 });
 

@@ -13,6 +13,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import type { Codec } from "./codec.ts";
+import { OncewardError } from "./errors.ts";
 import type { Claim } from "./held-claim.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
@@ -60,7 +61,7 @@ export type IdempotentHandler<Request, Response> = (
  *   that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
  * - Errors with a code of `stores` are stored as well, with the details of their status; any other releases the claim, so
  *   that the next attempt runs.
- * - What is refused fails as with `idempotency` in `@onceward/client/connect`.
+ * - What is refused fails as with `idempotentUnary` in `@onceward/client/connect`.
  * - The fingerprint is of the request as the method's definition writes it. Where clients write the entries of a map in
  *   another order on every attempt, as those in Go do, set `fingerprint`.
  * - Streaming calls can't be replayed, so there is no wrapper for them.
@@ -73,6 +74,7 @@ export function idempotentUnary<Request, Response>(
   options: RpcOptions<ServerUnaryCall<Request, Response>>,
   handler: IdempotentHandler<Request, Response>,
 ): handleUnaryCall<Request, Response> {
+  if (typeof handler !== "function") throw new TypeError("handler must be a function");
   const guard = createCallGuard(onceward, options, grpcFailures);
   const codec: Codec<Response> = {
     encode: (message) => ({
@@ -90,26 +92,36 @@ export function idempotentUnary<Request, Response>(
       codec,
     };
     const answered = guard(guarded, (claim) => handled(handler, call, claim));
+    const send: sendUnaryData<Response> = (error, ...answer) => callback(sendableError(error), ...answer);
     answered.then(
       (answer) => {
         switch (answer.kind) {
           case "unguarded":
-            return handler(call, callback, undefined);
+            return handler(call, send, undefined);
           case "handled": {
             const { value, trailer, flags } = answer.sent;
-            return callback(null, value, trailer, flags);
+            return send(null, value, trailer, flags);
           }
           case "replayed": {
             const marked = new Metadata();
             marked.set(IDEMPOTENCY_REPLAYED, "true");
             call.sendMetadata(marked);
-            return callback(null, answer.message);
+            return send(null, answer.message);
           }
         }
       },
-      (error) => callback(error),
+      (error) => send(error),
     );
   };
+}
+
+/**
+ * Returns the error as grpc-js can send it. The code and metadata of an OncewardError are those of a run within the
+ * handler, not of the call, and grpc-js throws at metadata that are not its own.
+ */
+function sendableError(error: Parameters<sendUnaryData<unknown>>[0]): typeof error {
+  if (!(error instanceof OncewardError)) return error;
+  return { code: status.INTERNAL, details: "The call could not be carried out.", cause: error };
 }
 
 /** What a handler hands to its callback. */

@@ -1,3 +1,4 @@
+import { TerminalError } from "./errors.ts";
 import type { Claim } from "./held-claim.ts";
 import type { CodedRunOptions, RunOptions } from "./run-options.ts";
 import type { Runner } from "./runner.ts";
@@ -25,7 +26,8 @@ export type GuardedRun<Stored, Handled> =
 /**
  * Runs a handler whose answer is more than what is stored of it, and tells its own errors from those of the run.
  *
- * @param store what is stored of an outcome; throws what is not to be stored, and a TerminalError for a failure that is.
+ * @param store what is stored of an outcome; throws what is not to be stored, and a TerminalError of its own for a failure
+ *   that is. A TerminalError that the handler threw, such as a nested run's, releases the claim like any other error.
  */
 export async function guardedRun<Stored, Handled>(
   onceward: Runner,
@@ -37,7 +39,11 @@ export async function guardedRun<Stored, Handled>(
   const ran = async (claim: Claim) => {
     const [outcome] = await Promise.allSettled([handle(claim)]);
     outcomes.push(outcome);
-    return store(outcome);
+    try {
+      return store(outcome);
+    } catch (error) {
+      throw outcome.status === "rejected" && error === outcome.reason ? withoutTerminal(error) : error;
+    }
   };
   // What an adapter doesn't store it throws; no other policy is asked about that.
   const classifyError = () => "release" as const;
@@ -47,4 +53,10 @@ export async function guardedRun<Stored, Handled>(
   if (outcome !== undefined) return { kind: "ran", outcome };
   if (run.status === "rejected") return { kind: "refused", error: run.reason };
   return { kind: "replayed", value: run.value.value };
+}
+
+/** `run` stores every TerminalError. */
+function withoutTerminal(error: unknown): unknown {
+  if (!(error instanceof TerminalError)) return error;
+  return new Error(`${error.name}: ${error.message}`, { cause: error });
 }

@@ -3,8 +3,9 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { deriveKey } from "./derive-key.ts";
+import { errorAbout, errorFromCall } from "./error-mapping.ts";
 import type { OncewardError, SavedCheckpoint } from "./errors.ts";
-import type { Claimed, CompleteResponse } from "./gen/onceward/v1/idempotency_pb.ts";
+import type { Claimed, CompleteResponse, ExtendLeaseResponse } from "./gen/onceward/v1/idempotency_pb.ts";
 import type { CheckpointSchema, ResultSchema } from "./gen/onceward/v1/record_pb.ts";
 import { Lease } from "./lease.ts";
 import { MAX_RELEASE_REASON_BYTES } from "./limits.ts";
@@ -53,6 +54,8 @@ export interface RunningClaim extends Claim {
   complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
   /** Gives the claim up. @throws OncewardError. */
   release(reason: string): Promise<void>;
+  /** Lets the lease run out without an outcome, and aborts the signal. */
+  abandon(why: OncewardError): void;
   /** Ends the heartbeats. */
   end(): void;
 }
@@ -84,7 +87,7 @@ export class HeldClaim implements RunningClaim {
     this.checkpoint = readCheckpoint(claimed.checkpoint);
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
-    this.#lease = new Lease(() => calls.extendLease(this.#named()), onLost);
+    this.#lease = new Lease(() => this.#extendLease(), onLost, this.#named());
     this.#lease.granted(
       sentAtMs,
       claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
@@ -99,7 +102,7 @@ export class HeldClaim implements RunningClaim {
     const checkpoint: MessageInitShape<typeof CheckpointSchema> = writeCheckpoint(name, state);
     await retrying(async () => {
       const sentAtMs = performance.now();
-      const { leaseRemaining } = await this.#calls.extendLease({ ...this.#named(), checkpoint });
+      const { leaseRemaining } = await this.#extendLease(checkpoint);
       if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
     }, performance.now() + this.#timeoutMs);
   }
@@ -127,8 +130,21 @@ export class HeldClaim implements RunningClaim {
     );
   }
 
+  abandon(why: OncewardError): void {
+    this.#lease.abandon(why);
+  }
+
   end(): void {
     this.#lease.end();
+  }
+
+  /** @throws OncewardError that names this claim: the function sees it, beside those of other runs. */
+  async #extendLease(checkpoint?: MessageInitShape<typeof CheckpointSchema>): Promise<ExtendLeaseResponse> {
+    try {
+      return await this.#calls.extendLease({ ...this.#named(), ...(checkpoint && { checkpoint }) });
+    } catch (cause) {
+      throw errorAbout(this.#named(), errorFromCall(cause));
+    }
   }
 
   #named() {

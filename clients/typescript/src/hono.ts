@@ -3,7 +3,7 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { matchedRoutes } from "hono/route";
 import type { Claim } from "./held-claim.ts";
-import { readResponse, toResponse } from "./http/fetch-response.ts";
+import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
@@ -33,7 +33,12 @@ export interface IdempotencyVariables {
  * });
  * ```
  *
- * The key counts per caller, method and route (`/charges/:id/refunds`). The fingerprint is of the body's bytes.
+ * - The key counts per caller, method and route (`/charges/:id/refunds`).
+ * - The fingerprint is of the body's bytes; `c.req.raw` stays the handler's to read. A validator of forms belongs after the
+ *   middleware, or the fingerprint is of the form's fields and files.
+ * - A client that leaves doesn't stop the handler. One that has not answered for `abandonAfterMs` after that
+ *   (`c.req.raw.signal`) is given up.
+ * - A second guard of the same namespace lets a guarded request pass.
  *
  * @throws TypeError for an option that can't be meant.
  */
@@ -49,13 +54,15 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
       path: pathname,
       query: search,
       key: c.req.header(IDEMPOTENCY_KEY),
-      body: async () => new Uint8Array(await c.req.arrayBuffer()),
+      body: () => bodyOf(c),
     };
-    const answer = await guard(guarded, async (claim) => {
-      c.set("claim", claim);
-      await next();
-      return await readResponse(c.res);
-    });
+    const answer = await guard(guarded, (claim) =>
+      handleFetch(c.req.raw, async () => {
+        c.set("claim", claim);
+        await next();
+        return c.res;
+      }),
+    );
     switch (answer.kind) {
       case "unguarded":
         return await next();
@@ -64,6 +71,17 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
         return;
       case "answered":
         return toResponse(answer.response);
+      case "gone":
+        // Instead of a response whose body is still being read.
+        c.res = goneResponse();
+        return;
     }
   };
+}
+
+/** Reads the body, and leaves `c.req.raw` to the handler. */
+async function bodyOf({ req }: Context): Promise<unknown> {
+  if (!req.raw.bodyUsed) return new Uint8Array(await req.raw.clone().arrayBuffer());
+  // A validator has read it. Of a form, Hono keeps no bytes, and would write others for each request.
+  return "formData" in req.bodyCache ? await req.formData() : new Uint8Array(await req.arrayBuffer());
 }

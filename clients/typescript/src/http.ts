@@ -4,14 +4,14 @@
  */
 
 import type { Claim } from "./held-claim.ts";
-import { readResponse, toResponse } from "./http/fetch-response.ts";
+import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
 import type { Runner } from "./runner.ts";
 
 export type { HttpOptions } from "./http/options.ts";
-export type { ProblemType } from "./http/problems.ts";
+export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./idempotency-key.ts";
 
 /** A handler in the style of fetch. The claim is undefined for a request that is not guarded. */
@@ -45,12 +45,15 @@ export type FetchHandler = (request: Request, claim: Claim | undefined) => Respo
  * - Meanwhile another one is answered with 409 and Retry-After, or waits (`waitMs`). The same key with another request: 422.
  * - A response of 5xx is sent and not stored, so that the next attempt runs; so is one of 401, 408, 425, 429 (`stores`).
  *   A handler that throws releases the claim, too, and its error comes through.
- * - Who disconnects doesn't stop the handler: its response waits for the repeat.
+ * - Who disconnects doesn't stop the handler: its response waits for the repeat. A handler that has not answered for
+ *   `abandonAfterMs` after its client left (`request.signal`) is given up: its lease runs out.
  * - When the service can't be asked, nothing runs: 503 with Retry-After.
  * - A response larger than the namespace's max_result_bytes (64 KiB unless tuned) reaches its client, and repeats are
  *   answered with 410: the operation is done, its response gone. From 1 MiB on it is passed on as it comes. Smaller ones are
- *   sent once they are whole, so this is nothing for event streams.
- * - Refusals are application/problem+json; their types: {@link ProblemType}.
+ *   sent once they are whole, so this is nothing for event streams. The same holds for a content type of more than 255 bytes
+ *   and a replayed header of more than 4,096. The event `not-stored` tells of each, with RESULT_TOO_LARGE.
+ * - Refusals are application/problem+json; their types: {@link ProblemType}. `problemBody` writes another format.
+ * - An answer ends the operation: what a handler does after it is not guarded.
  *
  * The bodies of guarded requests are read whole for the fingerprint: the platform's limit on them is what bounds memory.
  *
@@ -62,6 +65,7 @@ export function idempotent(
   options: HttpOptions<Request>,
   handler: FetchHandler,
 ): (request: Request) => Promise<Response> {
+  if (typeof handler !== "function") throw new TypeError("handler must be a function");
   const guard = createGuard(onceward, options);
   return async (request) => {
     const { pathname, search } = new URL(request.url);
@@ -74,14 +78,18 @@ export function idempotent(
       key: request.headers.get(IDEMPOTENCY_KEY) ?? undefined,
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
     };
-    const answer = await guard(guarded, async (claim) => readResponse(await handler(request, claim)));
+    const answer = await guard(guarded, (claim) =>
+      handleFetch(request, async () => await handler(request, claim)),
+    );
     switch (answer.kind) {
       case "unguarded":
-        return await handler(request, undefined);
+        return await handler(request, answer.claim);
       case "handled":
         return answer.sent;
       case "answered":
         return toResponse(answer.response);
+      case "gone":
+        return goneResponse();
     }
   };
 }

@@ -5,7 +5,9 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type AnsweredWith, brokenError, forget, timedOut, unanswered } from "./http2-streams.ts";
+import { unanswered } from "./connection-failures.ts";
+import { notGrpc } from "./grpc-status.ts";
+import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What one HTTP/2 stream was answered with. */
@@ -26,7 +28,8 @@ export interface Question {
  * Posts one body and gathers what comes back, whole.
  *
  * @throws ConnectError DEADLINE_EXCEEDED or CANCELLED as soon as the time is up or the signal aborts, and the stream is reset;
- *   UNAVAILABLE if there is no connection, or it broke; and what gRPC takes a reset stream for.
+ *   UNAVAILABLE if there is no connection, it broke, or what answers is no gRPC service; and what gRPC takes a reset stream
+ *   for.
  */
 export function exchange(sessions: SessionManager, question: Question): Promise<Answer> {
   return new Promise((resolve, reject) => new Exchange(sessions, question, resolve, reject).begin());
@@ -66,14 +69,15 @@ class Exchange {
     }
     signal?.addEventListener("abort", this.#abort);
     if (timeoutMs !== undefined) this.#timer = setTimeout(this.#expire, timeoutMs);
+    const { authority } = this.#sessions;
     this.#sessions
       .request("POST", path, headers, {})
       .then((stream) => this.#send(stream))
-      .catch((cause: unknown) => this.#fail(unanswered(cause)));
+      .catch((cause: unknown) => this.#fail(unanswered({ authority, spokeHttp2: false }, cause)));
   }
 
   #send(stream: ClientHttp2Stream): void {
-    const broken = brokenError(stream);
+    const broken = brokenError(stream, this.#sessions.authority);
     stream.on("error", (cause) => this.#break(() => broken(cause)));
     if (this.#over) {
       stream.close(constants.NGHTTP2_CANCEL);
@@ -81,11 +85,18 @@ class Exchange {
     }
     this.#stream = stream;
     stream.on("response", (headers, flags) => {
+      const error = notGrpc(headers);
+      if (error !== undefined) {
+        this.#fail(error);
+        // Its body is of no use, and may have no end.
+        stream.close(constants.NGHTTP2_CANCEL);
+        return;
+      }
       this.#headers = headers;
       this.#complete = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     });
     stream.on("data", (chunk: Buffer) => {
-      this.#chunks.push(chunk);
+      if (!this.#over) this.#chunks.push(chunk);
       this.#sessions.notifyResponseByteRead(stream);
     });
     stream.on("trailers", (trailers) => {

@@ -1,10 +1,12 @@
 import {
+  type ClientHttp2Session,
   type ClientHttp2Stream,
   constants,
   type IncomingHttpHeaders,
   type IncomingHttpStatusHeader,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { unanswered } from "./connection-failures.ts";
 
 /** What a stream was answered with, beside a body. */
 export interface AnsweredWith {
@@ -15,13 +17,6 @@ export interface AnsweredWith {
 /** The error of a call that was not answered in time. */
 export function timedOut(): ConnectError {
   return new ConnectError("the operation timed out", Code.DeadlineExceeded);
-}
-
-/** The error of a call of which nobody can tell whether it had its effect. */
-export function unanswered(cause: unknown): ConnectError {
-  if (cause instanceof ConnectError && cause.code === Code.Canceled) return cause;
-  const message = cause instanceof Error ? cause.message : "the connection ended before the answer";
-  return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
 }
 
 /** https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors */
@@ -43,13 +38,14 @@ const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
  * What tells why a stream has no answer: the server reset it, or the connection ended. To be asked for while the stream is
  * open.
  */
-export function brokenError(stream: ClientHttp2Stream): (cause?: unknown) => ConnectError {
+export function brokenError(stream: ClientHttp2Stream, authority: string): (cause?: unknown) => ConnectError {
   // Streams that are over have none any more.
-  const { session } = stream;
+  const { session } = stream as ClientHttp2Stream & { readonly session?: ClientHttp2Session };
   return (cause) => {
     const resetWith = session?.destroyed === false ? stream.rstCode : undefined;
     const code = CODE_OF_RESET.get(resetWith);
-    if (code === undefined) return unanswered(cause);
+    // HTTP/2 begins with settings, and a server's own come with the acknowledgement of the client's.
+    if (code === undefined) return unanswered({ authority, spokeHttp2: !session?.pendingSettingsAck }, cause);
     const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
     return new ConnectError(message, code, undefined, undefined, cause);
   };

@@ -4,6 +4,7 @@ import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -57,6 +58,7 @@ export function eachMessageOnce(
   options: EachMessageOptions,
   fn: (payload: EachMessagePayload, claim: Claim) => unknown,
 ): EachMessageHandler {
+  checkFunction("fn", fn);
   const { waitMs = DEFAULT_WAIT_MS, deadLetter } = options;
   const handle = createHandler(
     onceward,

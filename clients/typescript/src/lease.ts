@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { errorFromCall } from "./error-mapping.ts";
-import { OncewardError } from "./errors.ts";
+import { type ErrorClaim, OncewardError } from "./errors.ts";
 import type { ExtendLeaseResponse } from "./gen/onceward/v1/idempotency_pb.ts";
 
 /** Two heartbeats may fail before the lease is in danger. */
@@ -22,6 +22,7 @@ const MIN_INTERVAL_MS = 20;
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
   readonly #onLost: (why: OncewardError) => void;
+  readonly #claim: ErrorClaim | undefined;
   #lengthMs = 0;
   #endsAtMs = 0;
   #nextHeartbeatAtMs = 0;
@@ -34,10 +35,16 @@ export class Lease {
   /**
    * @param extend makes one ExtendLease call.
    * @param onLost is told once, as soon as it is noticed.
+   * @param claim is what the error of a lost lease names.
    */
-  constructor(extend: () => Promise<ExtendLeaseResponse>, onLost: (why: OncewardError) => void = () => {}) {
+  constructor(
+    extend: () => Promise<ExtendLeaseResponse>,
+    onLost: (why: OncewardError) => void = () => {},
+    claim?: ErrorClaim,
+  ) {
     this.#extend = extend;
     this.#onLost = onLost;
+    this.#claim = claim;
   }
 
   /** When the lease ends if nothing prolongs it, margin deducted, on the clock of `performance.now()`. */
@@ -74,6 +81,12 @@ export class Lease {
     clearTimeout(this.#timer);
   }
 
+  /** Ends the heartbeats without an outcome: the lease runs out, and the signal aborts now, before others may begin. */
+  abandon(why: OncewardError): void {
+    this.end();
+    this.#lose(why);
+  }
+
   #arm(): void {
     clearTimeout(this.#timer);
     if (this.#ended) return;
@@ -90,7 +103,8 @@ export class Lease {
   #tick(): void {
     const nowMs = performance.now();
     if (nowMs >= this.#endsAtMs) {
-      this.#lose(new OncewardError("LEASE_LOST", "The lease ran out before a heartbeat was answered."));
+      const message = "The lease ran out before a heartbeat was answered.";
+      this.#lose(new OncewardError("LEASE_LOST", message, { claim: this.#claim }));
     }
     if (nowMs >= this.#nextHeartbeatAtMs && !this.#heartbeating) void this.#heartbeat(nowMs);
     this.#arm();
@@ -134,6 +148,8 @@ function isOver({ reason }: OncewardError): boolean {
     case "ALREADY_COMPLETED":
     case "ALREADY_RELEASED":
     case "RECORD_NOT_FOUND":
+    // The client was closed: no heartbeat will be sent.
+    case "CLOSED":
       return true;
     default:
       return false;

@@ -11,6 +11,12 @@ export const MAX_CHECKPOINT_NAME_BYTES = 128;
 export const MAX_CHECKPOINT_STATE_BYTES = 16 * 1024;
 /** No policy takes a larger result; most take less, which only the service knows. */
 export const MAX_RESULT_BYTES = 1024 * 1024;
+/** Of a result's content type. */
+export const MAX_CONTENT_TYPE_BYTES = 255;
+/** Of a result's metadata: how many, and the size of a name and of a value. */
+export const MAX_METADATA_ENTRIES = 64;
+export const MAX_METADATA_NAME_BYTES = 128;
+export const MAX_METADATA_VALUE_BYTES = 4096;
 export const MIN_LEASE_MS = 1000;
 /** No policy grants a longer lease; most grant less, which only the service knows. */
 export const MAX_LEASE_MS = 24 * 3_600_000;

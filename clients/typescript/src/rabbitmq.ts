@@ -5,6 +5,7 @@ import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/op
 import { openRetryQueue } from "./consumers/retry-queue.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 import { warn } from "./warn.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
@@ -59,6 +60,7 @@ export async function messageOnce(
   options: MessageOptions,
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
+  checkFunction("fn", fn);
   const { queue, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
   const handle = createHandler(
     onceward,

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Codec, type EncodedValue, jsonCodec } from "./codec.ts";
 import { ResultTooLargeError } from "./error-catalogue.ts";
-import { OncewardError, ResultUnavailableError, TerminalError } from "./errors.ts";
+import { type ErrorClaim, OncewardError, ResultUnavailableError, TerminalError } from "./errors.ts";
 import type { Completed } from "./gen/onceward/v1/idempotency_pb.ts";
 import { type Result, Result_Kind, type ResultSchema } from "./gen/onceward/v1/record_pb.ts";
 import { decodeJson, JSON_CONTENT_TYPE } from "./json-bytes.ts";
@@ -49,22 +49,27 @@ export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, why: O
  *
  * @throws TerminalError if it failed for good.
  * @throws ResultUnavailableError, also with RESULT_NOT_JSON or CODEC_FAILED if it was stored in another format than the
- *   codec's (read it by `api`).
+ *   codec's (read it by `api`). It names `claim`.
  */
-export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>): T {
+export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>, claim?: ErrorClaim): T {
   if (result === undefined || resultExpired) {
-    throw new ResultUnavailableError("RESULT_EXPIRED", "Done before; the retention of its result has ended.");
+    const message = "Done before; the retention of its result has ended.";
+    throw new ResultUnavailableError("RESULT_EXPIRED", message, { claim });
   }
   const lost = result.metadata[LOST];
   if (lost !== undefined) {
-    throw new ResultUnavailableError("RESULT_LOST", `Done before; its value could not be stored: ${lost}.`);
+    const message = `Done before; its value could not be stored: ${lost}.`;
+    throw new ResultUnavailableError("RESULT_LOST", message, { claim });
   }
   if (result.kind === Result_Kind.FAILURE) throw storedFailure(result);
   try {
     return decodeValue(result, codec);
   } catch (cause) {
     const { reason, message } = codecError(cause);
-    throw new ResultUnavailableError(reason, `Done before; its value can't be read: ${message}`, { cause });
+    throw new ResultUnavailableError(reason, `Done before; its value can't be read: ${message}`, {
+      cause,
+      claim,
+    });
   }
 }
 

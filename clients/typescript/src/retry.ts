@@ -11,9 +11,14 @@ const MAX_DELAY_MS = 2000;
  * jittered delays, and no sooner than the service asked for.
  *
  * @param giveUpAtMs on the clock of `performance.now()`; no attempt begins after it.
- * @throws OncewardError: the last one, once it is not worth retrying or the time is over.
+ * @param signal ends the delays; no attempt begins after it aborts.
+ * @throws OncewardError: the last one, once it is not worth retrying or the time is over; the signal's reason.
  */
-export async function retrying<T>(attempt: () => Promise<T>, giveUpAtMs: number): Promise<T> {
+export async function retrying<T>(
+  attempt: () => Promise<T>,
+  giveUpAtMs: number,
+  signal?: AbortSignal,
+): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await attempt();
@@ -21,7 +26,7 @@ export async function retrying<T>(attempt: () => Promise<T>, giveUpAtMs: number)
       const error = errorFromCall(cause);
       const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
       if (!isRetryable(error) || performance.now() + delayMs > giveUpAtMs) throw error;
-      await sleep(delayMs);
+      await sleep(delayMs, signal);
     }
   }
 }

@@ -13,8 +13,9 @@ export interface RunOptions {
    */
   readonly key: string;
   /**
-   * The request that the key stands for, any JSON value, or the 32 bytes of a SHA-256. The same key with another one is
-   * refused (FINGERPRINT_MISMATCH). Leave out what differs between deliveries of one operation.
+   * The request that the key stands for, any JSON value, a body such as FormData, or the 32 bytes of a SHA-256: what
+   * `fingerprintWithFiles` takes. The same key with another one is refused (FINGERPRINT_MISMATCH). Leave out what differs
+   * between deliveries of one operation.
    */
   readonly fingerprint?: unknown;
   /**
@@ -53,9 +54,16 @@ export interface RunOptions {
 
 /** {@link RunOptions}, and how the function's value is stored. */
 export interface CodedRunOptions<T> extends RunOptions {
-  /** Default: `jsonCodec`. */
-  readonly codec?: Codec<T> | undefined;
+  readonly codec: Codec<T>;
 }
+
+/** {@link RunOptions} of a run whose value is stored as JSON, by `jsonCodec`. */
+export interface UncodedRunOptions extends RunOptions {
+  readonly codec?: undefined;
+}
+
+/** The options of a run with whichever codec. */
+export type AnyRunOptions = CodedRunOptions<unknown> | UncodedRunOptions;
 
 /** The options that a client can set for all of its runs. */
 export type RunDefaults = Pick<RunOptions, "owner" | "waitMs" | "timeoutMs" | "classifyError">;

@@ -1,17 +1,19 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Acquired, acquire } from "./acquire.ts";
+import { type Acquired, acquire, type Patience } from "./acquire.ts";
 import type { Calls, ClaimInit } from "./calls.ts";
+import { ClaimAbandoned } from "./claim-abandoned.ts";
 import { terminalErrorOf } from "./classify.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { dateOf } from "./date-of.ts";
-import { errorFromCall } from "./error-mapping.ts";
-import { fingerprintOf } from "./fingerprint.ts";
+import { errorAbout, errorFromCall } from "./error-mapping.ts";
+import { type ErrorClaim, OncewardError } from "./errors.ts";
+import { fingerprintWithFiles } from "./fingerprint.ts";
 import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
 import type { Observer } from "./observer.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
-  type CodedRunOptions,
+  type AnyRunOptions,
   checkRunOptions,
   type ResolvedDefaults,
   type RunOptions,
@@ -21,21 +23,22 @@ import { looksLikeTimestamp } from "./timestamp-key.ts";
 import { UnguardedClaim } from "./unguarded-claim.ts";
 
 /** Claims, runs, completes; or replays. The promises are those of `Onceward.run`. */
-export async function runOnce<T>(
+export async function runOnce(
   calls: Calls,
   defaults: ResolvedDefaults,
-  options: CodedRunOptions<T>,
+  options: AnyRunOptions,
   observer: Observer,
-  fn: (claim: Claim) => T | Promise<T>,
-): Promise<RunResult<T>> {
+  fn: (claim: Claim) => unknown,
+): Promise<RunResult<unknown>> {
   const { codec, timeoutMs = defaults.timeoutMs, classifyError = defaults.classifyError } = options;
   const acquired = await begin(calls, defaults, options, observer);
-  if (acquired.kind === "completed") return replayed(acquired, codec, observer);
+  if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
   const claim = claimOf(acquired, calls, { ...options, timeoutMs }, observer);
   try {
     const [effect] = await Promise.allSettled([(async () => fn(claim))()]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
+    if (effect.reason instanceof ClaimAbandoned) throw abandon(claim, effect.reason, observer);
     const failure = terminalErrorOf(effect.reason, classifyError);
     if (failure === undefined) await release(claim, effect.reason, observer);
     else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
@@ -62,9 +65,8 @@ async function begin(
           "A key looks like a moment: if each delivery makes its own, each is an operation of its own";
         observer.alarm({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
-      const request = claimRequest(options, defaults.owner);
       const patience = { waitMs, timeoutMs, onUnavailable };
-      const acquired = await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+      const acquired = await claim(calls, options, defaults.owner, patience, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
@@ -74,7 +76,28 @@ async function begin(
   });
 }
 
-function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
+/** @throws what `acquire` throws, and InvalidRequestError for the fingerprint; each names the claim. */
+async function claim(
+  calls: Calls,
+  options: RunOptions,
+  defaultOwner: string,
+  patience: Patience,
+  observer: Observer,
+): Promise<Acquired> {
+  try {
+    const request = await claimRequest(options, defaultOwner);
+    return await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+  } catch (cause) {
+    throw cause instanceof OncewardError ? errorAbout(nameOf(options), cause) : cause;
+  }
+}
+
+/** What an error is told of a run that was granted no claim. */
+function nameOf({ namespace, key }: RunOptions): ErrorClaim {
+  return { namespace, key, fencingToken: undefined };
+}
+
+async function claimRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
   return {
     namespace,
@@ -82,18 +105,18 @@ function claimRequest(options: RunOptions, defaultOwner: string): ClaimInit {
     owner,
     acceptAmbiguous,
     claimId: crypto.randomUUID(),
-    ...(fingerprint !== undefined && { fingerprint: fingerprintOf(fingerprint) }),
+    ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
     ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
   };
 }
 
-function replayed<T>(
+function replayed(
   { completed, expiresAt }: Extract<Acquired, { kind: "completed" }>,
-  codec: Codec<T> | undefined,
+  options: AnyRunOptions,
   observer: Observer,
-): RunResult<T> {
+): RunResult<unknown> {
   observer.tell({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
-  const value = replay(completed, codec);
+  const value = replay(completed, options.codec, nameOf(options));
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 
@@ -135,12 +158,25 @@ async function complete<T>(
   });
 }
 
-/** The function's own error is what the caller must see; that the release failed would only hide it. */
+/** Neither completes nor releases the claim. Returns what the caller is to be told. */
+function abandon(claim: RunningClaim, why: ClaimAbandoned, observer: Observer): ClaimAbandoned {
+  claim.abandon(why);
+  if (claim.guarded) {
+    observer.alarm({ type: "abandoned", attempt: claim.attempt }, "ONCEWARD_ABANDONED", why.message);
+  }
+  return why;
+}
+
+/**
+ * Releases the claim, and tells the observer whether that succeeded. Never rejects: the function's own error is what the
+ * caller must see, and a claim that can't be released ends with its lease.
+ */
 async function release(claim: RunningClaim, reason: unknown, observer: Observer): Promise<void> {
-  if (claim.guarded) observer.tell({ type: "released", attempt: claim.attempt });
+  const { attempt, guarded } = claim;
   try {
     await claim.release(reason instanceof Error ? `${reason.name}: ${reason.message}` : `${reason}`);
-  } catch {
-    // The lease runs out by itself.
+    if (guarded) observer.tell({ type: "released", attempt });
+  } catch (cause) {
+    observer.tell({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
   }
 }

@@ -6,10 +6,12 @@ import {
   type SQSClient,
 } from "@aws-sdk/client-sqs";
 import { createHandler } from "./consumers/handle.ts";
+import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -49,12 +51,25 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  * - The key is the attribute `idempotency-key`: it has to be among the `MessageAttributeNames` that are received. What the
  *   function returns is not kept.
  * - Deleted once the operation is settled: done now, done before, or failed for good (which Onceward has stored).
- * - While somebody else is doing it, where the service is away, or the record is ambiguous: visible again after
- *   `redeliverAfterMs`.
+ * - While somebody else is doing it, or the record is ambiguous: visible again after `redeliverAfterMs`, which counts a
+ *   receive.
+ * - While the service is away, the message is held: kept hidden and tried every `redeliverAfterMs`, for up to 11 hours, so
+ *   that an outage counts no receives and fills no dead-letter queue. The promise is pending meanwhile, so that a loop as
+ *   above receives no more; `onDelivery` is told of each attempt. Closing the client gives held messages back.
  * - What the function throws, and a message that can't be claimed (no key, the key of another request), leave the message
  *   to its visibility timeout, and, after the queue's `maxReceiveCount`, to its dead-letter queue. To give up at once,
  *   throw a TerminalError.
  * - A function that takes longer than the visibility timeout is delivered again meanwhile, and that delivery postponed.
+ *
+ * What the queue's settings must be:
+ *
+ * - Visibility timeout: longer than `timeoutMs` (15 s) and the function's longest run together, so that a message is held or
+ *   handled before it is visible again.
+ * - `maxReceiveCount` of its redrive policy: at least the attempts that a function which throws is to have, and, for a
+ *   message that somebody else is doing, one for each `redeliverAfterMs` of the longest lease: with a lease of 30 s and 5 s, 6
+ *   more.
+ * - Retention period: longer than the longest outage.
+ * - The consumer's role may call `sqs:ChangeMessageVisibility` and `sqs:DeleteMessage`.
  *
  * The promise rejects only if SQS can't be told; the message then comes again, as a duplicate.
  *
@@ -65,6 +80,7 @@ export function messageOnce(
   options: MessageOptions,
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
+  checkFunction("fn", fn);
   const { client, queueUrl: QueueUrl } = options;
   const handle = createHandler(
     onceward,
@@ -74,18 +90,20 @@ export function messageOnce(
   );
   return async (message) => {
     const { ReceiptHandle } = message;
-    const delivery = await handle(message);
+    const hide = (forMs: number) => {
+      const VisibilityTimeout = Math.min(MAX_VISIBILITY_S, Math.ceil(forMs / 1000));
+      return client.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
+    };
+    const delivery = await handleHeld(() => handle(message), hide);
     switch (delivery.kind) {
       case "processed":
       case "duplicate":
       case "failed":
         await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
         return;
-      case "postponed": {
-        const VisibilityTimeout = Math.min(MAX_VISIBILITY_S, Math.ceil(delivery.delayMs / 1000));
-        await client.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
+      case "postponed":
+        await hide(delivery.delayMs);
         return;
-      }
       case "refused":
       case "released":
         return;

@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   AmbiguousError,
   type Claim,
@@ -186,4 +186,15 @@ test("each is a service of its own", async () => {
   await using other = createTestingOnceward();
   await one.onceward.run(id, () => "one");
   expect(await other.onceward.run(id, () => "other")).toBe("other");
+});
+
+test("under fake timers of every kind, which a test does not move, runs claim, complete and replay", async () => {
+  await using testing = createTestingOnceward();
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const fn = vi.fn(() => "charged");
+  for (let delivery = 0; delivery < 2; delivery++) {
+    expect(await testing.onceward.run({ namespace: "charges", key: "order-1" }, fn)).toBe("charged");
+  }
+  expect(fn).toHaveBeenCalledOnce();
 });

@@ -93,7 +93,7 @@ export interface TestingOnceward extends AsyncDisposable {
  * - `onceward.api.claim({ namespace, key, owner })` makes somebody else hold a claim.
  * - Policy HOLD: `createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } })`.
  * - Waiting for another holder takes real time: give runs that are to find one a small `waitMs`, or 0.
- * - Under fake timers leave `setImmediate` real, by which the client gathers its calls: `{ toFake: ["Date"] }`.
+ * - Fake timers may be installed once the client is loaded: calls do not wait for them. Waiting, heartbeats and retries do.
  *
  * Dispose of it, or close `onceward`, at the end of the test.
  */

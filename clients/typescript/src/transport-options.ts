@@ -8,14 +8,38 @@ export interface Connection {
   readonly close: () => void;
 }
 
-/** The origin of an http: or https: URL. @throws InvalidRequestError. */
-export function parseAddress(address: string): string {
+/**
+ * Returns the origin of an http: or https: URL. A path is refused: gRPC's requests have the method's name alone as theirs.
+ *
+ * @throws InvalidRequestError.
+ */
+export function parseOrigin(address: string): string {
+  const { origin, pathname } = parseUrl(address);
+  if (pathname === "/") return origin;
+  const description = `must have no path, because gRPC has none before the method's name, is ${JSON.stringify(pathname)}`;
+  throw refusedField("address", description);
+}
+
+/** Returns an http: or https: URL, with its path and without a slash at its end. @throws InvalidRequestError. */
+export function parseBaseUrl(address: string): string {
+  const { origin, pathname } = parseUrl(address);
+  return origin + pathname.replace(/\/+$/, "");
+}
+
+/** @throws InvalidRequestError for what is no http: or https: URL, or has parts that would be dropped. */
+function parseUrl(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url?.protocol === "http:" || url?.protocol === "https:") return url.origin;
-  throw refusedField(
-    "address",
-    `must be a URL such as "http://localhost:50051", is ${JSON.stringify(address)}`,
-  );
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    const description = `must be a URL such as "http://localhost:50051", is ${JSON.stringify(address)}`;
+    throw refusedField("address", description);
+  }
+  // Neither is shown: it may be a secret.
+  if (url.username !== "" || url.password !== "") {
+    throw refusedField("address", "must have no user or password: a credential is the apiKey");
+  }
+  if (url.search !== "") throw refusedField("address", "must have no query");
+  if (url.hash !== "") throw refusedField("address", "must have no fragment");
+  return url;
 }
 
 /** The header that says who calls. @throws InvalidRequestError for what can't be a header. */

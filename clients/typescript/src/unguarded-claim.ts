@@ -30,5 +30,7 @@ export class UnguardedClaim implements RunningClaim {
 
   async release(): Promise<void> {}
 
+  abandon(): void {}
+
   end(): void {}
 }

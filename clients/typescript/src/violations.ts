@@ -42,6 +42,11 @@ export function refusedField(field: string, description: string, cause?: unknown
   return new InvalidRequestError(`${field} ${description}`, { violations: [{ field, description }], cause });
 }
 
+/** @throws InvalidRequestError unless it is a function. */
+export function checkFunction(field: string, value: unknown): void {
+  if (typeof value !== "function") throw refusedField(field, `must be a function, is ${typeof value}`);
+}
+
 /** The longest prefix of whole characters that fits, well-formed. */
 export function truncateUtf8(text: string, maxBytes: number): string {
   const bytes = utf8Bytes(text);

@@ -25,7 +25,7 @@ export * from "./portable.ts";
 export type OncewardWebOptions = ClientOptions &
   (
     | {
-        /** The URL of the service's HTTP port, such as "https://onceward.example.com". */
+        /** The URL of the service's HTTP port, such as "https://onceward.example.com" or "https://example.com/onceward". */
         readonly address: string;
         /** `ow_…`, of a credential with the role CALLER. */
         readonly apiKey: string;

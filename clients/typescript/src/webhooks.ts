@@ -1,8 +1,10 @@
 import { createHandler } from "./consumers/handle.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import type { WebhookSource } from "./consumers/webhook-sources.ts";
+import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
 import type { Claim } from "./held-claim.ts";
 import type { Runner } from "./runner.ts";
+import { checkFunction } from "./violations.ts";
+import { warn } from "./warn.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -11,6 +13,7 @@ export {
   type GitHubEvent,
   githubEvents,
   stripeEvents,
+  WebhookSignatureError,
   type WebhookSource,
 } from "./consumers/webhook-sources.ts";
 
@@ -18,6 +21,22 @@ export {
 export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key"> {
   /** Checks the signature and names the event: of a provider, or your own. */
   readonly source: WebhookSource<Event>;
+  /**
+   * Told of each request that was answered without an event, because `source.verify` threw. Must not throw. Default: each
+   * error of the receiver's and the first wrong signature are warnings of the process (ONCEWARD_WEBHOOK_REJECTED).
+   */
+  readonly onRejected?: ((rejection: WebhookRejection) => void) | undefined;
+}
+
+/**
+ * Why a request was answered without an event.
+ *
+ * - 401: it has no signature that holds; `error` is a {@link WebhookSignatureError}.
+ * - 500: its signature could not be checked, or its body not be read, by an error of the receiver's or its settings.
+ */
+export interface WebhookRejection {
+  readonly status: 401 | 500;
+  readonly error: unknown;
 }
 
 /**
@@ -42,7 +61,8 @@ export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key
  *   TerminalError, so that it is not sent again.
  * - 401 for a signature that doesn't hold, and 400 for an event without an id: nothing is claimed.
  * - 503 with Retry-After while it is being handled elsewhere, or Onceward is away: the provider sends it again.
- * - 500 where the function throws: the claim is released, and the provider sends it again.
+ * - 500 where the function throws: the claim is released, and the provider sends it again. The same where `source.verify`
+ *   throws anything but a WebhookSignatureError, such as for a secret that is missing: nothing is claimed (`onRejected`).
  *
  * A provider waits for seconds, not minutes: of what takes longer, the function puts a message into a queue, with the
  * event's id as its key. Bound the body's size in front of the handler; it is read before its signature can be checked.
@@ -54,7 +74,8 @@ export function webhookOnce<Event>(
   options: WebhookOptions<Event>,
   fn: (event: Event, claim: Claim) => unknown,
 ): (request: Request) => Promise<Response> {
-  const { source } = options;
+  checkFunction("fn", fn);
+  const { source, onRejected = warnOfRejections() } = options;
   const handle = createHandler(
     onceward,
     options,
@@ -66,8 +87,13 @@ export function webhookOnce<Event>(
     let event: Event;
     try {
       event = await source.verify(body, request.headers);
-    } catch {
-      return answer(401, "The signature does not hold.");
+    } catch (error) {
+      const status = error instanceof WebhookSignatureError ? 401 : 500;
+      onRejected({ status, error });
+      return answer(
+        status,
+        status === 401 ? "The signature does not hold." : "The event could not be verified.",
+      );
     }
     const delivery = await handle(event);
     switch (delivery.kind) {
@@ -87,6 +113,16 @@ export function webhookOnce<Event>(
       default:
         return delivery satisfies never;
     }
+  };
+}
+
+/** Strangers can send any number of wrong signatures; the first one may be the provider's, for a wrong secret. */
+function warnOfRejections(): (rejection: WebhookRejection) => void {
+  let warned = false;
+  return ({ status, error }) => {
+    if (status === 401 && warned) return;
+    warned ||= status === 401;
+    warn(`A webhook was answered with ${status}: ${error}`, "ONCEWARD_WEBHOOK_REJECTED");
   };
 }
 

@@ -15,7 +15,6 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     uid: "",
     copies: COPIES,
     overrides: {},
-    namespaceOverrides: [],
   };
   return {
     role: "CALLER",

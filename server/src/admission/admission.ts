@@ -1,5 +1,6 @@
-import type { Quotas } from "../domain/quotas.ts";
+import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../domain/quotas.ts";
 import type { Result } from "../domain/record.ts";
+import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../domain/record-job.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { WeightOf } from "../store/tenant-shares.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
@@ -26,7 +27,7 @@ export interface Admission {
    */
   admitBatch(principal: Principal, messageBytes: number): void;
   /**
-   * An operation comes, within a call that was entered, that may be refused.
+   * An operation or a call of the administration comes, within a call that was entered, that may be refused.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
    */
@@ -53,6 +54,18 @@ export interface Admission {
    * @throws Refusal QUOTA_RECORDS.
    */
   refuseRecord(principal: Principal): void;
+  /**
+   * A namespace is to be declared, by a tenant that has declared so many.
+   *
+   * @throws Refusal QUOTA_NAMESPACES.
+   */
+  admitNamespace(tenant: LimitedTenant, declared: number): void;
+  /**
+   * A record job is to be made, for a tenant of which so many are unfinished.
+   *
+   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because it is no quota of the tenant's.
+   */
+  admitRecordJob(tenant: LimitedTenant, unfinished: number): void;
   /** A result was stored. */
   resultAdded(principal: Principal, result: Result): void;
   /** Of the tenants that have called. */
@@ -62,12 +75,23 @@ export interface Admission {
 /** Ends what was admitted, once: the claim has added a record, or none, and the room for it is returned. */
 export type SettleRecord = (added: boolean) => void;
 
+/** Whose quotas they are. */
+export type LimitedTenant = Pick<Tenant, "name" | "quotas">;
+
 export interface AdmissionOptions {
   readonly totals: Totals;
   /** Among how many a tenant's rate is shared. */
   readonly liveReplicas: () => number;
   /** Told of every refusal, and, of a tenant whose quotas only count, of what would have been one. */
   readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
+}
+
+/**
+ * What a tenant's calls in progress and its rate are counted under: its administration apart from its callers, each up to
+ * the quota, so that neither can lock the other out.
+ */
+function meterOf({ role, tenant }: Exclude<Principal, { readonly role: "OPERATOR" }>): number {
+  return role === "TENANT_ADMIN" ? -tenant.id : tenant.id;
 }
 
 interface CallsInProgress {
@@ -87,6 +111,9 @@ const STORAGE_RETRY_AFTER_MS = 15_000;
 /** Until claims under way have told whether they use the room that they reserved. */
 const RESERVED_RETRY_AFTER_MS = 1000;
 
+/** Only a person makes room: an administrator deletes a namespace, or an operator raises the quota. */
+const NAMESPACES_RETRY_AFTER_MS = 60_000;
+
 function settleNothing(): void {}
 
 /** @see Admission */
@@ -97,7 +124,12 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
   const weights = new Map<number, number>();
 
   /** Refuses, or only counts, as the tenant's quotas say. */
-  function refuse(cause: QuotaCause, { name, quotas }: Tenant, limit: number, retryAfterMs: number): void {
+  function refuse(
+    cause: QuotaCause,
+    { name, quotas }: LimitedTenant,
+    limit: number,
+    retryAfterMs: number,
+  ): void {
     onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
   }
@@ -107,15 +139,15 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     else if (weights.size > 0) weights.delete(id);
   }
 
-  function addCalls(tenantId: number): CallsInProgress {
+  function addCalls(meter: number): CallsInProgress {
     const calls: CallsInProgress = {
       count: 0,
       leave() {
         calls.count--;
-        if (calls.count === 0) inProgress.delete(tenantId);
+        if (calls.count === 0) inProgress.delete(meter);
       },
     };
-    inProgress.set(tenantId, calls);
+    inProgress.set(meter, calls);
     return calls;
   }
 
@@ -134,11 +166,10 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
 
   function countMessage(principal: Principal, messageBytes: number): void {
     if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
-    const { id, quotas } = principal.tenant;
-    const { operationsPerSecond: limit, burst } = quotas;
+    const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
     if (limit === undefined) return;
     const more = Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1;
-    rateLimit.owe(id, shareOf(limit, burst), performance.now(), more);
+    rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), more);
   }
 
   return {
@@ -146,10 +177,9 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
 
     admitBatch(principal, messageBytes) {
       if (principal.role === "OPERATOR") return;
-      const { id, quotas } = principal.tenant;
-      const { operationsPerSecond: limit, burst } = quotas;
+      const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
       if (limit === undefined) return;
-      const owedMs = rateLimit.owedMs(id, shareOf(limit, burst), performance.now());
+      const owedMs = rateLimit.owedMs(meterOf(principal), shareOf(limit, burst), performance.now());
       const retryAfterMs = owedMs - MAX_OWED_BY_BATCHES_MS;
       if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
       countMessage(principal, messageBytes);
@@ -160,28 +190,28 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       const { tenant } = principal;
       noteWeight(tenant);
       if (tenant.quotas.concurrentCalls === undefined) return undefined;
-      const calls = inProgress.get(tenant.id) ?? addCalls(tenant.id);
+      const meter = meterOf(principal);
+      const calls = inProgress.get(meter) ?? addCalls(meter);
       calls.count++;
       return calls.leave;
     },
 
     admitOperation(principal) {
       if (principal.role === "OPERATOR") return;
-      const { id, quotas } = principal.tenant;
-      const { operationsPerSecond: limit, burst, concurrentCalls } = quotas;
-      if (concurrentCalls !== undefined && (inProgress.get(id)?.count ?? 0) > concurrentCalls) {
+      const meter = meterOf(principal);
+      const { operationsPerSecond: limit, burst, concurrentCalls } = principal.tenant.quotas;
+      if (concurrentCalls !== undefined && (inProgress.get(meter)?.count ?? 0) > concurrentCalls) {
         refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS);
       }
       if (limit === undefined) return;
-      const retryAfterMs = rateLimit.take(id, shareOf(limit, burst), performance.now());
+      const retryAfterMs = rateLimit.take(meter, shareOf(limit, burst), performance.now());
       if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
     },
 
     countOperation(principal) {
       if (principal.role === "OPERATOR") return;
-      const { id, quotas } = principal.tenant;
-      const { operationsPerSecond: limit, burst } = quotas;
-      if (limit !== undefined) rateLimit.owe(id, shareOf(limit, burst), performance.now(), 1);
+      const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
+      if (limit !== undefined) rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), 1);
     },
 
     countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
@@ -201,6 +231,17 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
         liveRecords !== undefined && stored.records + totals.reservedOf(tenant.id) >= liveRecords;
       if (isTaken && !dryRun) return undefined;
       return reserveRecord(tenant.id);
+    },
+
+    admitNamespace(tenant, declared) {
+      const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
+      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
+    },
+
+    admitRecordJob({ name }, unfinished) {
+      if (unfinished < MAX_UNFINISHED_JOBS) return;
+      onRefused(name, "jobs", "enforced");
+      throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
     },
 
     expectRecord(principal) {

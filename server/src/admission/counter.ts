@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
-import type { Pool } from "../store/pool.ts";
+import type { Runner } from "../store/pool.ts";
 import { countRecordsPage, FROM_THE_START, storeCountedTotals, takeCount } from "../store/tenant-totals.ts";
 
 export interface CounterOptions {
-  readonly pool: Pool;
+  readonly pool: Runner;
   readonly onFailed: (error: unknown) => void;
 }
 

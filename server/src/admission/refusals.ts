@@ -1,7 +1,7 @@
 import { type Reason, Refusal } from "../domain/refusal.ts";
 
 /** Which quota is used up. */
-export type QuotaCause = "rate" | "concurrency" | "records" | "bytes";
+export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";
 
 interface QuotaFacts {
   readonly reason: Reason;
@@ -30,6 +30,16 @@ const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
     reason: "QUOTA_BYTES",
     scope: "service",
     describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints.`,
+  },
+  namespaces: {
+    reason: "QUOTA_NAMESPACES",
+    scope: "service",
+    describe: (limit) => `The tenant may declare ${limit} namespaces.`,
+  },
+  jobs: {
+    reason: "QUOTA_RECORD_JOBS",
+    scope: "service",
+    describe: (limit) => `The tenant may have ${limit} unfinished background changes of records.`,
   },
 };
 

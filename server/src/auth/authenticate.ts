@@ -3,7 +3,7 @@ import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { KnownApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
-import { findTenantIds, findTenants } from "../store/tenants.ts";
+import { createFindTenants, findTenantIds } from "../store/tenants.ts";
 import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
 import { parseAuthorization, presumeApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";
@@ -61,7 +61,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
   const keys = createKnownKeys(pool, aging);
   const tenants = createRefreshingCache<number, Tenant>({
-    load: (ids) => findTenants(pool, ids),
+    load: createFindTenants(pool),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });

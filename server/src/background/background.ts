@@ -3,7 +3,9 @@ import { createCounter } from "../admission/counter.ts";
 import { createTotals, type Totals } from "../admission/totals.ts";
 import type { Config } from "../config.ts";
 import { createJobWorker } from "../jobs/worker.ts";
+import { createPruners } from "../prune/pruner.ts";
 import { createHeartbeat } from "../replicas/heartbeat.ts";
+import type { AdministrationPool } from "../store/administration-pool.ts";
 import type { Pool } from "../store/pool.ts";
 import type { SweptNamespace } from "../store/sweep-records.ts";
 import { createSweeper } from "../sweep/sweeper.ts";
@@ -27,6 +29,8 @@ export interface Background {
 export interface BackgroundOptions {
   readonly config: Config;
   readonly pool: Pool;
+  /** For what scans and changes many records. */
+  readonly administrationPool: AdministrationPool;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** This one. */
@@ -39,12 +43,35 @@ export interface BackgroundOptions {
 
 /** Each task runs on every replica, and none is the leader. */
 export function createBackground(options: BackgroundOptions): Background {
-  const { config, pool, metrics, log, replica, lookAtInstallation: look, onFailed } = options;
-  const usage = createUsageMeter();
+  const {
+    config,
+    pool,
+    administrationPool,
+    metrics,
+    log,
+    replica,
+    lookAtInstallation: look,
+    onFailed,
+  } = options;
+  const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
   const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
   const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
-  const counter = createCounter({ pool, onFailed: onFailed("count_records") });
-  const jobWorker = createJobWorker({ pool, metrics, log, onFailed: onFailed("record_jobs") });
+  const counter = createCounter({
+    pool: administrationPool.forTask("counts"),
+    onFailed: onFailed("count_records"),
+  });
+  const jobWorker = createJobWorker({
+    pool: administrationPool.forTask("jobs"),
+    metrics,
+    log,
+    onFailed: onFailed("record_jobs"),
+  });
+  const pruners = createPruners({
+    pool: administrationPool.forTask("pruning"),
+    metrics,
+    auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
+    onFailed,
+  });
   const usageFlusher = createUsageFlusher({
     pool,
     meter: usage,
@@ -74,10 +101,10 @@ export function createBackground(options: BackgroundOptions): Background {
     liveReplicas: heartbeat.liveReplicas,
     async start() {
       await heartbeat.start();
-      for (const task of [sweeper, jobWorker, usageFlusher, totals, counter]) task.start();
+      for (const task of [sweeper, jobWorker, usageFlusher, totals, counter, ...pruners]) task.start();
     },
     async stopWork() {
-      await Promise.all([sweeper.stop(), jobWorker.stop(), counter.stop()]);
+      await Promise.all([sweeper, jobWorker, counter, ...pruners].map((task) => task.stop()));
     },
     async finish() {
       await Promise.all([usageFlusher.stop(), totals.stop()]);

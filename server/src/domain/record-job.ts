@@ -33,3 +33,6 @@ export interface RecordJob {
  * 10 s (`Principal.goodUntilMs`), waits up to 3 s for a connection, and its statement lasts up to 5 s; two seconds are a margin.
  */
 export const POLICY_SETTLES_MS = 20_000;
+
+/** Of a tenant: more than people ask for within the time that some take, and few enough to be read at each look. */
+export const MAX_UNFINISHED_JOBS = 20;

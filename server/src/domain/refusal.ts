@@ -37,6 +37,8 @@ export const CATALOGUE = {
   QUOTA_RECORDS: "RESOURCE_EXHAUSTED",
   QUOTA_BYTES: "RESOURCE_EXHAUSTED",
   ISSUER_UNAVAILABLE: "UNAVAILABLE",
+  QUOTA_NAMESPACES: "RESOURCE_EXHAUSTED",
+  QUOTA_RECORD_JOBS: "RESOURCE_EXHAUSTED",
 } as const;
 
 /** A reason of the catalogue, as it stands in `google.rpc.ErrorInfo.reason`. */

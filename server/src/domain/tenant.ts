@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
+import type { Deadline } from "./deadline.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 
 /** What a credential may do. */
 export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
 
-/** A customer of the service, with the policies of its namespaces. */
+/** A customer of the service. */
 export interface Tenant {
   /** Names the tenant in every row. A restore of the database can take it back: what outlives that goes by the `uid`. */
   readonly id: number;
@@ -14,12 +15,38 @@ export interface Tenant {
   readonly name: string;
   readonly suspended: boolean;
   readonly copies: CopyTerms;
+  /** What the tenant sets. */
+  readonly overrides: PolicyOverrides;
   /** Of every namespace that has no policy of its own. */
   readonly policy: Policy;
-  readonly namespacePolicies: ReadonlyMap<string, Policy>;
+  readonly namespaces: NamespacePolicies;
   readonly quotas: Quotas;
   readonly totals: StoredTotals;
 }
+
+/** The policies of a tenant's namespaces, as far as they are loaded: a namespace's is when it is first called for. */
+export interface NamespacePolicies {
+  isLoaded(namespace: string): boolean;
+  /**
+   * Loads policies; resolves once they are loaded.
+   *
+   * @throws Refusal as the batcher and the pool.
+   */
+  load(namespaces: readonly string[], deadline: Deadline): Promise<void>;
+  /**
+   * The policy that a namespace follows: its own, or the tenant's if it was never declared.
+   *
+   * @throws Refusal OVERLOADED if it is not loaded (any more): the call can be made again.
+   */
+  policyOf(namespace: string, tenant: Pick<Tenant, "overrides" | "policy">): Policy;
+}
+
+/** Of a tenant that never declared one. */
+export const NEVER_DECLARED: NamespacePolicies = {
+  isLoaded: () => true,
+  load: () => Promise.resolve(),
+  policyOf: (_, { policy }) => policy,
+};
 
 /** Which copies of a tenant's records may be answered from, as the database said at one moment. */
 export interface CopyTerms {
@@ -71,9 +98,9 @@ export type Principal = {
   | { readonly role: "OPERATOR" }
 );
 
-/** The policy that a namespace follows: its own, or the tenant's if it was never declared. */
+/** @see NamespacePolicies.policyOf */
 export function policyFor(tenant: Tenant, namespace: string): Policy {
-  return tenant.namespacePolicies.get(namespace) ?? tenant.policy;
+  return tenant.namespaces.policyOf(namespace, tenant);
 }
 
 /** Undefined for an operator, who has no records. */
@@ -91,15 +118,10 @@ export function makeTenant(stored: {
   readonly suspended: boolean;
   readonly copies: CopyTerms;
   readonly overrides: PolicyOverrides;
-  readonly namespaceOverrides: Iterable<readonly [namespace: string, overrides: PolicyOverrides]>;
+  readonly namespaces?: NamespacePolicies;
   readonly quotas?: Quotas;
   readonly totals?: StoredTotals;
 }): Tenant {
-  const namespacePolicies = new Map<string, Policy>();
-  for (const [namespace, overrides] of stored.namespaceOverrides) {
-    namespacePolicies.set(namespace, resolvePolicy(stored.overrides, overrides));
-  }
-  const { id, uid, name, suspended, copies, quotas = NO_QUOTAS, totals = NOTHING_STORED } = stored;
-  const policy = resolvePolicy(stored.overrides);
-  return { id, uid, name, suspended, copies, policy, namespacePolicies, quotas, totals };
+  const { quotas = NO_QUOTAS, totals = NOTHING_STORED, namespaces = NEVER_DECLARED } = stored;
+  return { ...stored, policy: resolvePolicy(stored.overrides), namespaces, quotas, totals };
 }

@@ -1,10 +1,11 @@
 import type { RecordJob } from "../domain/record-job.ts";
 import { changeFor } from "../domain/retention-change.ts";
-import { forgetPage, raiseCacheGeneration, removePage, removeTenant } from "../store/forget-records.ts";
+import { forgetPage, raiseCacheGeneration, removePage } from "../store/forget-records.ts";
 import { limitLocks } from "../store/limit-locks.ts";
 import type { Pool, Runner } from "../store/pool.ts";
 import { advanceRecordJob, type JobProgress, takeRecordJob } from "../store/record-jobs.ts";
 import type { PageOutcome, RecordPage } from "../store/record-page.ts";
+import { removeTenantBatch } from "../store/remove-tenant.ts";
 import { nextNamespace, restampPage } from "../store/restamp-records.ts";
 
 /** A batch that was done: of which job, and what it came to. */
@@ -15,22 +16,36 @@ export interface BatchDone {
 
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
+/** Whose jobs are worked at next, and how many of their rows at once. */
+export interface JobTurn {
+  /** The tenant that had the last turn; 0: none. */
+  readonly afterTenantId: number;
+  /** Tenants that are passed over. */
+  readonly besides: readonly number[];
+  readonly limitOf: (tenantId: number) => number;
+  /** Told of the tenant whose job was taken, before it is worked at. */
+  onTaken(tenantId: number): void;
+}
+
 /**
  * Takes a job that is due, changes one page of its records, and writes down how far it came, all in one transaction: a
  * replica that dies in the middle leaves nothing half done, and another one goes on.
  *
  * @returns undefined if no job is due, or others work at all that are.
  */
-export function workBatch(pool: Pool, limit: number): Promise<BatchDone | undefined> {
+export function workBatch(
+  pool: Pick<Pool, "transaction">,
+  { afterTenantId, besides, limitOf, onTaken }: JobTurn,
+): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
-    const job = await takeRecordJob(transaction);
+    const job = await takeRecordJob(transaction, afterTenantId, besides);
     if (job === undefined) return undefined;
-    // A deleted tenant's rows are claimed by no caller, and removing the tenant may take longer.
+    onTaken(job.tenantId);
+    // A deleted tenant's rows are claimed by no caller.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
-    const progress = await advance(transaction, job, limit);
+    const progress = await advance(transaction, job, limitOf(job.tenantId));
     // Copies of what was changed must not be found any more; whoever reads anew gets what stands now.
     if (progress.changed > 0) await raiseCacheGeneration(transaction, job.tenantId);
-    if (progress.finished && job.work.kind === "DELETE") await removeTenant(transaction, job.tenantId);
     await advanceRecordJob(transaction, job.id, progress);
     return { job, progress };
   });
@@ -40,7 +55,9 @@ export function workBatch(pool: Pool, limit: number): Promise<BatchDone | undefi
 async function advance(transaction: Runner, job: RecordJob, limit: number): Promise<JobProgress> {
   const { tenantId } = job;
   const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
-  if (namespace === undefined) return { ...NOTHING, after: undefined, finished: true };
+  if (namespace === undefined) {
+    return { ...NOTHING, after: undefined, finished: await finish(transaction, job, limit) };
+  }
 
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
   const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page);
@@ -48,8 +65,19 @@ async function advance(transaction: Runner, job: RecordJob, limit: number): Prom
 
   const next =
     job.namespace === undefined ? await nextNamespace(transaction, tenantId, namespace) : undefined;
-  if (next === undefined) return { ...done, after: { namespace, key: lastKey }, finished: true };
+  if (next === undefined) {
+    return {
+      ...done,
+      after: { namespace, key: lastKey },
+      finished: await finish(transaction, job, limit - done.examined),
+    };
+  }
   return { ...done, after: { namespace: next, key: "" }, finished: false };
+}
+
+/** Does what is left once every record was looked at; answers whether that was all. */
+async function finish(transaction: Runner, { work, tenantId }: RecordJob, limit: number): Promise<boolean> {
+  return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
 }
 
 async function changePage(transaction: Runner, job: RecordJob, page: RecordPage): Promise<PageOutcome> {

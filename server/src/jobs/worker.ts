@@ -1,13 +1,13 @@
 import type { Logger } from "pino";
-import { createBatchSize } from "../background/batch-size.ts";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
-import type { Pool } from "../store/pool.ts";
+import type { Statements } from "../store/administration-pool.ts";
 import { countUnfinishedRecordJobs } from "../store/record-jobs.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { createJobTurns } from "./turns.ts";
 import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {
-  readonly pool: Pool;
+  readonly pool: Statements;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;
@@ -17,22 +17,32 @@ export interface JobWorkerOptions {
 const INTERVAL_MS = 2000;
 /** Between two looks that fail, at most. */
 const MAX_BACKOFF_MS = 30_000;
-/** Records per transaction at most: few, so that no lock is held for long. */
-const BATCH_RECORDS = 1000;
 
 /**
- * Carries out changes of many records, in the background. Every replica does, and none is the leader: a job is one
- * worker's only as long as a transaction.
+ * Carries out changes of many records, in the background, a batch of each tenant's in turn. Every replica does, and none is
+ * the leader: a job is one worker's only as long as a transaction.
  */
 export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptions): Repeating {
-  const size = createBatchSize(BATCH_RECORDS);
+  const turns = createJobTurns();
 
   async function work(): Promise<boolean> {
-    const done = await size.use((limit) => workBatch(pool, limit));
+    try {
+      return await workOnce();
+    } catch (error) {
+      // Where no job could be taken the database is away: the next look comes after the interval.
+      if (!turns.failed(performance.now())) throw error;
+      onFailed(error);
+      return true;
+    }
+  }
+
+  async function workOnce(): Promise<boolean> {
+    const done = await workBatch(pool, turns.next(performance.now()));
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;
     }
+    turns.succeeded();
     const { job, progress } = done;
     const kind = job.work.kind.toLowerCase();
     metrics.jobRecords.inc({ kind, action: "examined" }, progress.examined);

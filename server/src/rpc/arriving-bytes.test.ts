@@ -21,7 +21,6 @@ function caller(id: number): Principal {
     uid: "",
     copies: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
     overrides: {},
-    namespaceOverrides: [],
     quotas: NO_QUOTAS,
   });
   return {

@@ -28,9 +28,10 @@ import type {
 import { checkResultSize, parseResult } from "./result-requests.ts";
 import { Violations } from "./violations.ts";
 
-/** What a parser knows besides the request: the tenant's policy for its namespace is in memory already. */
+/** What a parser knows besides the request. */
 export interface Parsing {
   readonly id: RecordId;
+  /** Of the request's namespace; `loadPolicies` has loaded it. @throws Refusal as NamespacePolicies.policyOf. */
   readonly policy: Policy;
   readonly violations: Violations;
 }
@@ -124,15 +125,21 @@ export function parsing(
   const { tenant, namespaces } = tenantOf(principal);
   const { namespace, key } = request;
   const violations = new Violations();
-  if (!NAMESPACE_PATTERN.test(namespace))
-    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+  const isNamespace = NAMESPACE_PATTERN.test(namespace);
+  if (!isNamespace) violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
   else if (namespaces !== undefined && !namespaces.has(namespace)) {
     throw new Refusal("NAMESPACE_DENIED", "The API key is limited to other namespaces.", {
       metadata: { namespace },
     });
   }
   violations.text("key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
-  return { id: { tenantId: tenant.id, namespace, key }, policy: policyFor(tenant, namespace), violations };
+  return {
+    id: { tenantId: tenant.id, namespace, key },
+    get policy() {
+      return isNamespace ? policyFor(tenant, namespace) : tenant.policy;
+    },
+    violations,
+  };
 }
 
 function tenantOf(principal: Principal): { tenant: Tenant; namespaces: ReadonlySet<string> | undefined } {

@@ -4,7 +4,7 @@ import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { copyTermsOf, type Principal } from "../domain/tenant.ts";
-import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { BatchRequest, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/record-store.ts";
 import { decisionDeadline, judgedInTime } from "./authority.ts";
 import { type Batchable, type BatchableCalls, createBatch } from "./batch.ts";
@@ -17,6 +17,7 @@ import {
   releaseResponse,
 } from "./idempotency-replies.ts";
 import { parseComplete, parseExtendLease, parseLookup, parseRelease } from "./idempotency-requests.ts";
+import { withPolicies } from "./load-policies.ts";
 
 export interface IdempotencyOptions extends ClaimsOptions {
   readonly records: RecordStore;
@@ -29,13 +30,22 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
   const { claim, claimAll } = createClaims(options);
   const settlements = createSettlements(options);
   return {
-    claim,
-    complete: alone(settlements.complete),
+    claim: withPolicies(namespaceOf, claim),
+    complete: withPolicies(namespaceOf, alone(settlements.complete)),
     release: alone(settlements.release),
-    extendLease: alone(settlements.extendLease),
+    extendLease: withPolicies(namespaceOf, alone(settlements.extendLease)),
     lookup: alone(settlements.lookup),
-    batch: createBatch({ claim: claimAll, ...settlements }),
+    batch: withPolicies(namespacesOf, createBatch({ claim: claimAll, ...settlements })),
   };
+}
+
+function namespaceOf({ namespace }: { readonly namespace: string }): readonly string[] {
+  return [namespace];
+}
+
+/** Those whose policies the items of a batch need. */
+function namespacesOf({ items }: BatchRequest): readonly string[] {
+  return items.flatMap(({ request }) => (request.case === undefined ? [] : [request.value.namespace]));
 }
 
 function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "claim"> {

@@ -1,6 +1,6 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { type NarrowedBounds, type PolicyBounds, WIDEST_BOUNDS } from "../domain/policy-bounds.ts";
-import { NO_QUOTAS, type Quotas } from "../domain/quotas.ts";
+import { MAX_DECLARED_NAMESPACES, NO_QUOTAS, type Quotas } from "../domain/quotas.ts";
 import type { PolicyBounds as BoundsMessage, Quotas as QuotasMessage } from "../gen/onceward/v1/policy_pb.ts";
 import type { Violations } from "./violations.ts";
 
@@ -21,6 +21,7 @@ const QUOTA_FIELDS = [
   ["quotas.stored_bytes", "storedBytes"],
   ["quotas.weight", "weight"],
   ["quotas.dry_run", "dryRun"],
+  ["quotas.declared_namespaces", "declaredNamespaces"],
 ] as const satisfies readonly (readonly [string, keyof QuotasMessage & keyof Quotas])[];
 
 /** As an update's mask names them. */
@@ -86,6 +87,7 @@ function parseQuotas(message: QuotasMessage | undefined, violations: Violations)
     storedBytes: positive("stored_bytes", message?.storedBytes, Number.MAX_SAFE_INTEGER),
     weight: positive("weight", message?.weight, MAX_WEIGHT) ?? NO_QUOTAS.weight,
     dryRun: message?.dryRun ?? NO_QUOTAS.dryRun,
+    declaredNamespaces: positive("declared_namespaces", message?.declaredNamespaces, MAX_DECLARED_NAMESPACES),
   };
 }
 

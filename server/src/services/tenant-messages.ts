@@ -55,6 +55,7 @@ function boundsMessage({ bounds }: TenantResource): PolicyBounds {
 
 function quotasMessage({ quotas }: TenantResource): Quotas {
   const { operationsPerSecond, burst, concurrentCalls, liveRecords, storedBytes, weight, dryRun } = quotas;
+  const { declaredNamespaces } = quotas;
   return create(QuotasSchema, {
     ...(operationsPerSecond !== undefined && { operationsPerSecond }),
     ...(burst !== undefined && { burst }),
@@ -63,6 +64,7 @@ function quotasMessage({ quotas }: TenantResource): Quotas {
     ...(storedBytes !== undefined && { storedBytes: BigInt(storedBytes) }),
     weight,
     dryRun,
+    ...(declaredNamespaces !== undefined && { declaredNamespaces }),
   });
 }
 

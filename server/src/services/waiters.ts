@@ -1,5 +1,6 @@
 import { type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
+import { createFairTurns } from "./fair-turns.ts";
 
 /** Calls that wait for a record to resolve. */
 export interface Waiters {
@@ -44,7 +45,7 @@ interface Place {
 
 /** Ten statements a second and replica. */
 const TICK_MS = 100;
-/** Keys per statement; with more being waited for, they take turns. */
+/** Keys per statement; with more being waited for, tenants take turns, and so do the keys of each. */
 const MAX_KEYS_PER_LOOK = 1000;
 const RETRY_AFTER_MS = 100;
 /**
@@ -61,8 +62,8 @@ export function createWaiters({
   onAbandoned,
   tickMs = TICK_MS,
 }: WaitersOptions): Waiters {
-  /** In the order in which they are to be looked at: a name that was looked at goes to the end. */
   const places = new Map<string, Place>();
+  const turns = createFairTurns();
   let waiting = 0;
   let draining = false;
   let ticking = false;
@@ -105,7 +106,10 @@ export function createWaiters({
     const name = recordName(id);
     const place = places.get(name) ?? { id, waiters: new Set() };
     place.waiters.add(waiter);
-    if (!places.has(name)) onAwaited(name);
+    if (!places.has(name)) {
+      onAwaited(name);
+      turns.add(id.tenantId, name);
+    }
     places.set(name, place);
     waiting++;
     if (!ticking) scheduleLook();
@@ -118,6 +122,7 @@ export function createWaiters({
     waiting--;
     if (place.waiters.size > 0) return;
     places.delete(name);
+    turns.remove(id.tenantId, name);
     onAbandoned(name);
   }
 
@@ -134,28 +139,10 @@ export function createWaiters({
   }
 
   async function look(): Promise<void> {
-    const turn = nextTurn();
-    if (turn.length === 0) return;
-    const resolved = await findResolved(turn.map(([, place]) => place.id));
-    for (const [index, [name, place]] of turn.entries()) {
-      if (resolved.has(index)) wakeAll(name);
-      else if (places.get(name) === place) moveToEnd(name, place);
-    }
-  }
-
-  /** Those to be looked at, without a list of all. */
-  function nextTurn(): readonly (readonly [string, Place])[] {
-    const turn: (readonly [string, Place])[] = [];
-    for (const entry of places) {
-      if (turn.push(entry) === MAX_KEYS_PER_LOOK) break;
-    }
-    return turn;
-  }
-
-  /** Only of a place that is still the name's: while the look went on, all may have left, and others come to a new one. */
-  function moveToEnd(name: string, place: Place): void {
-    places.delete(name);
-    places.set(name, place);
+    const names = turns.next(MAX_KEYS_PER_LOOK);
+    if (names.length === 0) return;
+    const resolved = await findResolved(names.map((name) => (places.get(name) as Place).id));
+    for (const index of resolved) wakeAll(names[index] as string);
   }
 
   function wakeAll(name: string): void {

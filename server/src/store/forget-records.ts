@@ -65,16 +65,6 @@ export async function removePage(runner: Runner, page: RecordPage): Promise<Page
   return outcome(await runner.run<Row>(removeRecords, pageParameters(page)));
 }
 
-const removeTenantRow = {
-  name: "remove_tenant",
-  text: `delete from tenants where id = $1::int and deleted_at is not null`,
-};
-
-/** Removes a deleted tenant with all that hangs on it, once its records have gone. */
-export async function removeTenant(runner: Runner, tenantId: number): Promise<void> {
-  await runner.run(removeTenantRow, [tenantId]);
-}
-
 const raiseGeneration = {
   name: "raise_cache_generation",
   text: `update tenants set cache_generation = cache_generation + 1 where id = $1::int`,

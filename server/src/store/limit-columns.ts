@@ -5,7 +5,7 @@ import type { Quotas } from "../domain/quotas.ts";
 export const LIMIT_COLUMNS = `
   min_key_retention_s, max_key_retention_s, max_lease_bound_ms, max_result_bytes_bound,
   quota_operations_per_second, quota_burst, quota_concurrent_calls, quota_live_records, quota_stored_bytes, weight,
-  quota_dry_run`;
+  quota_dry_run, quota_declared_namespaces`;
 
 /** LIMIT_COLUMNS as `pg` parses them. */
 export interface LimitRow {
@@ -21,6 +21,7 @@ export interface LimitRow {
   readonly quota_stored_bytes: string | null;
   readonly weight: number | null;
   readonly quota_dry_run: boolean;
+  readonly quota_declared_namespaces: number | null;
 }
 
 export function parseBounds(row: LimitRow): NarrowedBounds {
@@ -41,6 +42,7 @@ export function parseQuotas(row: LimitRow): Quotas {
     storedBytes: numberOf(row.quota_stored_bytes),
     weight: row.weight ?? 1,
     dryRun: row.quota_dry_run,
+    declaredNamespaces: row.quota_declared_namespaces ?? undefined,
   };
 }
 
@@ -48,7 +50,7 @@ function numberOf(text: string | null): number | undefined {
   return text === null ? undefined : Number(text);
 }
 
-/** A statement's parameters for LIMIT_COLUMNS, in their order: 7 ints, 2 bigints, int, boolean. */
+/** A statement's parameters for LIMIT_COLUMNS, in their order: 7 ints, 2 bigints, int, boolean, int. */
 export function limitParameters(bounds: NarrowedBounds, quotas: Quotas): readonly unknown[] {
   return [
     bounds.minKeyRetentionS ?? null,
@@ -62,5 +64,6 @@ export function limitParameters(bounds: NarrowedBounds, quotas: Quotas): readonl
     quotas.storedBytes ?? null,
     quotas.weight,
     quotas.dryRun,
+    quotas.declaredNamespaces ?? null,
   ];
 }

@@ -71,6 +71,19 @@ export async function putNamespace(
   return parse(row);
 }
 
+const countNamespaceRows = {
+  name: "count_namespaces",
+  text: `
+select count(*)::int as declared
+  from (select from namespaces where tenant_id = $1::int limit $2::int) counted`,
+};
+
+/** How many namespaces a tenant has declared, as far as a number. */
+export async function countNamespaces(runner: Runner, tenantId: number, upTo: number): Promise<number> {
+  const [row] = await runner.run<{ declared: number }>(countNamespaceRows, [tenantId, upTo]);
+  return row?.declared ?? 0;
+}
+
 const deleteNamespaceRow = {
   name: "delete_namespace",
   text: `delete from namespaces where tenant_id = $1::int and name = $2::text`,

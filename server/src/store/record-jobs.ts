@@ -1,5 +1,6 @@
 import type { RecordJob, RecordJobWork } from "../domain/record-job.ts";
 import type { Runner } from "./pool.ts";
+import { intArray } from "./sql-arrays.ts";
 
 const COLUMNS = `
   j.id, j.tenant_id, j.namespace, j.kind, j.terms, j.after_namespace, j.after_key, j.starts_at <= now() as started,
@@ -53,21 +54,31 @@ select ${COLUMNS}
   from record_jobs j
  where j.finished_at is null
    and j.starts_at <= now()
+   and j.tenant_id > $1::int
+   and j.tenant_id <> all ($2::int[])
    and not exists (select 1 from record_jobs earlier
                     where earlier.tenant_id = j.tenant_id and earlier.id < j.id and earlier.finished_at is null
                    offset 0)
- order by j.starts_at, j.id
+ order by j.tenant_id, j.id
  limit 1
    for update skip locked`,
 };
 
 /**
- * A job that is due and that nobody works at; undefined: there is none. It is the caller's until the transaction ends,
- * also if the caller dies. Jobs of one tenant are taken in the order in which they were made.
+ * Takes a job that is due and that no other transaction has taken: of the first tenant behind `afterTenantId`, or else of
+ * the first of all, but of none of `besides`. Undefined: there is none. It is the caller's until the transaction ends, also
+ * if the caller dies. Jobs of one tenant are taken in the order in which they were made.
  */
-export async function takeRecordJob(transaction: Runner): Promise<RecordJob | undefined> {
-  const [row] = await transaction.run<Row>(takeJob, []);
-  return row && parse(row);
+export async function takeRecordJob(
+  transaction: Runner,
+  afterTenantId: number,
+  besides: readonly number[],
+): Promise<RecordJob | undefined> {
+  for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
+    const [row] = await transaction.run<Row>(takeJob, [after, intArray(besides)]);
+    if (row !== undefined) return parse(row);
+  }
+  return undefined;
 }
 
 const advanceJob = {
@@ -138,6 +149,17 @@ export async function listRecordJobs(
   limit: number,
 ): Promise<readonly RecordJob[]> {
   return (await runner.run<Row>(listJobs, [tenantId, beforeId ?? null, limit])).map(parse);
+}
+
+const countTenantJobs = {
+  name: "count_unfinished_jobs_of_tenant",
+  text: `select count(*)::int as unfinished from record_jobs where tenant_id = $1::int and finished_at is null`,
+};
+
+/** How many of a tenant's jobs wait or are under way. */
+export async function countUnfinishedJobsOf(runner: Runner, tenantId: number): Promise<number> {
+  const [row] = await runner.run<{ unfinished: number }>(countTenantJobs, [tenantId]);
+  return row?.unfinished ?? 0;
 }
 
 const countJobs = {

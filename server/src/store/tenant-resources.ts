@@ -64,7 +64,7 @@ const insertTenantRow = {
 insert into tenants (name, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS})
 values ($1::text, $2::int, $3::int, $4::int, $5::int, $6::int, $7::text, $8::int, $9::boolean,
         $10::int, $11::int, $12::int, $13::int, $14::int, $15::int, $16::int, $17::bigint, $18::bigint, $19::int,
-        $20::boolean)
+        $20::boolean, $21::int)
 on conflict (name) do nothing
 returning ${COLUMNS}`,
 };
@@ -86,9 +86,9 @@ update tenants set
   (${POLICY_COLUMNS}, ${LIMIT_COLUMNS}) = (
     $2::int, $3::int, $4::int, $5::int, $6::int, $7::text, $8::int, $9::boolean,
     $10::int, $11::int, $12::int, $13::int, $14::int, $15::int, $16::int, $17::bigint, $18::bigint, $19::int,
-    $20::boolean),
-  suspended_at = case when $21::boolean then coalesce(suspended_at, now()) end,
-  deleted_at = case when $22::boolean then coalesce(deleted_at, now()) end,
+    $20::boolean, $21::int),
+  suspended_at = case when $22::boolean then coalesce(suspended_at, now()) end,
+  deleted_at = case when $23::boolean then coalesce(deleted_at, now()) end,
   version = version + 1
 where id = $1::int
 returning ${COLUMNS}`,

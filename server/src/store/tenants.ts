@@ -1,6 +1,6 @@
-import type { PolicyOverrides } from "../domain/policy.ts";
 import { copyScope, makeTenant, type Tenant } from "../domain/tenant.ts";
 import { LIMIT_COLUMNS, type LimitRow, parseQuotas } from "./limit-columns.ts";
+import { createLoadedNamespaces } from "./loaded-namespaces.ts";
 import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
 import type { Pool } from "./pool.ts";
 import { intArray, textArray } from "./sql-arrays.ts";
@@ -13,16 +13,17 @@ type TenantRow = PolicyRow &
     readonly name: string;
     readonly suspended: boolean;
     readonly cache_generation: number;
+    readonly namespaces_version: number;
     readonly now_ms: number;
     readonly stored_records: string;
     readonly stored_bytes: string;
   };
-type NamespaceRow = PolicyRow & { readonly tenant_id: number; readonly name: string };
 
 const readTenants = {
   name: "read_tenants",
   text: `
-select id, uid, (select id from installation) as installation_id, name, suspended_at is not null or deleted_at is not null as suspended, cache_generation,
+select id, uid, (select id from installation) as installation_id, name,
+       suspended_at is not null or deleted_at is not null as suspended, cache_generation, namespaces_version,
        date_part('epoch', now()) * 1000 as now_ms, ${POLICY_COLUMNS}, ${LIMIT_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
@@ -30,49 +31,38 @@ select id, uid, (select id from installation) as installation_id, name, suspende
  where id = any ($1::int[])`,
 };
 
-const readNamespaces = {
-  name: "read_namespaces",
-  text: `
-select tenant_id, name, ${POLICY_COLUMNS}
-  from namespaces
- where tenant_id = any ($1::int[])`,
-};
+/** Reads tenants; a tenant that doesn't exist is missing from the map. Policies of namespaces are loaded on demand. */
+export type FindTenants = (ids: readonly number[]) => Promise<ReadonlyMap<number, Tenant>>;
 
-/** Reads tenants with the policies of their namespaces; a tenant that doesn't exist is missing from the map. */
-export async function findTenants(pool: Pool, ids: readonly number[]): Promise<ReadonlyMap<number, Tenant>> {
-  const askedAtMs = performance.now();
-  const [tenants, namespaces] = await Promise.all([
-    pool.run<TenantRow>(readTenants, [intArray(ids)]),
-    pool.run<NamespaceRow>(readNamespaces, [intArray(ids)]),
-  ]);
-  const namespacesByTenant = Map.groupBy(namespaces, (row) => row.tenant_id);
-  return new Map(
-    tenants.map((row) => {
-      const own = namespacesByTenant.get(row.id) ?? [];
-      return [
-        row.id,
-        makeTenant({
-          id: row.id,
-          uid: row.uid,
-          name: row.name,
-          suspended: row.suspended,
-          copies: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
-          overrides: parsePolicy(row),
-          namespaceOverrides: own.map(namespaceEntry),
-          quotas: parseQuotas(row),
-          totals: { records: Number(row.stored_records), storedBytes: Number(row.stored_bytes) },
-        }),
-      ];
-    }),
-  );
+/** @returns what reads tenants, and keeps the policies of their namespaces from one time to the next. */
+export function createFindTenants(pool: Pool): FindTenants {
+  const loaded = createLoadedNamespaces(pool);
+  return async (ids) => {
+    const askedAtMs = performance.now();
+    const rows = await pool.run<TenantRow>(readTenants, [intArray(ids)]);
+    const tenants = rows.map(async (row) => {
+      const tenant = makeTenant({
+        id: row.id,
+        uid: row.uid,
+        name: row.name,
+        suspended: row.suspended,
+        copies: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
+        overrides: parsePolicy(row),
+        namespaces: await loaded.of(
+          { tenantId: row.id, identity: `${row.installation_id}/${row.uid}` },
+          row.namespaces_version,
+        ),
+        quotas: parseQuotas(row),
+        totals: { records: Number(row.stored_records), storedBytes: Number(row.stored_bytes) },
+      });
+      return [row.id, tenant] as const;
+    });
+    return new Map(await Promise.all(tenants));
+  };
 }
 
 function scopeOf({ installation_id, uid, cache_generation }: TenantRow): string {
   return copyScope({ installationId: installation_id, tenantUid: uid, generation: cache_generation });
-}
-
-function namespaceEntry(row: NamespaceRow): readonly [string, PolicyOverrides] {
-  return [row.name, parsePolicy(row)];
 }
 
 const readTenantIds = {

@@ -11,6 +11,7 @@ export interface Metrics {
   readonly sweepErrors: Counter;
   readonly sweepLag: Gauge;
   readonly jobRecords: Counter<"kind" | "action">;
+  readonly prunedRows: Counter<"table">;
   readonly jobsUnfinished: Gauge;
   readonly connectionsLost: Counter;
   readonly redisErrors: Counter;
@@ -126,6 +127,12 @@ export function createMetrics(version: string): Metrics {
       name: "onceward_record_job_records_total",
       help: "Records that record jobs examined and changed, by the kind of job.",
       labelNames: ["kind", "action"],
+      registers,
+    }),
+    prunedRows: new Counter({
+      name: "onceward_pruned_rows_total",
+      help: "Audit events, hours of usage and finished record jobs deleted after their retention, by table.",
+      labelNames: ["table"],
       registers,
     }),
     jobsUnfinished: new Gauge({

@@ -33,19 +33,17 @@ export function createUsageFlusher({
   onFailed,
 }: UsageFlusherOptions): UsageFlusher {
   let seq = 1;
-  /** Sent, or to be sent next, under `seq`; it stays as it is until it is answered. */
-  let chunk: readonly UsageCount[] = [];
-  let rest: readonly UsageCount[] = [];
+  /** Sent under `seq`; it stays as it is until it is answered, and the meter counts on meanwhile. */
+  let sent: readonly UsageCount[] = [];
 
   async function flush(): Promise<void> {
-    rest = [...rest, ...meter.take()];
-    while (chunk.length > 0 || rest.length > 0) {
-      if (chunk.length === 0) {
-        chunk = rest.slice(0, MAX_COUNTS);
-        rest = rest.slice(MAX_COUNTS);
-      }
-      await addUsage(pool, { replica, seq }, chunk);
-      chunk = [];
+    // What is counted from here on is for the next flush.
+    let left = sent.length + meter.size();
+    while (left > 0) {
+      if (sent.length === 0) sent = meter.take(MAX_COUNTS);
+      await addUsage(pool, { replica, seq }, sent);
+      left -= sent.length;
+      sent = [];
       seq++;
     }
   }

@@ -17,8 +17,10 @@ export interface UsageMeter {
   /** A Claim was refused because the key is bound to another fingerprint. */
   mismatched(of: UsedNamespace): void;
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
-  /** What was counted since the last time it was taken. */
-  take(): readonly NamespaceUsage[];
+  /** Takes what was counted of up to so many namespaces, of each once. */
+  take(maxNamespaces: number): readonly NamespaceUsage[];
+  /** Of how many namespaces something was counted that was not taken. */
+  size(): number;
 }
 
 export interface UsedNamespace {
@@ -54,22 +56,45 @@ class Tally implements NamespaceUsage {
   }
 }
 
-/** @see UsageMeter */
-export function createUsageMeter(): UsageMeter {
-  let tenants = new Map<number, Map<string, Tally>>();
+/**
+ * Namespaces that are counted at once; about 50 MiB. Far more than are used between two flushes: reached where flushes fail
+ * for long, and then counts of namespaces beyond are dropped.
+ */
+const MAX_NAMESPACES = 100_000;
+
+/** @param onDropped is told of each count that is dropped. */
+export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
+  const tenants = new Map<number, Map<string, Tally>>();
+  let size = 0;
 
   function tallyOf(of: UsedNamespace): Tally {
+    const known = tenants.get(of.tenantId)?.get(of.namespace);
+    if (known !== undefined) return known;
+    const tally = new Tally(of);
+    if (size >= maxNamespaces) {
+      onDropped();
+      return tally;
+    }
     let namespaces = tenants.get(of.tenantId);
     if (namespaces === undefined) {
       namespaces = new Map();
       tenants.set(of.tenantId, namespaces);
     }
-    let tally = namespaces.get(of.namespace);
-    if (tally === undefined) {
-      tally = new Tally(of);
-      namespaces.set(of.namespace, tally);
-    }
+    namespaces.set(of.namespace, tally);
+    size++;
     return tally;
+  }
+
+  function takeOf(tenantId: number, namespaces: Map<string, Tally>, max: number): Tally[] {
+    const taken: Tally[] = [];
+    for (const tally of namespaces.values()) {
+      if (taken.length === max) break;
+      taken.push(tally);
+      namespaces.delete(tally.namespace);
+    }
+    if (namespaces.size === 0) tenants.delete(tenantId);
+    size -= taken.length;
+    return taken;
   }
 
   return {
@@ -103,10 +128,14 @@ export function createUsageMeter(): UsageMeter {
     count(of, counter, times = 1) {
       tallyOf(of).counters[counter] += times;
     },
-    take() {
-      const taken = [...tenants.values()].flatMap((namespaces) => [...namespaces.values()]);
-      tenants = new Map();
+    take(max) {
+      const taken: Tally[] = [];
+      for (const [tenantId, namespaces] of tenants) {
+        if (taken.length === max) break;
+        taken.push(...takeOf(tenantId, namespaces, max - taken.length));
+      }
       return taken;
     },
+    size: () => size,
   };
 }

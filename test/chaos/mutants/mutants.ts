@@ -99,11 +99,11 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "services/claims.ts",
-        from: "    if (isNewRecord(outcome)) admission",
+        from: "    completions.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
     }
-    if (isNewRecord(outcome)) admission`,
+    completions.countAnswer(id, `,
       },
       {
         file: "services/claims.ts",

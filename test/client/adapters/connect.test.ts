@@ -271,3 +271,16 @@ test("a replayed message has what it was stored with", async () => {
     create(ChargeSchema, { id: "ch_1", labels: { a: "1" } }),
   );
 });
+
+test.each([
+  ["nothing", undefined],
+  ["a lone surrogate", { text: "\ud800" }],
+])("a call whose fingerprint is of %s is refused, and nothing runs", async (_, value) => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect, { fingerprint: () => value });
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    code: Code.InvalidArgument,
+    reason: "INVALID_REQUEST",
+  });
+  expect(effect).not.toHaveBeenCalled();
+});

@@ -1,30 +1,44 @@
 import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
+import Fastify4 from "fastify4";
 import { expect, test, vi } from "vitest";
 import { idempotency } from "../../../clients/typescript/src/fastify.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
-import type { StartApp, Worlds } from "./http-world.ts";
+import type { Begin, StartApp } from "./http-world.ts";
 import { listen } from "./listen.ts";
 
-const startApp: StartApp = async (onceward, options, effect) => {
-  const app = Fastify();
-  await app.register(
-    idempotency(onceward, { ...options, caller: (request) => `${request.headers["x-account"] ?? ""}` }),
-  );
-  for (const url of ["/charges/:id", "/refunds/:id"]) {
-    app.all(url, async (request, reply) => {
-      const { status, headers = {}, cookies = [], body } = await effect(request.claim);
-      reply.code(status).headers(headers);
-      for (const cookie of cookies) reply.header("set-cookie", cookie);
-      return reply.send(body === undefined ? undefined : Buffer.from(body));
+const startWith =
+  (createApp: typeof Fastify): StartApp =>
+  async (onceward, options, effect) => {
+    const app = createApp();
+    const once = () =>
+      idempotency(onceward, { ...options, caller: (request) => `${request.headers["x-account"] ?? ""}` });
+    await app.register(once());
+    await app.register((inner, _, done) => {
+      inner.register(once());
+      inner.post("/twice", async (request, reply) => {
+        const { status, body } = await effect(request.claim);
+        return reply.code(status).send(body);
+      });
+      done();
     });
-  }
-  addReplies(app, async () => {
-    await effect(undefined);
-  });
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  return { ...(await listen(app.server)), close: () => app.close() };
-};
+    for (const url of ["/charges/:id", "/refunds/:id"]) {
+      app.all(url, async (request, reply) => {
+        const { status, headers = {}, cookies = [], body } = await effect(request.claim);
+        reply.code(status).headers(headers);
+        for (const cookie of cookies) reply.header("set-cookie", cookie);
+        return reply.send(body === undefined ? undefined : Buffer.from(body));
+      });
+    }
+    addReplies(app, async () => {
+      await effect(undefined);
+    });
+    // As the package @fastify/multipart does: the handler asks for the parts.
+    app.addContentTypeParser("multipart/form-data", (_request, _payload, done) => done(null));
+    app.addContentTypeParser("application/octet-stream", (_request, payload, done) => done(null, payload));
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    return { ...(await listen(app.server)), close: () => app.close() };
+  };
 
 /** Handlers that answer as only Fastify lets them. */
 function addReplies(app: FastifyInstance, effect: () => Promise<void>): void {
@@ -56,12 +70,13 @@ async function* brokenOff() {
   throw new Error("the other half is missing");
 }
 
-function onlyFastify(begin: Worlds["begin"]): void {
+function onlyFastify(begin: Begin): void {
   test.each([
     ["object", 200, '{"charge":"ch_1"}', "application/json; charset=utf-8"],
     ["stream", 200, "onetwo", "text/plain"],
     ["response", 201, "charged", "text/plain;charset=UTF-8"],
-  ])("an answer that is an %s is replayed byte for byte", async (kind, status, body, contentType) => {
+    ["hijacked", 200, "by hand", undefined],
+  ])("an answer that is %s is replayed byte for byte", async (kind, status, body, contentType) => {
     const effect = vi.fn(() => ({ status: 200 }));
     const world = await begin(effect);
     for (const _ of [1, 2]) {
@@ -72,13 +87,29 @@ function onlyFastify(begin: Worlds["begin"]): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test.each(["breaks", "hijacked"])("an answer that %s releases the claim", async (kind) => {
+  test("an answer that breaks releases the claim", async () => {
     const effect = vi.fn(() => ({ status: 200 }));
     const world = await begin(effect, { options: { waitMs: 10_000 } });
-    await world.send({ path: `/${kind}` });
-    await world.send({ path: `/${kind}` });
+    await world.send({ path: "/breaks" });
+    await world.send({ path: "/breaks" });
     expect(effect).toHaveBeenCalledTimes(2);
   });
+
+  test.each(["multipart/form-data; boundary=b", "application/octet-stream"])(
+    "a body of %s that the handler is to read is an error without a fingerprint, and nothing runs",
+    async (contentType) => {
+      const effect = vi.fn(() => ({ status: 200 }));
+      const world = await begin(effect);
+      const request = { path: "/object", headers: { "content-type": contentType } };
+      expect((await world.send(request)).status).toBe(500);
+      expect(effect).not.toHaveBeenCalled();
+      const withOne = await begin(effect, { options: { fingerprint: () => "f-1" } });
+      expect((await withOne.send(request)).status).toBe(200);
+    },
+  );
 }
 
-describeHttpAdapter("fastify", startApp, { parses: true, routes: true }, onlyFastify);
+const fastify4 = Fastify4 as unknown as typeof Fastify;
+
+describeHttpAdapter("Fastify 5", startWith(Fastify), { parses: true, routes: true }, onlyFastify);
+describeHttpAdapter("Fastify 4", startWith(fastify4), { parses: true, routes: true }, onlyFastify);

@@ -330,3 +330,15 @@ test("a client's key is kept by the retries of its service config", async () => 
   expect(keys).toHaveLength(2);
   expect(keys[0]).toBe(keys[1]);
 });
+
+test.each([
+  ["nothing", undefined],
+  ["a lone surrogate", { text: "\ud800" }],
+])("a call whose fingerprint is of %s is refused, and nothing runs", async (_, value) => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler, { fingerprint: () => value });
+  const refused = await client.call();
+  expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT });
+  expect(reasonOf(refused)).toEqual({ reasons: ["INVALID_REQUEST"], retries: false });
+  expect(handler).not.toHaveBeenCalled();
+});

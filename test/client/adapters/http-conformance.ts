@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { problemOf } from "./http-client.ts";
-import { createWorlds, type Effect, type Reply, type StartApp, type Worlds } from "./http-world.ts";
-
-/** Nobody listens there. */
-const NOWHERE = "http://127.0.0.1:1";
+import { refuses, writesRefusals } from "./http-refusals.ts";
+import { type Begin, createWorlds, type Effect, type Reply, type StartApp } from "./http-world.ts";
 
 const charged = {
   status: 201,
@@ -26,10 +24,11 @@ export function describeHttpAdapter(
   name: string,
   startApp: StartApp,
   framework: Framework,
-  more: (begin: Worlds["begin"]) => void = () => {},
+  more: (begin: Begin) => void = () => {},
 ): void {
-  const worlds = createWorlds(startApp);
-  const begin: Worlds["begin"] = (...args) => worlds.begin(...args);
+  const worlds = createWorlds();
+  const begin: Begin = (effect, options) =>
+    worlds.begin((onceward, appOptions) => startApp(onceward, appOptions, effect), options);
 
   describe(name, () => {
     beforeAll(() => worlds.start());
@@ -39,11 +38,13 @@ export function describeHttpAdapter(
     describe("refuses", () => refuses(begin));
     describe("tells apart", () => tellsApart(begin, framework));
     describe("answers without a result", () => answersWithoutResult(begin));
+    describe("writes refusals", () => writesRefusals(begin));
+    guardsTwice(begin);
     more(begin);
   });
 }
 
-function replays(begin: Worlds["begin"]): void {
+function replays(begin: Begin): void {
   test("the status, the body and the headers that describe it, byte for byte", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
@@ -125,7 +126,7 @@ function replays(begin: Worlds["begin"]): void {
   });
 }
 
-function releases(begin: Worlds["begin"]): void {
+function releases(begin: Begin): void {
   test.each([500, 503, 429])("a %i reaches its client, and the next attempt runs", async (status) => {
     const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce({ status, body: Buffer.from("later") });
     const world = await begin(effect);
@@ -160,110 +161,7 @@ function releases(begin: Worlds["begin"]): void {
   });
 }
 
-function refuses(begin: Worlds["begin"]): void {
-  const problem = (status: number, type: string) => ({
-    status,
-    contentType: "application/problem+json",
-    type: `urn:onceward:problem:${type}`,
-  });
-
-  test("a request without a key, unless it need not have one", async () => {
-    const effect = vi.fn(() => charged);
-    const world = await begin(effect);
-    expect(problemOf(await world.send({ key: null }))).toEqual(problem(400, "key-missing"));
-    expect(effect).not.toHaveBeenCalled();
-    const lenient = await begin(effect, { options: { required: false } });
-    expect((await lenient.send({ key: null })).status).toBe(201);
-    expect((await lenient.send({ key: null })).status).toBe(201);
-    expect(effect.mock.calls).toEqual([[undefined], [undefined]]);
-  });
-
-  test.each(['""', '"order-1', '"a", "b"', "a,b", `"${"k".repeat(256)}"`])(
-    "a malformed key: %s",
-    async (key) => {
-      const effect = vi.fn(() => charged);
-      const world = await begin(effect);
-      expect(problemOf(await world.send({ key }))).toEqual(problem(400, "key-malformed"));
-      expect(effect).not.toHaveBeenCalled();
-    },
-  );
-
-  test("another request with the same key", async () => {
-    const effect = vi.fn(() => charged);
-    const world = await begin(effect);
-    await world.send();
-    for (const other of [{ body: '{"amount":200}' }, { path: "/charges/1?dry=1" }]) {
-      expect(problemOf(await world.send(other))).toEqual(problem(422, "key-reused"));
-    }
-    expect(effect).toHaveBeenCalledOnce();
-  });
-
-  test("while the first is in progress, and says when to come back", async () => {
-    const handler = Promise.withResolvers<Reply>();
-    const begun = Promise.withResolvers<void>();
-    const effect = vi.fn(() => {
-      begun.resolve();
-      return handler.promise;
-    });
-    const world = await begin(effect);
-    const first = world.send();
-    await begun.promise;
-    const others = await Promise.all(Array.from({ length: 9 }, () => world.send()));
-    for (const other of others) {
-      expect(problemOf(other)).toEqual(problem(409, "in-progress"));
-      expect(Number(other.headers["retry-after"])).toBeGreaterThanOrEqual(1);
-    }
-    handler.resolve(charged);
-    expect((await first).status).toBe(201);
-    expect((await world.send()).status).toBe(201);
-    expect(effect).toHaveBeenCalledOnce();
-  });
-
-  test("when the service can't be asked: nothing runs", async () => {
-    const effect = vi.fn(() => charged);
-    const world = await begin(effect, { address: NOWHERE, client: { timeoutMs: 100 } });
-    const answer = await world.send();
-    expect(problemOf(answer)).toEqual(problem(503, "unavailable"));
-    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(1);
-    expect(effect).not.toHaveBeenCalled();
-  });
-
-  test("nothing for want of the service where the route says to proceed", async () => {
-    const effect = vi.fn<Effect>(() => charged);
-    const options = { onUnavailable: "proceed", timeoutMs: 100 } as const;
-    const world = await begin(effect, { address: NOWHERE, options });
-    expect((await world.send()).status).toBe(201);
-    expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
-  });
-
-  test("when nobody knows whether it was done, under the policy HOLD", async () => {
-    const handler = Promise.withResolvers<Reply>();
-    const begun = Promise.withResolvers<void>();
-    const effect = vi.fn(() => {
-      begun.resolve();
-      return handler.promise;
-    });
-    const world = await begin(effect, { policy: { on_lease_expiry: "HOLD" } });
-    const first = world.send();
-    await begun.promise;
-    await world.updateRecords("lease_expires_at = now() - interval '1 s'");
-    expect(problemOf(await world.send())).toEqual(problem(409, "ambiguous"));
-    handler.resolve(charged);
-    await first;
-    expect(effect).toHaveBeenCalledOnce();
-  });
-
-  test("a repeat whose result is remembered no longer, without running it again", async () => {
-    const effect = vi.fn(() => charged);
-    const world = await begin(effect);
-    await world.send();
-    await world.updateRecords("result_expires_at = now() - interval '1 s'");
-    expect(problemOf(await world.send())).toEqual(problem(410, "result-gone"));
-    expect(effect).toHaveBeenCalledOnce();
-  });
-}
-
-function tellsApart(begin: Worlds["begin"], { parses, routes }: Framework): void {
+function tellsApart(begin: Begin, { parses, routes }: Framework): void {
   test("callers, routes and methods with the same key", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
@@ -305,6 +203,26 @@ function tellsApart(begin: Worlds["begin"], { parses, routes }: Framework): void
     expect(unreadable.status).toBe(parses ? 400 : 201);
   });
 
+  test.each([
+    ["nothing", undefined],
+    ["a lone surrogate", "\ud800"],
+  ])("no requests whose own fingerprint is %s, and answers 400", async (_, fingerprint) => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect, { options: { fingerprint: () => fingerprint } });
+    const answer = await world.send();
+    expect(problemOf(answer)).toMatchObject({ status: 400, type: "urn:onceward:problem:request-unreadable" });
+    expect(effect).not.toHaveBeenCalled();
+  });
+
+  test("requests by their own fingerprint, also if it is a promise", async () => {
+    const effect = vi.fn(() => charged);
+    const amounts = [1, 1, 2];
+    const world = await begin(effect, { options: { fingerprint: async () => amounts.shift() } });
+    expect((await world.send()).status).toBe(201);
+    expect((await world.send({ body: '{"amount":2}' })).status).toBe(201);
+    expect((await world.send()).status).toBe(422);
+  });
+
   test("bodies, also empty ones", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
@@ -314,7 +232,7 @@ function tellsApart(begin: Worlds["begin"], { parses, routes }: Framework): void
   });
 }
 
-function answersWithoutResult(begin: Worlds["begin"]): void {
+function answersWithoutResult(begin: Begin): void {
   test.each([
     ["the policy takes", 70_000],
     ["any policy takes", 3 * 2 ** 20],
@@ -327,5 +245,33 @@ function answersWithoutResult(begin: Worlds["begin"]): void {
     expect(first.body.equals(body)).toBe(true);
     expect((await world.send()).status).toBe(410);
     expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test.each([
+    ["a content type", { "content-type": `text/plain; a=${"x".repeat(255)}` }],
+    ["a header", { link: `</${"x".repeat(4096)}>; rel=next` }],
+  ])(
+    "%s that is too large to store: its client gets it, a repeat 410, and an event tells",
+    async (_, headers) => {
+      const effect = vi.fn(() => ({ status: 200, headers, body: Buffer.from("charged") }));
+      const onEvent = vi.fn();
+      const world = await begin(effect, { client: { onEvent } });
+      const first = await world.send();
+      expect(first).toMatchObject({ status: 200, body: Buffer.from("charged") });
+      expect((await world.send()).status).toBe(410);
+      const notStored = { type: "not-stored", reason: "RESULT_TOO_LARGE" };
+      expect(onEvent).toHaveBeenCalledWith(expect.objectContaining(notStored));
+      expect(effect).toHaveBeenCalledOnce();
+    },
+  );
+}
+
+function guardsTwice(begin: Begin): void {
+  test("a request that is guarded twice is handled once, under the first guard's claim", async () => {
+    const effect = vi.fn<Effect>(() => charged);
+    const world = await begin(effect);
+    expect(await world.send({ path: "/twice" })).toMatchObject({ status: 201, body: charged.body });
+    expect((await world.send({ path: "/twice" })).headers["idempotency-replayed"]).toBe("true");
+    expect(effect.mock.calls).toMatchObject([[{ attempt: 1 }]]);
   });
 }

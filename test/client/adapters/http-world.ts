@@ -18,22 +18,30 @@ export interface Reply {
 export type Effect = (claim: Claim | undefined) => Promise<Reply> | Reply;
 
 /** The options that mean the same in every framework; the caller is the request's `x-account` header. */
-export type CommonOptions = Omit<HttpOptions<never>, "caller" | "fingerprint">;
+export type CommonOptions = Omit<HttpOptions<object>, "caller">;
 
 /** An app of the framework, which calls the effect for every method on /charges/:id. */
 export interface App {
   readonly port: number;
+  /** Resolves when the next of the app's connections closes. */
+  connectionClosed(): Promise<void>;
   close(): Promise<void>;
 }
 
 export type StartApp = (onceward: Onceward, options: CommonOptions, effect: Effect) => Promise<App>;
 
+/** Starts an app whose handlers are the test's own. */
+export type Start = (onceward: Onceward, options: CommonOptions) => Promise<App>;
+
 /** An app whose requests are guarded by a real service, with a tenant of its own; closed when the test ends. */
 export interface World {
+  readonly port: number;
   /** Sends a request with an account and the key "order-1", unless told otherwise; `key: null` sends none. */
   send(request?: HttpRequest & { readonly key?: string | null }): Promise<HttpAnswer>;
   /** Moves the tenant's records in time, or whatever else the assignments say. */
   updateRecords(assignments: string): Promise<void>;
+  /** Resolves when the next of the app's connections closes. */
+  connectionClosed(): Promise<void>;
 }
 
 export interface WorldOptions {
@@ -42,17 +50,20 @@ export interface WorldOptions {
   /** Where the app believes the service to be. Default: where it is. */
   readonly address?: string;
   /** Of the app's client. */
-  readonly client?: Pick<OncewardOptions, "timeoutMs" | "classifyError">;
+  readonly client?: Pick<OncewardOptions, "timeoutMs" | "classifyError" | "onEvent">;
 }
+
+/** Starts the framework's app with an effect of the test's own. */
+export type Begin = (effect: Effect, options?: WorldOptions) => Promise<World>;
 
 /** Makes the worlds of a test file: one service, an app per test. */
 export interface Worlds {
   start(): Promise<void>;
-  begin(effect: Effect, options?: WorldOptions): Promise<World>;
+  begin(start: Start, options?: WorldOptions): Promise<World>;
   stop(): Promise<void>;
 }
 
-export function createWorlds(startApp: StartApp): Worlds {
+export function createWorlds(): Worlds {
   let database: TestDatabase;
   let server: TestServer;
   return {
@@ -60,19 +71,21 @@ export function createWorlds(startApp: StartApp): Worlds {
       database = await createTestDatabase();
       server = await startTestServer(database.url);
     },
-    async begin(effect, { options, policy, address = `http://127.0.0.1:${server.grpcPort}`, client } = {}) {
+    async begin(start, { options, policy, address = `http://127.0.0.1:${server.grpcPort}`, client } = {}) {
       const tenant = await createTenant(database, policy);
       const onceward = createOnceward({ address, apiKey: tenant.apiKey, ...client });
-      const app = await startApp(onceward, { namespace: "charges", ...options }, effect);
+      const app = await start(onceward, { namespace: "charges", ...options });
       onTestFinished(async () => {
         await app.close();
         await onceward.close();
       });
       return {
+        port: app.port,
         send({ key = '"order-1"', headers, ...request } = {}) {
           const keyed = key === null ? {} : { "idempotency-key": key };
           return send(app.port, { ...request, headers: { "x-account": "a-1", ...keyed, ...headers } });
         },
+        connectionClosed: () => app.connectionClosed(),
         async updateRecords(assignments) {
           await database.query(`update records set ${assignments} where tenant_id = $1`, [tenant.id]);
         },

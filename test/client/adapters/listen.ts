@@ -5,10 +5,18 @@ import type { App } from "./http-world.ts";
 
 /** Has a server listen on a free loopback port. */
 export async function listen(server: Server): Promise<App> {
+  let closed = Promise.withResolvers<void>();
+  server.on("connection", (socket) => {
+    socket.once("close", () => {
+      closed.resolve();
+      closed = Promise.withResolvers();
+    });
+  });
   if (!server.listening) server.listen(0, "127.0.0.1");
   if (!server.listening) await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
+    connectionClosed: () => closed.promise,
     async close() {
       server.closeAllConnections();
       server.close();

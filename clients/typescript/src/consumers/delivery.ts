@@ -9,7 +9,8 @@ import { warn } from "../warn.ts";
  * - `failed`: the function ran now and threw a TerminalError, which is stored; it will not run again.
  * - `refused`: nothing can be claimed: the message has no key or one over the limits, or its key stands for another
  *   fingerprint. It would be the same next time.
- * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again.
+ * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. Where the release
+ *   failed (the client's event `not-released`), the next delivery runs it once the lease has run out.
  * - `postponed`: it can't be known now: somebody else is doing it (InProgressError), nobody knows whether it was done
  *   (AmbiguousError), the service is away, or could not be told of the effect (CompletionError). Worth asking again in
  *   `delayMs`.
@@ -39,6 +40,6 @@ export type Delivery<Value = unknown> =
 export function warnOfTrouble(delivery: Delivery): void {
   if (delivery.kind === "processed" || delivery.kind === "duplicate") return;
   const { kind, key, error } = delivery;
-  if (error instanceof InProgressError) return;
+  if (kind === "postponed" && error instanceof InProgressError) return;
   warn(`The message with the key ${JSON.stringify(key)} is ${kind}: ${error}`, "ONCEWARD_NOT_PROCESSED");
 }

@@ -1,5 +1,6 @@
-import { CompletionError, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
+import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
 import type { Claim } from "../held-claim.ts";
+import type { Jsonify } from "../jsonify.ts";
 import { checkRunOptions } from "../run-options.ts";
 import type { Runner } from "../runner.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
@@ -14,6 +15,9 @@ export interface Source<Message> {
   readonly deliveryIdsOf: (message: Message) => readonly (string | undefined)[];
 }
 
+/** As JSON has it; as the function returned it where it could not be stored. */
+export type HandledValue<Value> = Jsonify<Value> | Value;
+
 /**
  * A function that handles one delivery: it never rejects, and tells what became of it.
  *
@@ -26,14 +30,14 @@ export function createHandler<Message, Value>(
   options: ConsumerOptions<Message>,
   { keyOf, deliveryIdsOf }: Source<Message>,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
-): (message: Message) => Promise<Delivery<Value>> {
+): (message: Message) => Promise<Delivery<HandledValue<Value>>> {
   const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
   const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
   checkRunOptions({ ...common, key: "any" });
   const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, onDelivery = warnOfTrouble } = options;
   const warning = new DeliveryIdWarning();
 
-  async function deliver(message: Message): Promise<Delivery<Value>> {
+  async function deliver(message: Message): Promise<Delivery<HandledValue<Value>>> {
     const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
     if (named instanceof OncewardError) return { kind: "refused", key: undefined, error: named };
     const { key } = named;
@@ -87,11 +91,11 @@ function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): 
   return postponed(key, error, redeliverAfterMs);
 }
 
-/** The function was called. */
+/** The function was called. It may have thrown the CompletionError of a run of its own, which says nothing of this claim. */
 function afterRunning<Value>(claim: Claim, error: unknown, redeliverAfterMs: number): Delivery<Value> {
   const { key, attempt } = claim;
   if (error instanceof TerminalError) return { kind: "failed", key, error };
-  if (!(error instanceof CompletionError)) return { kind: "released", key, error };
+  if (!(error instanceof CompletionError && isAbout(error, claim))) return { kind: "released", key, error };
   const { effect, stored } = error;
   // Without its value, but as done: that is all a broker asks.
   if (!stored) return postponed(key, error, redeliverAfterMs);

@@ -1,10 +1,16 @@
+/** A request has no signature, or one that does not hold. Answered with 401. */
+export class WebhookSignatureError extends Error {
+  override readonly name = "WebhookSignatureError";
+}
+
 /** How a provider's requests become events. */
 export interface WebhookSource<Event> {
   /**
-   * The event, once its signature is known to hold; a signature that doesn't throws. Leave the cryptography to the
-   * provider's own library.
+   * Returns the event, once its signature is known to hold. Leave the cryptography to the provider's own library.
    *
    * @param body as it was sent: what is signed is its text, not its JSON.
+   * @throws WebhookSignatureError for a signature that does not hold. Any other error is the receiver's (a missing secret, a
+   *   certificate that can't be checked now): it is answered with 500, so that the provider sends the event again.
    */
   verify(body: string, headers: Headers): Event | Promise<Event>;
   /** The event's own id, the same each time it is sent: its operation key. */
@@ -14,13 +20,18 @@ export interface WebhookSource<Event> {
 /**
  * Stripe's events, by their `id`.
  *
- * @param constructEvent checks the signature, as `stripe.webhooks.constructEventAsync(body, signature, endpointSecret)`.
+ * @param constructEvent checks the signature, as `stripe.webhooks.constructEventAsync(body, signature, endpointSecret)`. A
+ *   signature does not hold if it throws Stripe's StripeSignatureVerificationError, as it also does for a blank secret, or
+ *   WebhookSignatureError.
  */
 export function stripeEvents<Event extends { readonly id: string }>(
   constructEvent: (body: string, signature: string) => Event | Promise<Event>,
 ): WebhookSource<Event> {
   return {
-    verify: (body, headers) => constructEvent(body, headerOf(headers, "stripe-signature")),
+    async verify(body, headers) {
+      const signature = headerOf(headers, "stripe-signature");
+      return await verified(() => constructEvent(body, signature), isStripeSignatureError);
+    },
     key: ({ id }) => id,
   };
 }
@@ -45,7 +56,11 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
 ): WebhookSource<Event> {
   return {
     async verify(body, headers) {
-      if (!(await verify(body, headerOf(headers, "x-hub-signature-256")))) throw new Error("wrong signature");
+      const signature = headerOf(headers, "x-hub-signature-256");
+      // Octokit's function throws at a body of no bytes, which anybody can send.
+      if (body === "" || !(await verify(body, signature))) {
+        throw new WebhookSignatureError("The signature does not hold.");
+      }
       const id = headers.get("x-github-delivery") ?? "";
       const name = headers.get("x-github-event") ?? "";
       return { id, name, payload: JSON.parse(body) } as Event;
@@ -58,19 +73,66 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
  * Apple's App Store Server Notifications (version 2), by their `notificationUUID`.
  *
  * @param verify checks and decodes, as `verifier.verifyAndDecodeNotification(signedPayload)` of
- *   `@apple/app-store-server-library`.
+ *   `@apple/app-store-server-library`. A signature does not hold if it throws that library's VERIFICATION_FAILURE, but for
+ *   one that a failed request caused, or WebhookSignatureError.
  */
 export function appleNotifications<Notification extends { readonly notificationUUID?: string }>(
   verify: (signedPayload: string) => Notification | Promise<Notification>,
 ): WebhookSource<Notification> {
   return {
-    verify: (body) => verify(JSON.parse(body).signedPayload),
+    async verify(body) {
+      const signedPayload = signedPayloadOf(body);
+      return await verified(() => verify(signedPayload), isAppleSignatureError);
+    },
     key: ({ notificationUUID }) => notificationUUID,
   };
 }
 
+/** @throws WebhookSignatureError for what the library throws if the signature does not hold. */
+async function verified<Event>(
+  verify: () => Event | Promise<Event>,
+  isSignatureError: (error: object) => boolean,
+): Promise<Event> {
+  try {
+    return await verify();
+  } catch (cause) {
+    if (typeof cause !== "object" || cause === null || !isSignatureError(cause)) throw cause;
+    const why = cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : ".";
+    throw new WebhookSignatureError(`The signature does not hold${why}`, { cause });
+  }
+}
+
+function isStripeSignatureError(error: object): boolean {
+  return "type" in error && error.type === "StripeSignatureVerificationError";
+}
+
+/** Of `VerificationStatus`; the numbers of its others differ between the library's versions. */
+const VERIFICATION_FAILURE = 1;
+
+/** The library also wraps errors of its requests for a certificate's state, which have a `code` such as ECONNREFUSED. */
+function isAppleSignatureError(error: object): boolean {
+  if (!("status" in error) || error.status !== VERIFICATION_FAILURE) return false;
+  return !("cause" in error && error.cause instanceof Error && isRequestError(error.cause));
+}
+
+function isRequestError(error: Error): boolean {
+  return error.name === "FetchError" || ("code" in error && /^(E[A-Z]+|UND_ERR_.+)$/.test(`${error.code}`));
+}
+
+/** @throws WebhookSignatureError for a body without one, which anybody can send. */
+function signedPayloadOf(body: string): string {
+  try {
+    const { signedPayload } = JSON.parse(body);
+    if (typeof signedPayload === "string") return signedPayload;
+  } catch (cause) {
+    throw new WebhookSignatureError("The body is no JSON with a signedPayload.", { cause });
+  }
+  throw new WebhookSignatureError("The body has no signedPayload.");
+}
+
+/** @throws WebhookSignatureError if the header is missing or empty. */
 function headerOf(headers: Headers, name: string): string {
   const value = headers.get(name);
-  if (value === null) throw new Error(`there is no ${name}`);
+  if (value === null || value === "") throw new WebhookSignatureError(`The request has no ${name}.`);
   return value;
 }

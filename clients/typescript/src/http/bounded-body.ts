@@ -7,9 +7,20 @@ export type BoundedBody =
   /** It is larger than any policy takes: all of it, what was read and what is still to come. */
   | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> };
 
-/** Reads a body, at most a chunk more than the largest result of 1 MiB. Rejects as the source does. */
-export async function readBounded(source: AsyncIterable<Uint8Array | string>): Promise<BoundedBody> {
+/**
+ * Reads a body, at most a chunk more than the largest result of 1 MiB. Rejects as the source does.
+ *
+ * @param abandoned ends the source when it aborts: nobody waits for the body any longer.
+ */
+export async function readBounded(
+  source: AsyncIterable<Uint8Array | string>,
+  abandoned: AbortSignal,
+): Promise<BoundedBody> {
   const chunks = source[Symbol.asyncIterator]();
+  abandoned.addEventListener("abort", () => {
+    // How the source ends concerns nobody: its reader gets the error, too.
+    chunks.return?.().catch(() => {});
+  });
   const read: Uint8Array[] = [];
   let sizeBytes = 0;
   for (let next = await chunks.next(); !next.done; next = await chunks.next()) {

@@ -1,14 +1,18 @@
 import { base64Url } from "../base64-url.ts";
 import { callerOf } from "../caller.ts";
-import { fingerprintOf } from "../fingerprint.ts";
+import { ClaimAbandoned } from "../claim-abandoned.ts";
+import { InvalidRequestError } from "../error-catalogue.ts";
+import { fingerprintWithFiles } from "../fingerprint.ts";
 import { guardedRun } from "../guarded-run.ts";
 import type { Claim } from "../held-claim.ts";
 import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../idempotency-key.ts";
 import { joinKey } from "../join-key.ts";
 import type { Runner } from "../runner.ts";
 import { sha256 } from "../sha256.ts";
+import { abandonAfter } from "./abandonment.ts";
+import { findClaim, rememberClaim } from "./guarded-requests.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
-import { problemOf, problemResponse } from "./problems.ts";
+import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
 import { type Headers, pickHeaders, responseCodec, type WholeResponse } from "./whole-response.ts";
 
 /** A request, whatever framework it came through. */
@@ -36,6 +40,16 @@ export interface Handled<Sent> {
   readonly sent: Sent;
 }
 
+/** A handler that was called. */
+export interface Handling<Sent> {
+  /** Resolves once the response is whole. */
+  readonly handled: Promise<Handled<Sent>>;
+  /** Aborts when the client leaves. */
+  readonly departed: AbortSignal;
+  /** Ends what waits for the response: nobody does any longer. */
+  abandon(): void;
+}
+
 /** What a handler rejects with when its response will never be whole: the claim is released. */
 export class ResponseCut extends Error {
   override readonly name = "ResponseCut";
@@ -46,56 +60,72 @@ export class ResponseCut extends Error {
 }
 
 /**
- * What the request is answered with, where the handler was not called:
+ * How a request is answered whose handler the guard has not called:
  *
- * - `unguarded`: it is to be called, under no claim.
- * - `answered`: this response, instead of it: a replay, or a problem.
+ * - `unguarded`: the handler is to be called, under the claim of a guard before this one, or under none.
+ * - `answered`: with this response, a replay or a problem.
  */
 export type NotHandled =
-  | { readonly kind: "unguarded" }
+  | { readonly kind: "unguarded"; readonly claim: Claim | undefined }
   | { readonly kind: "answered"; readonly response: WholeResponse };
 
-/** What the request is answered with; `handled`: the handler's response, as it is. */
-export type Answer<Sent> = NotHandled | { readonly kind: "handled"; readonly sent: Sent };
+/**
+ * How a request is answered:
+ *
+ * - `handled`: with the handler's response, as it is.
+ * - `gone`: not at all. The handler destroyed its response, or was given up after the client had left.
+ */
+export type Answer<Sent> =
+  | NotHandled
+  | { readonly kind: "handled"; readonly sent: Sent }
+  | { readonly kind: "gone" };
 
 /**
- * Answers a request, and calls the handler unless its operation was done before. The handler's promise resolves once its
- * response is whole.
+ * Answers a request, and calls the handler unless its operation was done before.
  *
  * Rejects with what the handler rejects with, or with an OncewardError that is the API owner's to see; then nothing ran.
  */
-export type Guard<Native> = <Sent>(
+export type Guard<Native extends object> = <Sent>(
   request: GuardedRequest<Native>,
-  handle: (claim: Claim) => Promise<Handled<Sent>>,
+  handle: (claim: Claim) => Handling<Sent>,
 ) => Promise<Answer<Sent>>;
 
 /** The handler's response is no outcome; thrown so that the claim is released. */
 class NotStored extends Error {}
 
-/** The guard that all HTTP adapters are made of. @throws TypeError for an option that can't be meant. */
-export function createGuard<Native>(onceward: Runner, options: HttpOptions<Native>): Guard<Native> {
+/** Returns the guard that all HTTP adapters are made of. @throws TypeError for an option that can't be meant. */
+export function createGuard<Native extends object>(
+  onceward: Runner,
+  options: HttpOptions<Native>,
+): Guard<Native> {
   const policy = httpPolicy(options);
   return async (request, handle) => {
-    if (!policy.methods.has(request.method)) return { kind: "unguarded" };
+    const { native } = request;
+    const outerClaim = findClaim(native, policy.run.namespace);
+    if (!policy.methods.has(request.method) || outerClaim !== undefined) return unguarded(outerClaim);
+    const refused = (problem: Problem) => answered(problemResponse(problem, policy.problemBody, native));
     if (request.key === undefined) {
-      return policy.required ? refused(problemResponse("key-missing")) : { kind: "unguarded" };
+      return policy.required ? refused(problemFor("key-missing")) : unguarded();
     }
     const key = parseIdempotencyKey(request.key);
-    if (key === undefined) return refused(problemResponse("key-malformed"));
+    if (key === undefined) return refused(problemFor("key-malformed"));
     const fingerprint = await fingerprintRequest(policy, request);
-    if (fingerprint === undefined) return refused(problemResponse("request-unreadable"));
+    if (fingerprint === undefined) return refused(problemFor("request-unreadable"));
 
     const operation = {
       ...policy.run,
-      key: joinKey(request.method, request.route, callerOf(policy.caller, request.native), key),
+      key: joinKey(request.method, request.route, callerOf(policy.caller, native), key),
       fingerprint,
       codec: responseCodec,
     };
-    const run = await guardedRun(onceward, operation, handle, (outcome) => outcomeOf(policy, outcome));
+    const handled = async (claim: Claim) => {
+      rememberClaim(native, policy.run.namespace, claim);
+      return await abandonAfter(policy.abandonAfterMs, handle(claim));
+    };
+    const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
     switch (run.kind) {
       case "ran":
-        if (run.outcome.status === "rejected") throw run.outcome.reason;
-        return { kind: "handled", sent: run.outcome.value.sent };
+        return answerOf(run.outcome);
       case "replayed":
         return replay(run.value);
       case "refused": {
@@ -105,6 +135,14 @@ export function createGuard<Native>(onceward: Runner, options: HttpOptions<Nativ
       }
     }
   };
+}
+
+/** @throws what the handler threw. */
+function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Sent> {
+  if (outcome.status === "fulfilled") return { kind: "handled", sent: outcome.value.sent };
+  const { reason } = outcome;
+  if (reason instanceof ResponseCut || reason instanceof ClaimAbandoned) return { kind: "gone" };
+  throw reason;
 }
 
 /** What is stored of a response. @throws what the handler threw, and NotStored. */
@@ -118,26 +156,34 @@ function outcomeOf<Native>(
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
 
-function refused(response: WholeResponse): Answer<never> {
+function unguarded(claim?: Claim): Answer<never> {
+  return { kind: "unguarded", claim };
+}
+
+function answered(response: WholeResponse): Answer<never> {
   return { kind: "answered", response };
 }
 
 function replay({ status, headers, body }: WholeResponse): Answer<never> {
-  const marked = { ...headers, [IDEMPOTENCY_REPLAYED]: "true" };
-  return { kind: "answered", response: { status, headers: marked, body } };
+  return answered({ status, headers: { ...headers, [IDEMPOTENCY_REPLAYED]: "true" }, body });
 }
 
-/** Undefined if the body is no well-formed JSON: texts with lone surrogates can't be told from each other as UTF-8. */
+/** Undefined if the request can't be told from others: texts with lone surrogates are alike as UTF-8. */
 async function fingerprintRequest<Native>(
   { fingerprint }: HttpPolicy<Native>,
-  { native, method, path, query, body }: GuardedRequest<Native>,
+  request: GuardedRequest<Native>,
 ): Promise<Uint8Array | undefined> {
-  if (fingerprint !== undefined) return fingerprintOf(fingerprint(native));
+  const content = await (fingerprint === undefined ? contentOf(request) : fingerprint(request.native));
+  try {
+    return await fingerprintWithFiles(content);
+  } catch (error) {
+    if (error instanceof InvalidRequestError) return undefined;
+    throw error;
+  }
+}
+
+async function contentOf({ method, path, query, body }: GuardedRequest<unknown>): Promise<unknown> {
   const content = await body();
   const hashed = content instanceof Uint8Array ? base64Url(sha256(content)) : content;
-  try {
-    return fingerprintOf({ method, path, query, body: hashed ?? null });
-  } catch {
-    return undefined;
-  }
+  return { method, path, query, body: hashed ?? null };
 }

@@ -1,82 +1,155 @@
 import { Buffer } from "node:buffer";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_RESULT_BYTES } from "../limits.ts";
-import { type Handled, ResponseCut } from "./guard.ts";
+import { type Handled, type Handling, ResponseCut } from "./guard.ts";
+import { HiddenDeparture, isAbort } from "./hidden-departure.ts";
+import { PropertyOverrides } from "./property-overrides.ts";
+import { setHead } from "./response-head.ts";
 
 /**
  * Holds back what is written to a response of node:http, from now until `send`: nothing reaches the socket before the
- * outcome is stored. To whoever writes it, it looks like a response on its way.
+ * outcome is stored. The handler sees a response on its way whose client stays, also after the client has left.
  */
-export class HeldResponse {
+export class HeldResponse implements Handling<HeldResponse> {
   /**
-   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseCut if it never will be:
-   * it was destroyed, or its client left in the middle of it. A client that leaves earlier changes nothing.
+   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseCut if the handler destroys
+   * the response or its connection. A client that leaves changes nothing.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
   readonly #original: Pick<ServerResponse, "write" | "end" | "writeHead" | "flushHeaders" | "destroy">;
+  readonly #overrides: PropertyOverrides;
+  readonly #departure: HiddenDeparture;
   readonly #chunks: Buffer[] = [];
   #sizeBytes = 0;
   #begun = false;
   #ended = false;
+  #held = true;
   #onFinish: (() => void) | undefined;
+  #resolve: (handled: Handled<HeldResponse>) => void = () => {};
+  #reject: (error: Error) => void = () => {};
 
-  constructor(response: ServerResponse) {
+  constructor(request: IncomingMessage, response: ServerResponse) {
     const { write, end, writeHead, flushHeaders, destroy } = response;
     this.#response = response;
     this.#original = { write, end, writeHead, flushHeaders, destroy };
-    this.handled = new Promise((resolve, reject) => this.#hold(resolve, reject));
+    this.#overrides = new PropertyOverrides(response);
+    this.#departure = new HiddenDeparture(request, response, () => this.#cut());
+    this.handled = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#hold();
   }
 
-  /** Sends what was held back, and lets the response be as it was. */
+  /** Aborts when the client leaves. */
+  get departed(): AbortSignal {
+    return this.#departure.departed;
+  }
+
+  /**
+   * Sends what was held back. From now on the response is what it was before, and so is its client. Where nothing was held
+   * back, the framework writes the response.
+   */
   send(): void {
+    if (!this.#held) return;
+    this.#release();
     const response = this.#response;
-    Object.assign(response, this.#original);
-    Reflect.deleteProperty(response, "headersSent");
-    const body = Buffer.concat(this.#chunks);
-    if (this.#ended) response.end(body, this.#onFinish);
-    else if (response.write(body)) response.emit("drain");
+    const { write, end } = this.#original;
+    const body = Buffer.concat(this.#chunks.splice(0));
+    if (this.#onFinish !== undefined) response.once("finish", this.#onFinish);
+    if (this.#ended) end.call(response, body, "utf8");
+    else if (this.#begun && write.call(response, body, "utf8")) response.emit("drain");
+    if (this.#begun) this.#departure.tell(this.#ended);
+    else this.#tellOnceWritten();
   }
 
-  #hold(resolve: (handled: Handled<HeldResponse>) => void, reject: (error: Error) => void): void {
+  /** Drops what was held back, and tells the handler if its client has left. */
+  abandon(): void {
+    if (!this.#held) return;
+    this.#release();
+    this.#chunks.length = 0;
+    this.#departure.tell(false);
+  }
+
+  #release(): void {
+    this.#held = false;
+    this.#overrides.undo();
+    this.#departure.end();
+  }
+
+  /** Fastify 4 answers once more if the response closes before its answer is written. */
+  #tellOnceWritten(): void {
     const response = this.#response;
-    const progress = () => {
-      const tooLarge = this.#sizeBytes > MAX_RESULT_BYTES;
-      if (!tooLarge && !this.#ended) return;
-      const body = tooLarge ? undefined : Buffer.concat(this.#chunks);
-      resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
-    };
-    Object.defineProperty(response, "headersSent", { configurable: true, get: () => this.#begun });
-    Object.assign(response, {
+    const tellAfter = (method: (...args: never[]) => unknown, finished: boolean) => ({
+      writable: true,
+      value: (...args: readonly unknown[]) => {
+        this.#overrides.undo();
+        const result: unknown = Reflect.apply(method, response, args);
+        this.#departure.tell(finished);
+        return result;
+      },
+    });
+    if (!this.departed.aborted) return;
+    this.#overrides.define("write", tellAfter(this.#original.write, false));
+    this.#overrides.define("end", tellAfter(this.#original.end, true));
+  }
+
+  #hold(): void {
+    const response = this.#response;
+    const original = this.#original;
+    // Middleware between the guard and the handler keeps these methods, so they have to work after `send`, too.
+    const methods = {
       writeHead: (...head: readonly unknown[]) => {
+        if (!this.#held) return Reflect.apply(original.writeHead, response, head);
         this.#begun = true;
         setHead(response, head);
         return response;
       },
       flushHeaders: () => {
+        if (!this.#held) return original.flushHeaders.call(response);
         this.#begun = true;
       },
       write: (...args: readonly unknown[]) => {
+        // http itself refuses what is written after the end.
+        if (!this.#held || this.#ended) return Reflect.apply(original.write, response, args);
         const written = this.#keep(args);
         if (written !== undefined) queueMicrotask(written);
-        progress();
+        this.#progress();
         return this.#sizeBytes <= MAX_RESULT_BYTES;
       },
       end: (...args: readonly unknown[]) => {
-        if (this.#ended) return response;
+        if (!this.#held || this.#ended) return Reflect.apply(original.end, response, args);
         this.#onFinish = this.#keep(args);
         this.#ended = true;
-        progress();
+        this.#overrides.define("finished", { value: true, writable: true });
+        this.#progress();
         return response;
       },
       destroy: (error?: Error) => {
-        reject(new ResponseCut());
-        return this.#original.destroy.call(response, error);
+        // http destroys a response that still waits for its connection, when that closes.
+        if (this.#held && this.#departure.isQueued && isAbort(error)) return response;
+        this.#cut();
+        return original.destroy.call(response, error);
       },
-    });
-    response.once("close", () => {
-      if (this.#begun && !this.#ended) reject(new ResponseCut());
-    });
+    };
+    for (const [name, value] of Object.entries(methods))
+      this.#overrides.define(name, { value, writable: true });
+    this.#overrides.define("headersSent", { get: () => this.#begun });
+  }
+
+  #progress(): void {
+    const tooLarge = this.#sizeBytes > MAX_RESULT_BYTES;
+    if (!tooLarge && !this.#ended) return;
+    const response = this.#response;
+    const body = tooLarge ? undefined : Buffer.concat(this.#chunks);
+    this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
+  }
+
+  /** The handler destroys the response, or the connection under it: it will never be whole. */
+  #cut(): void {
+    this.#reject(new ResponseCut());
+    this.abandon();
   }
 
   /** Takes the arguments of `write` and `end`: a chunk, its encoding, a callback, each of which may be missing. */
@@ -92,26 +165,5 @@ export class HeldResponse {
       this.#sizeBytes += bytes.byteLength;
     }
     return args.find((arg): arg is () => void => typeof arg === "function");
-  }
-}
-
-/** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */
-function setHead(response: ServerResponse, head: readonly unknown[]): void {
-  const [status, ...rest] = head;
-  response.statusCode = Number(status);
-  for (const part of rest) {
-    if (typeof part === "string") response.statusMessage = part;
-    else if (Array.isArray(part)) setFlatHeaders(response, part.flat());
-    else if (part !== null && typeof part === "object") {
-      for (const [name, value] of Object.entries(part))
-        if (value !== undefined) response.setHeader(name, value);
-    }
-  }
-}
-
-function setFlatHeaders(response: ServerResponse, flat: readonly string[]): void {
-  for (let index = 0; index + 1 < flat.length; index += 2) response.removeHeader(flat[index] ?? "");
-  for (let index = 0; index + 1 < flat.length; index += 2) {
-    response.appendHeader(flat[index] ?? "", flat[index + 1] ?? "");
   }
 }

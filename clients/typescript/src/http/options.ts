@@ -1,4 +1,5 @@
 import { type HandedOn, handedOn } from "../guarded-run.ts";
+import type { Problem, ProblemBody } from "./problems.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request (of Hono: its context). */
 export interface HttpOptions<Native> extends HandedOn {
@@ -17,8 +18,9 @@ export interface HttpOptions<Native> extends HandedOn {
    */
   readonly waitMs?: number;
   /**
-   * What the key stands for, any JSON value: the same key with another one is answered with 422. Default: method, path,
-   * query and body. Leave out what a client changes between its attempts.
+   * What the key stands for, any JSON value, or a promise of one: the same key with another one is answered with 422, and
+   * undefined or a lone surrogate with 400. Default: method, path, query and body. Leave out what a client changes between
+   * its attempts.
    */
   readonly fingerprint?: (request: Native) => unknown;
   /**
@@ -31,6 +33,19 @@ export interface HttpOptions<Native> extends HandedOn {
    * All others are only sent the first time: cookies and hop-by-hop headers can't be added.
    */
   readonly replayHeaders?: readonly string[];
+  /**
+   * How long a handler's claim is kept after the client has left, if the handler does not answer: such a handler may have
+   * lost its response and never end. Then `claim.signal` aborts, the event `abandoned` is told, and once per client a
+   * warning of the process (ONCEWARD_ABANDONED). The lease runs out, and the namespace's policy decides: RECLAIM runs the
+   * next attempt. Set it above what your slowest handler takes. Default: 900,000 (15 minutes). Where the platform does not
+   * tell that a client leaves, it has no effect.
+   */
+  readonly abandonAfterMs?: number;
+  /**
+   * Writes the body of refusals in the API's own format; status and Retry-After stay as they are. Default: RFC 9457's
+   * application/problem+json.
+   */
+  readonly problemBody?: (problem: Problem, request: Native) => ProblemBody;
 }
 
 /** The options with their defaults filled in, in the shape that each request asks for. */
@@ -42,7 +57,14 @@ export interface HttpPolicy<Native> {
   readonly fingerprint: ((request: Native) => unknown) | undefined;
   readonly stores: (status: number) => boolean;
   readonly replayHeaders: ReadonlySet<string>;
+  readonly abandonAfterMs: number;
+  readonly problemBody: ((problem: Problem, request: Native) => ProblemBody) | undefined;
 }
+
+/** As long as a policy's longest lease is unless tuned: a process that died keeps others away for that long, too. */
+const DEFAULT_ABANDON_AFTER_MS = 15 * 60_000;
+/** Of setTimeout, 24 days; it takes a longer one for none. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DEFAULT_METHODS = ["POST", "PATCH"];
 
@@ -82,8 +104,12 @@ const ASKS_FOR_ANOTHER_ATTEMPT: ReadonlySet<number> = new Set([401, 408, 425, 42
 /** @throws TypeError for an option that can't be meant. */
 export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Native> {
   const { waitMs = 0, caller, fingerprint, methods = DEFAULT_METHODS } = options;
-  const { required = true, stores = isOutcome, replayHeaders = [] } = options;
+  const { required = true, stores = isOutcome, replayHeaders = [], problemBody } = options;
+  const { abandonAfterMs = DEFAULT_ABANDON_AFTER_MS } = options;
   if (typeof caller !== "function") throw new TypeError("caller must be a function of the request");
+  if (!Number.isSafeInteger(abandonAfterMs) || abandonAfterMs < 0 || abandonAfterMs > MAX_TIMER_MS) {
+    throw new TypeError(`abandonAfterMs must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
+  }
   const extraHeaders = replayHeaders.map((name) => name.toLowerCase());
   const forbidden = extraHeaders.filter((name) => NEVER_REPLAYED.has(name));
   if (forbidden.length > 0) throw new TypeError(`replayHeaders must not name ${forbidden.join(", ")}`);
@@ -95,6 +121,8 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
     fingerprint,
     stores,
     replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...extraHeaders]),
+    abandonAfterMs,
+    problemBody,
   };
 }
 

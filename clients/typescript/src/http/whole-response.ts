@@ -1,6 +1,13 @@
 import type { Codec, EncodedValue } from "../codec.ts";
 import { OncewardError } from "../errors.ts";
-import { MAX_RESULT_BYTES } from "../limits.ts";
+import {
+  MAX_CONTENT_TYPE_BYTES,
+  MAX_METADATA_ENTRIES,
+  MAX_METADATA_NAME_BYTES,
+  MAX_METADATA_VALUE_BYTES,
+  MAX_RESULT_BYTES,
+} from "../limits.ts";
+import { utf8Length } from "../utf8.ts";
 
 /** A response that is whole in memory, as it is stored and replayed. Header names are in lower case. */
 export interface WholeResponse {
@@ -13,19 +20,30 @@ export interface WholeResponse {
 const STATUS = "http-status";
 const HEADER_PREFIX = "http-header-";
 const CONTENT_TYPE = "content-type";
+const TOO_LARGE = "RESULT_TOO_LARGE";
 
 /** Stores the body's bytes as they are, its content type as the result's, status and other headers as metadata. */
 export const responseCodec: Codec<WholeResponse> = {
   encode({ status, headers, body }) {
-    if (body === undefined) {
-      const message = `The response is larger than ${MAX_RESULT_BYTES} bytes; no policy takes more.`;
-      throw new OncewardError("RESULT_TOO_LARGE", message);
-    }
+    if (body === undefined) throw tooLarge("The response", MAX_RESULT_BYTES);
+    const contentType = headers[CONTENT_TYPE] ?? "";
+    if (utf8Length(contentType) > MAX_CONTENT_TYPE_BYTES)
+      throw tooLarge(CONTENT_TYPE, MAX_CONTENT_TYPE_BYTES);
     const metadata: Record<string, string> = { [STATUS]: String(status) };
     for (const [name, value] of Object.entries(headers)) {
-      if (name !== CONTENT_TYPE) metadata[HEADER_PREFIX + name] = value;
+      if (name === CONTENT_TYPE) continue;
+      if (utf8Length(value) > MAX_METADATA_VALUE_BYTES) throw tooLarge(name, MAX_METADATA_VALUE_BYTES);
+      const stored = HEADER_PREFIX + name;
+      if (utf8Length(stored) > MAX_METADATA_NAME_BYTES) throw tooLarge(stored, MAX_METADATA_NAME_BYTES);
+      metadata[stored] = value;
     }
-    return { payload: body, contentType: headers[CONTENT_TYPE] ?? "", metadata };
+    if (Object.keys(metadata).length > MAX_METADATA_ENTRIES) {
+      throw new OncewardError(
+        TOO_LARGE,
+        `The response has ${MAX_METADATA_ENTRIES} headers to store, or more.`,
+      );
+    }
+    return { payload: body, contentType, metadata };
   },
 
   decode({ payload, contentType, metadata = {} }: EncodedValue) {
@@ -38,6 +56,10 @@ export const responseCodec: Codec<WholeResponse> = {
     return { status, headers, body: payload };
   },
 };
+
+function tooLarge(what: string, maxBytes: number): OncewardError {
+  return new OncewardError(TOO_LARGE, `${what} is larger than ${maxBytes} bytes; no policy takes more.`);
+}
 
 /** Headers as frameworks have them; those that are set more than once are joined, as RFC 9110, 5.3 allows. */
 export type Headers =

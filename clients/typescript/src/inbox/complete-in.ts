@@ -3,6 +3,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import type { Codec } from "../codec.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import type { Claim } from "../held-claim.ts";
+import type { Jsonify } from "../jsonify.ts";
 import { decodeValue, encodeEffect } from "../result-codec.ts";
 import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
 import type { Executor } from "./executor.ts";
@@ -43,8 +44,19 @@ export async function completeIn<T>(
   tx: Executor,
   claim: CompletedClaim,
   fn: () => T | Promise<T>,
-  codec?: Codec<T>,
-): Promise<T> {
+  codec: Codec<T>,
+): Promise<T>;
+export async function completeIn<T>(
+  tx: Executor,
+  claim: CompletedClaim,
+  fn: () => T | Promise<T>,
+): Promise<Jsonify<T>>;
+export async function completeIn(
+  tx: Executor,
+  claim: CompletedClaim,
+  fn: () => unknown,
+  codec?: Codec<unknown>,
+): Promise<unknown> {
   return await inSavepoint(tx, async () => {
     const earlier = await enter(tx, claim);
     if (earlier !== undefined) return decodeValue(earlier, codec);

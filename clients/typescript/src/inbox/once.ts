@@ -1,8 +1,9 @@
 import { Buffer } from "node:buffer";
 import { FingerprintMismatchError } from "../error-catalogue.ts";
 import type { Violation } from "../errors.ts";
-import { fingerprintOf } from "../fingerprint.ts";
+import { fingerprintWithFiles } from "../fingerprint.ts";
 import { decodeJson, encodeJson } from "../json-bytes.ts";
+import type { Jsonify } from "../jsonify.ts";
 import { MAX_KEY_BYTES } from "../limits.ts";
 import { utf8Bytes, utf8Text } from "../utf8.ts";
 import { checkText, throwIfAny } from "../violations.ts";
@@ -62,9 +63,10 @@ export async function once<T>(
   tx: Executor,
   message: InboxMessage,
   fn: () => T | Promise<T>,
-): Promise<OnceResult<T>> {
+): Promise<OnceResult<Jsonify<T>>> {
   const name = nameOf(message);
-  const fingerprint = message.fingerprint === undefined ? null : hexOf(fingerprintOf(message.fingerprint));
+  const fingerprint =
+    message.fingerprint === undefined ? null : hexOf(await fingerprintWithFiles(message.fingerprint));
   return await inSavepoint(tx, async () => {
     const handled = await enter(tx, name, fingerprint);
     if (handled === undefined) return { value: await handle(tx, name, fn), replayed: false };
@@ -75,7 +77,7 @@ export async function once<T>(
     ) {
       throw new FingerprintMismatchError("The key was handled before, for another request.");
     }
-    return { value: decodeResult(handled.result ?? null) as T, replayed: true };
+    return { value: decodeResult(handled.result ?? null) as Jsonify<T>, replayed: true };
   });
 }
 
@@ -113,16 +115,16 @@ async function enter(tx: Executor, name: Name, fingerprint: string | null): Prom
   throw notEntered();
 }
 
-async function handle<T>(tx: Executor, name: Name, fn: () => T | Promise<T>): Promise<T> {
+async function handle<T>(tx: Executor, name: Name, fn: () => T | Promise<T>): Promise<Jsonify<T>> {
   const value = await fn();
   // Most consumers return nothing, and then the row need not be touched again.
-  if (value === undefined) return value;
+  if (value === undefined) return value as Jsonify<T>;
   const result = utf8Text(encodeJson(value));
   await tx("update onceward_inbox set result = $3::text where consumer = $1::text and key = $2::text", [
     ...name,
     result,
   ]);
-  return decodeResult(result) as T;
+  return decodeResult(result) as Jsonify<T>;
 }
 
 function decodeResult(result: string | null): unknown {

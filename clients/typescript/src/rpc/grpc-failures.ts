@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
+import { OncewardError } from "../errors.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { IDEMPOTENCY_REPLAYED } from "../idempotency-key.ts";
 import type { FailureDetail } from "./failure.ts";
@@ -14,7 +15,8 @@ const TYPE_URL_PREFIX = "type.googleapis.com/";
 /** The errors of grpc-js. Of their metadata only the status' details are stored. */
 export const grpcFailures: Failures = {
   read(error) {
-    if (typeof error !== "object" || error === null) return undefined;
+    // The code of a run within the handler says nothing of the call.
+    if (typeof error !== "object" || error === null || error instanceof OncewardError) return undefined;
     const { code, details, message, metadata } = error as Partial<ServiceError>;
     if (typeof code !== "number") return undefined;
     return { code, message: details ?? message ?? "", details: readDetails(metadata) };

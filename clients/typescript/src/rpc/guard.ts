@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { callerOf } from "../caller.ts";
 import type { Codec } from "../codec.ts";
 import { TerminalError } from "../errors.ts";
+import { fingerprintWithFiles } from "../fingerprint.ts";
 import { guardedRun, handedOn } from "../guarded-run.ts";
 import type { Claim } from "../held-claim.ts";
 import { parseIdempotencyKey } from "../idempotency-key.ts";
@@ -92,7 +93,8 @@ export function createCallGuard<Native>(
       if (failure === undefined || !stores(failure.code)) throw outcome.reason;
       throw terminalError(failure, outcome.reason);
     };
-    const run = await guardedRun(onceward, operationOf(options, call, key), handle, store);
+    const operation = await operationOf(options, call, key, failures);
+    const run = await guardedRun(onceward, operation, handle, store);
     switch (run.kind) {
       case "ran":
         if (run.outcome.status === "rejected") throw run.outcome.reason;
@@ -105,19 +107,33 @@ export function createCallGuard<Native>(
   };
 }
 
-function operationOf<Native, Response>(
+async function operationOf<Native, Response>(
   options: RpcOptions<Native>,
   call: GuardedCall<Native, Response>,
   key: string,
-): CodedRunOptions<Response> {
+  failures: Failures,
+): Promise<CodedRunOptions<Response>> {
   const { waitMs = 0, caller, fingerprint = call.fingerprint } = options;
   return {
     ...handedOn(options),
     waitMs,
     key: joinKey(call.procedure, callerOf(caller, call.native), key),
-    fingerprint: fingerprint(call.native),
+    fingerprint: await fingerprintCall(fingerprint(call.native), failures),
     codec: call.codec,
   };
+}
+
+/** A value without a fingerprint, undefined included, would pass for any other. @throws the failure of a refused call. */
+async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint8Array> {
+  try {
+    return await fingerprintWithFiles(value);
+  } catch (cause) {
+    const message = "The request can't be told from another one.";
+    throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), {
+      replayed: false,
+      cause,
+    });
+  }
 }
 
 /** The error that a call under which nothing ran fails with. */

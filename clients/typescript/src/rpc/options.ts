@@ -17,7 +17,10 @@ export interface RpcOptions<Call> extends HandedOn {
   readonly required?: boolean;
   /** How long a call waits for another one with its key before it is answered with ABORTED. Default: 0. */
   readonly waitMs?: number;
-  /** What the key stands for, any JSON value. Default: the request message. */
+  /**
+   * What the key stands for, any value that `fingerprintWithFiles` takes; a call with any other, such as undefined, is
+   * refused with INVALID_ARGUMENT. Default: the request message.
+   */
   readonly fingerprint?: (call: Call) => unknown;
   /**
    * Whether an error with this code is the operation's outcome, to be replayed; else the claim is released, and the next

@@ -28,7 +28,7 @@ export function createApiKeyHandlers({
       const violations = new Violations();
       const terms = parseApiKeyTerms(request.apiKey, violations);
       violations.throwIfAny();
-      const { key, secret } = await pool.transaction(async (transaction) => {
+      const { key, secret } = await pool.of(call).transaction(async (transaction) => {
         const tenant = await lockOwnTenant(transaction, own);
         return makeApiKey(transaction, call, { action: "CreateApiKey", tenant, terms, pepper });
       });
@@ -38,15 +38,15 @@ export function createApiKeyHandlers({
 
     async listApiKeys(request, call) {
       const { id: tenantId } = administeredTenant(call);
-      const page = await listApiKeyMessages({ runner: pool, pageTokens }, tenantId, request);
+      const page = await listApiKeyMessages({ runner: pool.of(call), pageTokens }, tenantId, request);
       return create(ListApiKeysResponseSchema, page);
     },
 
     async revokeApiKey({ id }, call) {
       const { id: tenantId } = administeredTenant(call);
-      const key = await pool.transaction((transaction) =>
-        endApiKey(transaction, call, { action: "RevokeApiKey", tenantId, id }),
-      );
+      const key = await pool
+        .of(call)
+        .transaction((transaction) => endApiKey(transaction, call, { action: "RevokeApiKey", tenantId, id }));
       changes.apiKeyChanged(id);
       return create(RevokeApiKeyResponseSchema, { apiKey: apiKeyMessage(key) });
     },

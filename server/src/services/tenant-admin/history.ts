@@ -17,7 +17,12 @@ export function createHistoryHandlers({
   return {
     async listAuditEvents(request, call) {
       const { id } = administeredTenant(call);
-      const page = await listAuditEvents({ runner: pool, pageTokens }, id, request, new Violations());
+      const page = await listAuditEvents(
+        { runner: pool.of(call), pageTokens },
+        id,
+        request,
+        new Violations(),
+      );
       return create(ListAuditEventsResponseSchema, page);
     },
   };

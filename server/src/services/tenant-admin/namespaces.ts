@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
 import { resolvePolicy } from "../../domain/policy.ts";
+import { MAX_DECLARED_NAMESPACES } from "../../domain/quotas.ts";
 import { POLICY_SETTLES_MS, type RecordJob } from "../../domain/record-job.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { retentionChange } from "../../domain/retention-change.ts";
@@ -13,12 +14,12 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import {
+  countNamespaces,
   deleteNamespace,
   findNamespaceResource,
   listNamespaceResources,
   putNamespace,
 } from "../../store/namespace-resources.ts";
-import { insertRecordJob } from "../../store/record-jobs.ts";
 import { hasLiveRecords } from "../../store/restamp-records.ts";
 import { findTenantResource } from "../../store/tenant-resources.ts";
 import { recordChange } from "../audited-change.ts";
@@ -28,6 +29,7 @@ import { pageSize } from "../page-tokens.ts";
 import { replyPage } from "../reply-pages.ts";
 import { namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
 import { Violations } from "../violations.ts";
+import { newRecordJob } from "./new-record-job.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { retentionEffect } from "./retention-effect.ts";
@@ -40,12 +42,13 @@ export function createNamespaceHandlers({
   pool,
   pageTokens,
   changes: listener,
+  admission,
 }: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
   return {
     async getNamespace({ name }, call) {
       const own = parseName(name, "name", call);
-      const tenant = await findTenantResource(pool, own.id);
-      const namespace = await findNamespaceResource(pool, own.id, name);
+      const tenant = await findTenantResource(pool.of(call), own.id);
+      const namespace = await findNamespaceResource(pool.of(call), own.id, name);
       if (tenant === undefined || namespace === undefined) throw notFound();
       return create(GetNamespaceResponseSchema, { namespace: namespaceMessage(namespace, tenant) });
     },
@@ -58,10 +61,10 @@ export function createNamespaceHandlers({
       const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const tenant = await findTenantResource(pool, own.id);
+      const tenant = await findTenantResource(pool.of(call), own.id);
       // It was deleted a moment ago, and its namespaces with it.
       if (tenant === undefined) return create(ListNamespacesResponseSchema);
-      const found = await listNamespaceResources(pool, own.id, afterName, limit + 1);
+      const found = await listNamespaceResources(pool.of(call), own.id, afterName, limit + 1);
       const { messages, last } = replyPage(found, limit, NamespaceSchema, (namespace) =>
         namespaceMessage(namespace, tenant),
       );
@@ -77,11 +80,15 @@ export function createNamespaceHandlers({
       const update = parsePolicyUpdate(request.namespace?.policy, request.updateMask, violations);
       const own = parseName(name, "namespace.name", call, violations);
 
-      const { tenant, becomes, change, job } = await pool.transaction(async (transaction) => {
+      const { tenant, becomes, change, job } = await pool.of(call).transaction(async (transaction) => {
         const tenant = await lockOwnTenant(transaction, own);
         const was = await findNamespaceResource(transaction, own.id, name);
         if (was === undefined && !request.allowMissing) throw notFound();
         checkEtag(request.namespace?.etag ?? "", was && namespaceEtag(was));
+        if (was === undefined) {
+          const declared = await countNamespaces(transaction, own.id, MAX_DECLARED_NAMESPACES);
+          admission.admitNamespace(tenant, declared);
+        }
         const policy = applyPolicyUpdate(was?.policy ?? {}, update, tenant);
         const change = retentionChange(
           resolvePolicy(tenant.policy, was?.policy ?? {}),
@@ -94,8 +101,7 @@ export function createNamespaceHandlers({
 
         const becomes = await putNamespace(transaction, { tenantId: own.id, name, policy });
         const job = request.applyToExisting
-          ? await insertRecordJob(transaction, {
-              tenantId: own.id,
+          ? await newRecordJob(transaction, admission, tenant, {
               namespace: name,
               work: { kind: "RESTAMP", changes: { byNamespace: { [name]: change }, others: undefined } },
               delayMs: POLICY_SETTLES_MS,
@@ -112,7 +118,7 @@ export function createNamespaceHandlers({
       const changes = { byNamespace: { [name]: change }, others: undefined };
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
-        ? await retentionEffect(pool, { tenantId: own.id, namespace: name, changes }, call)
+        ? await retentionEffect(pool.of(call), { tenantId: own.id, namespace: name, changes }, call)
         : undefined;
       return create(UpdateNamespaceResponseSchema, {
         namespace: namespaceMessage(becomes, tenant),
@@ -123,8 +129,8 @@ export function createNamespaceHandlers({
 
     async deleteNamespace({ name, etag, force }, call) {
       const own = parseName(name, "name", call);
-      const job = await pool.transaction(async (transaction): Promise<RecordJob | undefined> => {
-        await lockOwnTenant(transaction, own);
+      const job = await pool.of(call).transaction(async (transaction): Promise<RecordJob | undefined> => {
+        const tenant = await lockOwnTenant(transaction, own);
         const was = await findNamespaceResource(transaction, own.id, name);
         if (was === undefined) throw notFound();
         checkEtag(etag, namespaceEtag(was));
@@ -137,8 +143,7 @@ export function createNamespaceHandlers({
         }
         await deleteNamespace(transaction, own.id, name);
         const job = isLive
-          ? await insertRecordJob(transaction, {
-              tenantId: own.id,
+          ? await newRecordJob(transaction, admission, tenant, {
               namespace: name,
               work: { kind: "FORGET" },
               delayMs: 0,

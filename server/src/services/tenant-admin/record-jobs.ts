@@ -25,7 +25,7 @@ export function createRecordJobHandlers({
       const { principal } = call;
       if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
       const { tenant, namespaces } = principal;
-      const job = await findRecordJob(pool, tenant.id, id);
+      const job = await findRecordJob(pool.of(call), tenant.id, id);
       const mayBeSeen = namespaces === undefined || namespaces.has(job?.namespace ?? "");
       if (job === undefined || !mayBeSeen) throw notFound();
       return create(GetRecordJobResponseSchema, { job: recordJobMessage(job) });
@@ -39,7 +39,7 @@ export function createRecordJobHandlers({
       const [beforeId] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const found = await listRecordJobs(pool, own.id, beforeId, limit + 1);
+      const found = await listRecordJobs(pool.of(call), own.id, beforeId, limit + 1);
       const { messages, last } = replyPage(found, limit, RecordJobSchema, recordJobMessage);
       return create(ListRecordJobsResponseSchema, {
         jobs: messages,

@@ -17,6 +17,7 @@ import { lockRecord, resolveRecord } from "../../store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
 import type { Handlers } from "../call.ts";
 import { parseLookup } from "../idempotency-requests.ts";
+import { loadPolicies } from "../load-policies.ts";
 import { pageSize } from "../page-tokens.ts";
 import { recordMessage } from "../record-messages.ts";
 import { createRecordTarget } from "../record-targets.ts";
@@ -51,7 +52,7 @@ export function createRecordHandlers({
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
       const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
-        const look = await findRecords(pool, filter, place, count);
+        const look = await findRecords(pool.of(call), filter, place, count);
         return { items: look.records, next: look.next };
       });
       const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
@@ -74,8 +75,9 @@ export function createRecordHandlers({
     },
 
     async resolveRecord(request, call) {
+      await loadPolicies([request.namespace], call);
       const command = parseResolve(request, call);
-      const record = await pool.transaction(async (transaction) => {
+      const record = await pool.of(call).transaction(async (transaction) => {
         const met = await lockRecord(transaction, command.id);
         const was = recordToChange(met, command);
         if (was === undefined) return met;

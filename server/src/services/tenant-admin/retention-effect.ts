@@ -2,28 +2,32 @@ import { create } from "@bufbuild/protobuf";
 import { isOver } from "../../domain/deadline.ts";
 import { changeFor, type RetentionChanges } from "../../domain/retention-change.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import type { Pool } from "../../store/pool.ts";
+import type { Runner } from "../../store/pool.ts";
 import { nextNamespace, previewPage } from "../../store/restamp-records.ts";
 import { isOutdated } from "../authority.ts";
 import type { Call } from "../call.ts";
 
-/** Records that one statement looks at: some ten milliseconds' worth. */
-const PAGE_RECORDS = 10_000;
+/** Records that one statement looks at: some milliseconds' worth, after which other tenants have their turns. */
+const PAGE_RECORDS = 1000;
 /** What is left of a call's time when the preview stops looking, for the answer to arrive. */
 const REPLY_MARGIN_MS = 1000;
 /** A preview is for people: who asks for one waits no longer, whatever the deadline. */
 const MAX_PREVIEW_MS = 20_000;
 
 /** A page's worth of names: one namespace, or all of the tenant's, one after another. */
-async function* namespacesOf(pool: Pool, tenantId: number, only: string | undefined): AsyncIterable<string> {
+async function* namespacesOf(
+  runner: Runner,
+  tenantId: number,
+  only: string | undefined,
+): AsyncIterable<string> {
   if (only !== undefined) {
     yield only;
     return;
   }
   for (
-    let namespace = await nextNamespace(pool, tenantId, "");
+    let namespace = await nextNamespace(runner, tenantId, "");
     namespace !== undefined;
-    namespace = await nextNamespace(pool, tenantId, namespace)
+    namespace = await nextNamespace(runner, tenantId, namespace)
   )
     yield namespace;
 }
@@ -35,7 +39,7 @@ async function* namespacesOf(pool: Pool, tenantId: number, only: string | undefi
  * @throws Refusal as a call is refused that comes now, if its authority ended meanwhile.
  */
 export async function retentionEffect(
-  pool: Pool,
+  runner: Runner,
   {
     tenantId,
     namespace,
@@ -46,7 +50,7 @@ export async function retentionEffect(
   let call = asked;
   const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_PREVIEW_MS);
   const found = { recordsChanged: 0n, recordsForgotten: 0n, recordsExamined: 0n, truncated: false };
-  for await (const name of namespacesOf(pool, tenantId, namespace)) {
+  for await (const name of namespacesOf(runner, tenantId, namespace)) {
     const change = changeFor(changes, name);
     let afterKey: string | undefined = change && "";
     while (change !== undefined && afterKey !== undefined) {
@@ -55,7 +59,7 @@ export async function retentionEffect(
       }
       if (isOutdated(call)) call = await call.again();
       const page = await previewPage(
-        pool,
+        runner,
         { tenantId, namespace: name, afterKey, limit: PAGE_RECORDS },
         change,
       );

@@ -1,8 +1,9 @@
+import type { Admission } from "../../admission/admission.ts";
 import type { ChangeListener } from "../../auth/authenticate.ts";
 import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { Pool } from "../../store/pool.ts";
+import type { AdministrationPool } from "../../store/administration-pool.ts";
 import type { RecordStore } from "../../store/record-store.ts";
-import type { Handlers } from "../call.ts";
+import type { Answer, Call, Handlers } from "../call.ts";
 import type { PageTokens } from "../page-tokens.ts";
 import { createApiKeyHandlers } from "./api-keys.ts";
 import { createHistoryHandlers } from "./history.ts";
@@ -14,7 +15,8 @@ import { createUsageHandlers } from "./usage.ts";
 
 /** What TenantAdminService needs. */
 export interface TenantAdminOptions {
-  readonly pool: Pool;
+  readonly pool: AdministrationPool;
+  readonly admission: Pick<Admission, "admitOperation" | "admitNamespace" | "admitRecordJob">;
   readonly records: Pick<RecordStore, "read">;
   readonly pageTokens: PageTokens;
   /** Told of every change, once it is committed. */
@@ -27,7 +29,7 @@ export interface TenantAdminOptions {
 
 /** TenantAdminService: what each RPC promises stands in `tenant_admin.proto`. */
 export function createTenantAdminService(options: TenantAdminOptions): Handlers<typeof TenantAdminService> {
-  return {
+  return admitted(options.admission, {
     ...createTenantHandlers(options),
     ...createNamespaceHandlers(options),
     ...createRecordHandlers(options),
@@ -35,5 +37,21 @@ export function createTenantAdminService(options: TenantAdminOptions): Handlers<
     ...createApiKeyHandlers(options),
     ...createHistoryHandlers(options),
     ...createUsageHandlers(options),
-  };
+  });
+}
+
+/** The handlers, each of which refuses a call beyond the tenant's quotas before it does anything else. */
+function admitted(
+  admission: TenantAdminOptions["admission"],
+  handlers: Handlers<typeof TenantAdminService>,
+): Handlers<typeof TenantAdminService> {
+  const all = Object.entries(handlers) as [string, (request: never, call: Call) => Answer<unknown>][];
+  const wrapped = all.map(([name, handle]) => [
+    name,
+    (request: never, call: Call) => {
+      admission.admitOperation(call.principal);
+      return handle(request, call);
+    },
+  ]);
+  return Object.fromEntries(wrapped) as Handlers<typeof TenantAdminService>;
 }

@@ -11,13 +11,13 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { listNamespaceResources } from "../../store/namespace-resources.ts";
 import type { Runner } from "../../store/pool.ts";
-import { insertRecordJob } from "../../store/record-jobs.ts";
 import { findTenantResource, updateTenant } from "../../store/tenant-resources.ts";
 import { recordChange } from "../audited-change.ts";
 import type { Handlers } from "../call.ts";
 import { checkEtag, tenantEtag } from "../etags.ts";
 import { recordJobMessage, tenantMessage } from "../tenant-messages.ts";
 import { Violations } from "../violations.ts";
+import { newRecordJob } from "./new-record-job.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { retentionEffect } from "./retention-effect.ts";
@@ -27,10 +27,11 @@ import type { TenantAdminOptions } from "./tenant-admin.ts";
 export function createTenantHandlers({
   pool,
   changes: listener,
+  admission,
 }: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getTenant" | "updateTenant"> {
   return {
     async getTenant(_request, call) {
-      const tenant = await findTenantResource(pool, administeredTenant(call).id);
+      const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);
       if (tenant === undefined) throw credentialInvalid();
       return create(GetTenantResponseSchema, { tenant: tenantMessage(tenant) });
     },
@@ -41,7 +42,7 @@ export function createTenantHandlers({
       const update = parsePolicyUpdate(request.tenant?.policy, request.updateMask, violations);
       violations.throwIfAny();
 
-      const { was, becomes, job } = await pool.transaction(async (transaction) => {
+      const { was, becomes, job } = await pool.of(call).transaction(async (transaction) => {
         const was = await lockOwnTenant(transaction, own);
         checkEtag(request.tenant?.etag ?? "", tenantEtag(was));
         const asked = { ...was, policy: applyPolicyUpdate(was.policy, update, was) };
@@ -50,8 +51,7 @@ export function createTenantHandlers({
         const becomes = await updateTenant(transaction, asked);
         const changes = request.applyToExisting && (await changesFrom(transaction, was, becomes));
         const job = changes
-          ? await insertRecordJob(transaction, {
-              tenantId: own.id,
+          ? await newRecordJob(transaction, admission, was, {
               namespace: undefined,
               work: { kind: "RESTAMP", changes },
               delayMs: POLICY_SETTLES_MS,
@@ -68,8 +68,12 @@ export function createTenantHandlers({
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
         ? await retentionEffect(
-            pool,
-            { tenantId: own.id, namespace: undefined, changes: await changesFrom(pool, was, becomes) },
+            pool.of(call),
+            {
+              tenantId: own.id,
+              namespace: undefined,
+              changes: await changesFrom(pool.of(call), was, becomes),
+            },
             call,
           )
         : undefined;

@@ -32,7 +32,7 @@ export function createUsageHandlers({
       const [hourMs, lastNamespace] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const found = await readUsage(pool, {
+      const found = await readUsage(pool.of(call), {
         tenantId: own.id,
         namespace: namespace || undefined,
         afterMs,

@@ -1,0 +1,58 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** Which connection failed. */
+export interface FailedConnection {
+  /** Such as "http://localhost:50051". */
+  readonly authority: string;
+  /** Whether the server has said anything in HTTP/2. */
+  readonly spokeHttp2: boolean;
+}
+
+/**
+ * Returns the error of a call of which nobody can tell whether it had its effect, because its connection failed. It is
+ * UNAVAILABLE, unless the connection was closed here. Where the address is what is probably wrong, the message says so.
+ */
+export function unanswered(connection: FailedConnection, cause?: unknown): ConnectError {
+  if (cause instanceof ConnectError && (cause.code === Code.Canceled || cause.code === Code.Unavailable)) {
+    return cause;
+  }
+  const said = messageOf(cause);
+  const meaning = meaningOf(connection, cause);
+  const message = meaning === undefined ? said : `${connection.authority} ${meaning} (${said})`;
+  return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
+}
+
+/** Returns what the failure most likely says of the address; undefined if it speaks for itself. */
+function meaningOf({ authority, spokeHttp2 }: FailedConnection, cause: unknown): string | undefined {
+  if (spokeHttp2) return undefined;
+  const isTls = authority.startsWith("https:");
+  switch (nodeCodeOf(cause)) {
+    case "ERR_SSL_WRONG_VERSION_NUMBER":
+    case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
+      return "does not speak TLS: use http://, or another port";
+    case "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL":
+      return "does not speak HTTP/2 over TLS: use the port of gRPC";
+    case "ECONNRESET":
+    case "ERR_HTTP2_ERROR":
+    case undefined:
+      return isTls
+        ? "does not answer in HTTP/2 over TLS: it is not ready, does not speak TLS (use http://), or is another port than gRPC's"
+        : "does not answer in HTTP/2: it is not ready, is another port than gRPC's (50051 by default), or speaks TLS (use https://)";
+    default:
+      return undefined;
+  }
+}
+
+function messageOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return "the connection ended before the answer";
+  // OpenSSL's own text is a line of its source.
+  const code = nodeCodeOf(cause);
+  if (code?.startsWith("ERR_SSL_")) return code;
+  return cause instanceof ConnectError ? cause.rawMessage : cause.message;
+}
+
+/** Returns the code of Node's error, such as ECONNRESET; connect wraps those of connections that can't be opened. */
+function nodeCodeOf(cause: unknown): string | undefined {
+  const error = cause instanceof ConnectError ? cause.cause : cause;
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

@@ -1,0 +1,48 @@
+import type { EventEmitter } from "node:events";
+import type { Socket } from "node:net";
+
+const LISTENER_METHODS: ReadonlySet<PropertyKey> = new Set([
+  "addListener",
+  "listenerCount",
+  "listeners",
+  "off",
+  "on",
+  "once",
+  "prependListener",
+  "prependOnceListener",
+  "rawListeners",
+  "removeAllListeners",
+  "removeListener",
+]);
+
+const DESTROY_METHODS: ReadonlySet<PropertyKey> = new Set(["destroy", "destroySoon", "resetAndDestroy"]);
+
+/** How a connection looks to a handler while its response is held. */
+export interface ConnectionViewOptions {
+  /** Whether the response is still held; afterwards the view is the connection as it is. */
+  readonly isHeld: () => boolean;
+  /** Called before the handler destroys the connection. */
+  readonly onDestroy: (error: unknown) => void;
+  /** Where listeners are added: the connection's own events, or others that don't tell when the client leaves. */
+  readonly events: EventEmitter;
+}
+
+/** Returns the connection as one that looks open while the response is held, also after its client has left. */
+export function viewConnection(socket: Socket, options: ConnectionViewOptions): Socket {
+  const { isHeld, onDestroy, events } = options;
+  return new Proxy(socket, {
+    get(target, name) {
+      if (isHeld() && name === "destroyed") return false;
+      if (isHeld() && name === "writable") return true;
+      const owner = LISTENER_METHODS.has(name) ? events : target;
+      const value: unknown = Reflect.get(owner, name, owner);
+      if (typeof value !== "function") return value;
+      if (!DESTROY_METHODS.has(name)) return value.bind(owner);
+      return (error: unknown) => {
+        onDestroy(error);
+        return value.call(owner, error);
+      };
+    },
+    set: (target, name, value) => Reflect.set(target, name, value),
+  });
+}

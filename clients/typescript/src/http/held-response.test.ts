@@ -1,0 +1,34 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { expect, test } from "vitest";
+import { HeldResponse } from "./held-response.ts";
+
+/** As functions as a service have it: an object that is no socket takes what is sent. */
+function requestWithoutSocket() {
+  const sent: string[] = [];
+  const connection = {
+    writable: true,
+    _writableState: {},
+    on: () => {},
+    removeListener: () => {},
+    cork: () => {},
+    uncork: () => {},
+    write: (chunk: string | Uint8Array) => sent.push(chunk.toString()) > 0,
+  } as unknown as Socket;
+  const request = new IncomingMessage(connection);
+  const response = new ServerResponse(request);
+  response.assignSocket(connection);
+  return { request, response, sent };
+}
+
+test("a response is held back also where its connection is no socket", async () => {
+  const { request, response, sent } = requestWithoutSocket();
+  const held = new HeldResponse(request, response);
+  response.write("char");
+  response.end("ged");
+  const { status, body } = await held.handled;
+  expect({ status, body: body?.toString() }).toEqual({ status: 200, body: "charged" });
+  expect(sent).toEqual([]);
+  held.send();
+  expect(sent.join("")).toMatch(/^HTTP\/1.1 200 OK.*\r\n\r\ncharged$/s);
+});

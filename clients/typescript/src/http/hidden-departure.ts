@@ -1,0 +1,137 @@
+import { EventEmitter } from "node:events";
+import { type IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { viewConnection } from "./connection-view.ts";
+import { PropertyOverrides } from "./property-overrides.ts";
+
+/** A request's connection. Platforms without any, such as functions as a service, put other objects in its place. */
+type MaybeSocket = Partial<Socket> | null | undefined;
+
+/**
+ * Hides from a handler that its client has left, from now until `end`: the response isn't closed or destroyed, its
+ * connection looks open, and nobody is told. So pipelines and files are written to their end.
+ */
+export class HiddenDeparture {
+  /** Aborts when the client leaves. */
+  readonly departed: AbortSignal;
+  readonly #departure = new AbortController();
+  readonly #socket: MaybeSocket;
+  readonly #response: ServerResponse;
+  readonly #emit: ServerResponse["emit"];
+  readonly #ofRequest: PropertyOverrides;
+  readonly #ofResponse: PropertyOverrides;
+  /** Events of the connection for those who ask for them while they are hidden. */
+  readonly #connectionEvents = new EventEmitter();
+  #hidden = true;
+  readonly #waitsForConnection: boolean;
+  /** The connection that http gives to the response meanwhile: with pipelining, once the responses before it are sent. */
+  #assigned: { readonly socket: Socket | null } | undefined;
+
+  /** @param onDestroy called when the handler destroys the connection. */
+  constructor(request: IncomingMessage, response: ServerResponse, onDestroy: () => void) {
+    this.departed = this.#departure.signal;
+    this.#socket = request.socket;
+    this.#response = response;
+    this.#emit = response.emit;
+    this.#ofRequest = new PropertyOverrides(request);
+    this.#ofResponse = new PropertyOverrides(response);
+    this.#waitsForConnection = response.socket === null;
+    this.#replaceConnection(onDestroy);
+    this.#replaceEvents();
+    this.#socket?.once?.("close", this.#leave);
+    if (this.#socket?.destroyed === true || response.destroyed) this.#leave();
+  }
+
+  /** Whether the response waits for its connection, which carries earlier responses first. */
+  get isQueued(): boolean {
+    return this.#waitsForConnection && this.#assigned === undefined;
+  }
+
+  /** Shows request and response as they are. Those who wait for the end of the response are to be told by `tell`. */
+  end(): void {
+    this.#hidden = false;
+    this.#ofRequest.undo();
+    this.#ofResponse.undo();
+    this.#socket?.off?.("close", this.#leave);
+    if (this.#assigned !== undefined) Reflect.set(this.#response, "socket", this.#assigned.socket);
+    this.#response.once("close", () => this.#connectionEvents.emit("close"));
+  }
+
+  /** Tells that the client has left, if it has. @param finished whether the response is written to its end. */
+  tell(finished: boolean): void {
+    if (!this.departed.aborted) return;
+    const response = this.#response;
+    if (!(response instanceof ServerResponse)) {
+      if (finished) (response as ServerResponse).emit("finish");
+      (response as ServerResponse).emit("close");
+    } else if (finished && response.socket !== null) {
+      // http closes the response after this event; it expects the connection to be the response's.
+      response.emit("finish");
+    } else {
+      setClosed(response, true);
+      response.emit("close");
+    }
+  }
+
+  #replaceConnection(onDestroy: () => void): void {
+    const socket = this.#socket as Socket | null | undefined;
+    if (socket === null || socket === undefined) return;
+    const isHeld = () => this.#hidden;
+    const ofRequest = viewConnection(socket, {
+      isHeld,
+      events: socket,
+      onDestroy: (error) => {
+        if (this.#hidden && !isAbort(error)) onDestroy();
+      },
+    });
+    const ofResponse = viewConnection(socket, {
+      isHeld,
+      events: this.#connectionEvents,
+      onDestroy: () => {
+        if (this.#hidden) onDestroy();
+      },
+    });
+    this.#ofRequest.define("socket", { value: ofRequest, writable: true });
+    this.#ofResponse.define("socket", {
+      get: () => ofResponse,
+      set: (assigned: Socket | null) => {
+        this.#assigned = { socket: assigned };
+      },
+    });
+  }
+
+  #replaceEvents(): void {
+    const response = this.#response;
+    const isOwnEvent = (event: unknown) =>
+      // An HTTP/2 response also finishes when its client leaves.
+      event === "close" || (event === "finish" && !(response instanceof ServerResponse));
+    this.#ofResponse.define("emit", {
+      writable: true,
+      value: (...args: Parameters<ServerResponse["emit"]>) => {
+        if (!this.#hidden || !isOwnEvent(args[0])) return Reflect.apply(this.#emit, response, args);
+        this.#leave();
+        return false;
+      },
+    });
+    // The package on-finished, with which Express sends files, adds new listeners to those it has here, and these listen
+    // to the connection itself if middleware before the guard has added them.
+    this.#ofResponse.define("__onFinished", { value: undefined, writable: true });
+  }
+
+  readonly #leave = (): void => {
+    if (this.#response instanceof ServerResponse) setClosed(this.#response, false);
+    this.#departure.abort();
+  };
+}
+
+/** Whether http itself destroys a request or a response, because its client has left. */
+export function isAbort(error: unknown): boolean {
+  return (
+    error instanceof Error && error.message === "aborted" && "code" in error && error.code === "ECONNRESET"
+  );
+}
+
+/** Sets what http sets when a response's connection closes. */
+function setClosed(response: ServerResponse, closed: boolean): void {
+  Object.assign(response, { destroyed: closed, _closed: closed });
+}

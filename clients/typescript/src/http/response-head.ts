@@ -1,0 +1,22 @@
+import type { ServerResponse } from "node:http";
+
+/** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */
+export function setHead(response: ServerResponse, head: readonly unknown[]): void {
+  const [status, ...rest] = head;
+  response.statusCode = Number(status);
+  for (const part of rest) {
+    if (typeof part === "string") response.statusMessage = part;
+    else if (Array.isArray(part)) setFlatHeaders(response, part.flat());
+    else if (part !== null && typeof part === "object") {
+      for (const [name, value] of Object.entries(part))
+        if (value !== undefined) response.setHeader(name, value);
+    }
+  }
+}
+
+function setFlatHeaders(response: ServerResponse, flat: readonly string[]): void {
+  for (let index = 0; index + 1 < flat.length; index += 2) response.removeHeader(flat[index] ?? "");
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    response.appendHeader(flat[index] ?? "", flat[index + 1] ?? "");
+  }
+}

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { complete, ORDER } from "../helpers/verbs.ts";
+
+/** Tasks wait longer the more often they failed, and the machine may be busy. */
+const PATIENCE = { timeout: 60_000, interval: 100 };
+/** What tasks need and calls can do without while credentials and policies are in memory. */
+const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs"];
+const TASKS = ["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs"];
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url, {
+    ONCEWARD_SWEEP_INTERVAL: "100ms",
+    ONCEWARD_USAGE_FLUSH: "100ms",
+  });
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+/** Lets every statement of every task fail. */
+async function breakTasks(): Promise<void> {
+  for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
+  await database.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+     create trigger refuse before delete on records for each statement execute function refuse()`,
+  );
+}
+
+async function mendTasks(): Promise<void> {
+  for (const table of TABLES) await database.query(`alter table ${table}_away rename to ${table}`);
+  await database.query("drop function refuse cascade");
+}
+
+/** How often the task that failed least has failed. */
+async function fewestFailures(): Promise<number> {
+  const metrics = await readMetrics(server);
+  const failures = TASKS.map((task) => metrics.get(`onceward_background_errors_total{task="${task}"}`) ?? 0);
+  return Math.min(...failures, metrics.get("onceward_sweep_errors_total") ?? 0);
+}
+
+async function count(query: string): Promise<number> {
+  const [row] = await database.query<{ count: number }>(query);
+  return row?.count ?? 0;
+}
+
+test("every background task whose statements fail again and again does all of its work once they succeed", async () => {
+  const { id, apiKey } = await createTenant(database, { quota_live_records: 1000, key_retention_s: 3600 });
+  const client = connectClient(server, apiKey);
+  await complete(client);
+  let claims = 1;
+  await breakTasks();
+  await database.query(
+    `insert into record_jobs_away (tenant_id, namespace, kind, terms, starts_at)
+     values ($1, 'refunds', 'FORGET', '{}', now())`,
+    [id],
+  );
+  await database.query(
+    `update records set sweep_at = now(), expires_at = now() - interval '1 hour' where tenant_id = $1`,
+    [id],
+  );
+  for (let added = 0; (await fewestFailures()) < 3; added++) {
+    const claim = { ...ORDER, key: `order-${added}-again` };
+    claims += await client.claim(claim).then(
+      () => 1,
+      () => 0,
+    );
+  }
+  const records = await count("select count(*)::int as count from records where state <> 2");
+  await mendTasks();
+
+  await expect.poll(() => count("select sum(claims)::int as count from usage_hours"), PATIENCE).toBe(claims);
+  await expect
+    .poll(() => count("select count(*)::int as count from records where state = 2"), PATIENCE)
+    .toBe(0);
+  await expect
+    .poll(() => count("select count(*)::int as count from record_jobs where finished_at is null"), PATIENCE)
+    .toBe(0);
+  await expect.poll(() => count("select records::int as count from tenant_totals"), PATIENCE).toBe(records);
+  await expect
+    .poll(
+      () => count("select count(*)::int as count from tenant_totals where count_due_at > now()"),
+      PATIENCE,
+    )
+    .toBe(1);
+  await expect
+    .poll(
+      () => count("select count(*)::int as count from replicas where seen_at > now() - interval '5 seconds'"),
+      PATIENCE,
+    )
+    .toBe(1);
+}, 300_000);

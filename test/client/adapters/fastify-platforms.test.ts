@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { type ClientHttp2Session, connect } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import Fastify from "fastify";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { idempotency } from "../../../clients/typescript/src/fastify.ts";
+import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
+
+const OPTIONS = { namespace: "charges", caller: () => "a-1", waitMs: 10_000 };
+
+test("a reply to an injected request is replayed, hijacked or not", async () => {
+  await using testing = createTestingOnceward();
+  const effect = vi.fn();
+  const app = Fastify();
+  await app.register(idempotency(testing.onceward, OPTIONS));
+  app.post("/charges", async () => {
+    effect();
+    return "charged";
+  });
+  app.post("/hijacked", (_, reply) => {
+    effect();
+    reply.hijack();
+    reply.raw.end("charged");
+  });
+  for (const url of ["/charges", "/hijacked"]) {
+    for (const replayed of [undefined, "true"]) {
+      const request = {
+        method: "POST",
+        url,
+        headers: { "idempotency-key": "order-1" },
+        payload: {},
+      } as const;
+      const { body, headers } = await app.inject(request);
+      expect({ body, replayed: headers["idempotency-replayed"] }).toEqual({ body: "charged", replayed });
+    }
+  }
+  expect(effect).toHaveBeenCalledTimes(2);
+  await app.close();
+});
+
+test("a stream over HTTP/2 whose client leaves is written to its end and replayed", async () => {
+  await using testing = createTestingOnceward();
+  const begun = Promise.withResolvers<void>();
+  const resumed = Promise.withResolvers<void>();
+  const effect = vi.fn();
+  const app = Fastify({ http2: true });
+  await app.register(idempotency(testing.onceward, OPTIONS));
+  app.post("/charges", async (_, reply) => {
+    effect();
+    reply.hijack();
+    begun.resolve();
+    await resumed.promise;
+    await pipeline(Readable.from(["char", "ged"]), reply.raw as unknown as NodeJS.WritableStream);
+  });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const session = connect(`http://127.0.0.1:${port}`);
+  onTestFinished(() => session.destroy());
+
+  const left = post(session);
+  await begun.promise;
+  left.close();
+  await once(left, "close");
+  const repeat = post(session);
+  const responded = once(repeat, "response");
+  // Both streams are of one connection: the server has seen the first one end.
+  await vi.waitFor(() => expect(testing.waiting).toBe(1));
+  resumed.resolve();
+  const [headers] = await responded;
+  expect(headers).toMatchObject({ ":status": 200, "idempotency-replayed": "true" });
+  expect(await text(repeat)).toBe("charged");
+  expect(effect).toHaveBeenCalledOnce();
+  session.destroy();
+  await app.close();
+});
+
+function post(session: ClientHttp2Session) {
+  const request = session.request({
+    ":method": "POST",
+    ":path": "/charges",
+    "content-type": "application/json",
+    "idempotency-key": "order-1",
+  });
+  request.end("{}");
+  return request;
+}

@@ -1,0 +1,142 @@
+import { expect, test, vi } from "vitest";
+import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
+import { problemOf } from "./http-client.ts";
+import type { Begin, Effect, Reply } from "./http-world.ts";
+
+/** Nobody listens there. */
+const NOWHERE = "http://127.0.0.1:1";
+
+const charged = { status: 201, body: Buffer.from("charged") };
+
+/** What every adapter refuses, and with which status. */
+export function refuses(begin: Begin): void {
+  const problem = (status: number, type: string) => ({
+    status,
+    contentType: "application/problem+json",
+    type: `urn:onceward:problem:${type}`,
+  });
+
+  test("a request without a key, unless it need not have one", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    expect(problemOf(await world.send({ key: null }))).toEqual(problem(400, "key-missing"));
+    expect(effect).not.toHaveBeenCalled();
+    const lenient = await begin(effect, { options: { required: false } });
+    expect((await lenient.send({ key: null })).status).toBe(201);
+    expect((await lenient.send({ key: null })).status).toBe(201);
+    expect(effect.mock.calls).toEqual([[undefined], [undefined]]);
+  });
+
+  test.each(['""', '"order-1', '"a", "b"', "a,b", `"${"k".repeat(256)}"`])(
+    "a malformed key: %s",
+    async (key) => {
+      const effect = vi.fn(() => charged);
+      const world = await begin(effect);
+      expect(problemOf(await world.send({ key }))).toEqual(problem(400, "key-malformed"));
+      expect(effect).not.toHaveBeenCalled();
+    },
+  );
+
+  test("another request with the same key", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send();
+    for (const other of [{ body: '{"amount":200}' }, { path: "/charges/1?dry=1" }]) {
+      expect(problemOf(await world.send(other))).toEqual(problem(422, "key-reused"));
+    }
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("while the first is in progress, and says when to come back", async () => {
+    const handler = Promise.withResolvers<Reply>();
+    const begun = Promise.withResolvers<void>();
+    const effect = vi.fn(() => {
+      begun.resolve();
+      return handler.promise;
+    });
+    const world = await begin(effect);
+    const first = world.send();
+    await begun.promise;
+    const others = await Promise.all(Array.from({ length: 9 }, () => world.send()));
+    for (const other of others) {
+      expect(problemOf(other)).toEqual(problem(409, "in-progress"));
+      expect(Number(other.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    }
+    handler.resolve(charged);
+    expect((await first).status).toBe(201);
+    expect((await world.send()).status).toBe(201);
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("when the service can't be asked: nothing runs", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect, { address: NOWHERE, client: { timeoutMs: 100 } });
+    const answer = await world.send();
+    expect(problemOf(answer)).toEqual(problem(503, "unavailable"));
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    expect(effect).not.toHaveBeenCalled();
+  });
+
+  test("nothing for want of the service where the route says to proceed", async () => {
+    const effect = vi.fn<Effect>(() => charged);
+    const options = { onUnavailable: "proceed", timeoutMs: 100 } as const;
+    const world = await begin(effect, { address: NOWHERE, options });
+    expect((await world.send()).status).toBe(201);
+    expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
+  });
+
+  test("when nobody knows whether it was done, under the policy HOLD", async () => {
+    const handler = Promise.withResolvers<Reply>();
+    const begun = Promise.withResolvers<void>();
+    const effect = vi.fn(() => {
+      begun.resolve();
+      return handler.promise;
+    });
+    const world = await begin(effect, { policy: { on_lease_expiry: "HOLD" } });
+    const first = world.send();
+    await begun.promise;
+    await world.updateRecords("lease_expires_at = now() - interval '1 s'");
+    expect(problemOf(await world.send())).toEqual(problem(409, "ambiguous"));
+    handler.resolve(charged);
+    await first;
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
+  test("a repeat whose result is remembered no longer, without running it again", async () => {
+    const effect = vi.fn(() => charged);
+    const world = await begin(effect);
+    await world.send();
+    await world.updateRecords("result_expires_at = now() - interval '1 s'");
+    expect(problemOf(await world.send())).toEqual(problem(410, "result-gone"));
+    expect(effect).toHaveBeenCalledOnce();
+  });
+}
+
+/** How every adapter writes what it refuses. */
+export function writesRefusals(begin: Begin): void {
+  test("as a problem that says what to do", async () => {
+    const world = await begin(() => charged);
+    const { status, body } = await world.send({ key: null });
+    expect(JSON.parse(body.toString())).toEqual({
+      type: "urn:onceward:problem:key-missing",
+      title: "This operation requires an Idempotency-Key.",
+      status,
+      detail: "Send the header Idempotency-Key: new for each operation, the same for each of its attempts.",
+    });
+  });
+
+  test("in the API's own format", async () => {
+    const problemBody: HttpOptions<object>["problemBody"] = ({ type, detail }) => ({
+      contentType: "application/vnd.api+json",
+      body: JSON.stringify({ errors: [{ code: type, detail }] }),
+    });
+    const world = await begin(() => charged, { address: NOWHERE, options: { timeoutMs: 100, problemBody } });
+    const answer = await world.send();
+    expect(answer.status).toBe(503);
+    expect(answer.headers["content-type"]).toBe("application/vnd.api+json");
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      errors: [{ code: "urn:onceward:problem:unavailable" }],
+    });
+  });
+}

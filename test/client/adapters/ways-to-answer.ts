@@ -1,0 +1,43 @@
+import type { Runner } from "../../../clients/typescript/src/runner.ts";
+import type { App, CommonOptions } from "./http-world.ts";
+import type { Steps } from "./steps.ts";
+
+/** What a handler ends as: with an answer that is stored, with none, or not at all. */
+export type Ending = "answers" | "fails" | "never ends";
+
+/** A way to answer; its handler is an app's route of that name. */
+export interface WayFacts {
+  readonly ending: Ending;
+  /** Whether its client can leave when a part of the answer is written. */
+  readonly inParts: boolean;
+}
+
+/** The ways to answer that a framework has. */
+export interface WaysToAnswer {
+  readonly ways: Readonly<Record<string, WayFacts>>;
+  /** Starts an app with a guarded route for each way, at its `pathOf`. */
+  start(onceward: Runner, options: CommonOptions, steps: Steps): Promise<App>;
+}
+
+export const answers: WayFacts = { ending: "answers", inParts: false };
+export const answersInParts: WayFacts = { ending: "answers", inParts: true };
+export const fails: WayFacts = { ending: "fails", inParts: false };
+export const failsInParts: WayFacts = { ending: "fails", inParts: true };
+export const neverEnds: WayFacts = { ending: "never ends", inParts: false };
+
+/** Returns the path of a way's route. */
+export function pathOf(way: string): string {
+  return `/${way.replaceAll(" ", "-")}`;
+}
+
+/** A body whose second part never comes, because its source breaks. */
+export async function* brokenBody(steps: Steps): AsyncGenerator<string> {
+  yield "one ";
+  await steps.reach("written");
+  throw new Error("the source broke");
+}
+
+/** Resolves never. */
+export function forever(): Promise<never> {
+  return new Promise(() => {});
+}

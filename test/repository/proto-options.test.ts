@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { expect, test } from "vitest";
+
+const run = promisify(execFile);
+const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url));
+const PROTO = fileURLToPath(new URL("../../proto", import.meta.url));
+
+// Generated code of other languages is imported by these names. buf doesn't compare them (buf.yaml).
+test("the names of generated code in Java, Go and C# stay as they are", async () => {
+  const args = ["build", PROTO, "--as-file-descriptor-set", "--exclude-imports", "-o", "-"];
+  const { stdout } = await run(BUF, args, { encoding: "buffer" });
+  const { file: files } = fromBinary(FileDescriptorSetSchema, stdout);
+  const outerClasses = files.map(({ name, options }) => {
+    expect(options, name).toMatchObject({
+      csharpNamespace: "Onceward.V1",
+      goPackage: "onceward/v1;oncewardv1",
+      javaMultipleFiles: true,
+      javaPackage: "com.onceward.v1",
+    });
+    return options?.javaOuterClassname;
+  });
+  expect(outerClasses.sort()).toEqual([
+    "ErrorsProto",
+    "IdempotencyProto",
+    "OperatorProto",
+    "PolicyProto",
+    "RecordProto",
+    "TenantAdminProto",
+    "TenantProto",
+  ]);
+});

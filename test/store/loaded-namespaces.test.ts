@@ -1,0 +1,106 @@
+import { expect, onTestFinished, test } from "vitest";
+import type { Deadline } from "../../server/src/domain/deadline.ts";
+import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
+import type { Statement } from "../../server/src/store/pool.ts";
+import { createFindTenants } from "../../server/src/store/tenants.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase } from "../helpers/database.ts";
+import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers/tenants.ts";
+
+const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+
+/** A tenant, what reads it, and the namespaces that were loaded, statement by statement. */
+async function setUp(policy: PolicyColumns = {}) {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const tenant = await createTenant(database, policy);
+  const pool = openStorePool(database);
+  const loads: number[] = [];
+  const find = createFindTenants({
+    ...pool,
+    run(statement: Statement, parameters, operations = 1) {
+      if (statement.name === "read_namespace_policies") loads.push(operations);
+      return pool.run(statement, parameters, operations);
+    },
+  });
+  const read = async (): Promise<Tenant> => {
+    const found = (await find([tenant.id])).get(tenant.id);
+    if (found === undefined) throw new Error("there is no tenant");
+    return found;
+  };
+  const declare = (name: string, columns: PolicyColumns) =>
+    setNamespacePolicy(database, tenant, name, columns);
+  return { database, tenant, read, declare, loads };
+}
+
+/** `count` names. */
+function names(prefix: string, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
+}
+
+test("a tenant that never declared a namespace has nothing to load", async () => {
+  const { read, loads } = await setUp({ max_lease_ms: 1000 });
+  const tenant = await read();
+  expect(tenant.namespaces.isLoaded("charges")).toBe(true);
+  expect(policyFor(tenant, "charges").maxLeaseMs).toBe(1000);
+  expect(loads).toEqual([]);
+});
+
+test("only the policies that are asked for are loaded, and kept while the tenant changes none", async () => {
+  const { database, tenant, read, declare, loads } = await setUp({ max_lease_ms: 1000 });
+  await database.query(
+    "insert into namespaces (tenant_id, name) select $1, 'other-' || n from generate_series(1, 5000) n",
+    [tenant.id],
+  );
+  await declare("charges", { max_lease_ms: 2000 });
+  const first = await read();
+  expect(() => policyFor(first, "charges")).toThrow("not loaded");
+  await first.namespaces.load(["charges", "never-declared"], WHENEVER);
+  await database.query("update tenants set max_lease_ms = 3000, default_lease_ms = 500");
+  const second = await read();
+  expect(policyFor(second, "charges")).toMatchObject({ maxLeaseMs: 2000, defaultLeaseMs: 500 });
+  expect(policyFor(second, "never-declared")).toMatchObject({ maxLeaseMs: 3000, defaultLeaseMs: 500 });
+  expect(policyFor(first, "charges")).toMatchObject({ maxLeaseMs: 2000, defaultLeaseMs: 2000 });
+  expect(loads).toEqual([2]);
+});
+
+test.each([
+  ["changed", "update namespaces set max_lease_ms = 9000", 9000],
+  ["deleted", "delete from namespaces where name = 'charges'", 1000],
+])(
+  "a policy that is %s holds once the tenant is read again, for a namespace in use without a load",
+  async (_, change, becomesMs) => {
+    const { database, read, declare } = await setUp({ max_lease_ms: 1000 });
+    await declare("charges", { max_lease_ms: 2000 });
+    const before = await read();
+    await before.namespaces.load(["charges"], WHENEVER);
+    await database.query(change);
+    expect(policyFor(before, "charges").maxLeaseMs).toBe(2000);
+    expect(policyFor(await read(), "charges").maxLeaseMs).toBe(becomesMs);
+  },
+);
+
+test("what a tenant has loaded is bounded, and holds what was loaded or used last", async () => {
+  const { read, declare } = await setUp();
+  await declare("charges", { max_lease_ms: 2000 });
+  const { namespaces } = await read();
+  await namespaces.load(["charges"], WHENEVER);
+  for (const prefix of ["a", "b", "c"]) {
+    await namespaces.load(names(prefix, 1000), WHENEVER);
+    expect(names(prefix, 1000).every(namespaces.isLoaded, namespaces)).toBe(true);
+    expect(namespaces.isLoaded("charges")).toBe(true);
+  }
+  expect(names("a", 1000).some(namespaces.isLoaded, namespaces)).toBe(false);
+});
+
+test("a failure to load reaches who asked, and the next one to ask is answered", async () => {
+  const { database, read, declare } = await setUp();
+  await declare("charges", { max_lease_ms: 2000 });
+  const tenant = await read();
+  await database.query("alter table namespaces rename to elsewhere");
+  await expect(tenant.namespaces.load(["charges"], WHENEVER)).rejects.toThrow();
+  expect(tenant.namespaces.isLoaded("charges")).toBe(false);
+  await database.query("alter table elsewhere rename to namespaces");
+  await tenant.namespaces.load(["charges"], WHENEVER);
+  expect(policyFor(tenant, "charges").maxLeaseMs).toBe(2000);
+});
