@@ -12,6 +12,7 @@ import { forgetPage, removePage } from "../../server/src/store/forget-records.ts
 import { findAuditEvents } from "../../server/src/store/list-audit-events.ts";
 import { findRecords } from "../../server/src/store/list-records.ts";
 import { listNamespaceResources } from "../../server/src/store/namespace-resources.ts";
+import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
 import { countUnfinishedRecordJobs, listRecordJobs } from "../../server/src/store/record-jobs.ts";
@@ -196,6 +197,8 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
 
 /** Work that looks at all rows of a range: a statement of it may process each in a few nodes of its plan. */
 const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
+  "find the highest token": readHighestToken,
+  "look at the newest claims": sampleNewestClaims,
   "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
   "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
   "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),
@@ -223,7 +226,8 @@ const ON_ONE_ROW = [
     "store_count",
     "raise_cache_generation",
   ],
-  ...["insert_record_job", "read_record_job", "remove_replica", "read_installation", "read_server_facts"],
+  ...["insert_record_job", "read_record_job", "remove_replica", "read_server_facts"],
+  ...["look_at_installation", "mark_installation", "renew_installation"],
   ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name"],
   ...["insert_tenant", "update_tenant"],
 ];
