@@ -84,6 +84,22 @@ export class OncewardError extends Error {
     this.violations = facts.violations ?? [];
     this.retryDelayMs = facts.retryDelayMs;
   }
+
+  /** Returns what the error says, for a log line in JSON. JSON has no bigint: a fencing token is written as text. */
+  toJSON(): Record<string, unknown> {
+    const { name, reason, message, claim, code, metadata, violations, retryDelayMs } = this;
+    const fencingToken = claim?.fencingToken?.toString();
+    return {
+      name,
+      reason,
+      message,
+      ...(claim && { claim: { ...claim, fencingToken } }),
+      code,
+      metadata,
+      violations,
+      retryDelayMs,
+    };
+  }
 }
 
 function claimText({ namespace, key, fencingToken }: ErrorClaim): string {
