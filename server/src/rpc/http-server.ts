@@ -77,7 +77,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const connection = connectionOf(request.socket);
     handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
       .then((answered) => {
-        if (draining) response.setHeader("connection", "close");
+        if (draining || isTooMuchToDrop(request)) response.setHeader("connection", "close");
         const body = answered.body && countedUntilRead(answered.body, response, connection.unread);
         return universalResponseToNodeResponse({ ...answered, ...(body && { body }) }, response);
       })
@@ -99,6 +99,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
     close: port.close,
   };
+}
+
+/** What is left of a refused message is read and dropped, so that its sender gets to the answer; beyond this it is cut off. */
+const MAX_DROPPED_BYTES = 1024 * 1024;
+
+function isTooMuchToDrop({ complete, headers }: IncomingMessage): boolean {
+  return !complete && Number(headers["content-length"] ?? 0) > MAX_DROPPED_BYTES;
 }
 
 /** Counts a reply's bytes as unread until its response is closed. */
