@@ -237,4 +237,4 @@ CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
 
 CREATE INDEX tenants_counted ON public.tenants USING btree (id) WHERE ((quota_live_records IS NOT NULL) OR (quota_stored_bytes IS NOT NULL));
 
-CREATE INDEX usage_hours_hour ON public.usage_hours USING btree (hour);
+CREATE INDEX usage_hours_hour ON public.usage_hours USING btree (timezone('utc'::text, hour));

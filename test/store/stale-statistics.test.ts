@@ -11,12 +11,18 @@ import { insertAuditEvents } from "../../server/src/store/audit-events.ts";
 import { forgetPage, removePage } from "../../server/src/store/forget-records.ts";
 import { findAuditEvents } from "../../server/src/store/list-audit-events.ts";
 import { findRecords } from "../../server/src/store/list-records.ts";
-import { listNamespaceResources } from "../../server/src/store/namespace-resources.ts";
+import { countNamespaces, listNamespaceResources } from "../../server/src/store/namespace-resources.ts";
 import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
+import { pruneRows } from "../../server/src/store/prune.ts";
 import { findResolved } from "../../server/src/store/read-records.ts";
-import { countUnfinishedRecordJobs, listRecordJobs } from "../../server/src/store/record-jobs.ts";
+import {
+  countUnfinishedJobsOf,
+  countUnfinishedRecordJobs,
+  listRecordJobs,
+} from "../../server/src/store/record-jobs.ts";
 import { createRecordStore } from "../../server/src/store/record-store.ts";
+import { removeTenantBatch } from "../../server/src/store/remove-tenant.ts";
 import { beatReplicaRow } from "../../server/src/store/replicas.ts";
 import {
   hasLiveRecords,
@@ -168,6 +174,13 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       TENANTS.map((id) => `tenant-${id}`),
     ),
   "list tenants": (pool) => listTenantResources(pool, "", BATCH_ROWS),
+  "load the policies of namespaces": async (pool) => {
+    const tenant = (await createFindTenants(pool)([CROWDED_TENANT])).get(CROWDED_TENANT);
+    await tenant?.namespaces.load(
+      BATCH.slice(0, 200).map((n) => `namespace-${n}`),
+      NO_DEADLINE,
+    );
+  },
   "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
   "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   "read API keys": (pool) =>
@@ -204,6 +217,13 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),
   "list all audit events": (pool) => listEvents(pool, undefined),
   "take a tenant to count": (pool) => takeCount(pool),
+  "count a tenant's namespaces": (pool) => countNamespaces(pool, CROWDED_TENANT, BATCH_ROWS),
+  "count a tenant's unfinished jobs": (pool) => countUnfinishedJobsOf(pool, CROWDED_TENANT),
+  "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
+  "prune usage": (pool) => pruneRows(pool, "usage_hours", 0, BATCH_ROWS),
+  "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),
+  "remove a tenant's rows": (pool) =>
+    pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 3 * ROWS)),
   "count jobs": (pool) => countUnfinishedRecordJobs(pool),
   "work on a job": (pool) => workBatch(pool, createJobTurns().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
@@ -228,7 +248,7 @@ const ON_ONE_ROW = [
   ],
   ...["insert_record_job", "read_record_job", "remove_replica", "read_server_facts"],
   ...["look_at_installation", "mark_installation", "renew_installation"],
-  ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name"],
+  ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name", "lock_deleted_tenant"],
   ...["insert_tenant", "update_tenant"],
 ];
 

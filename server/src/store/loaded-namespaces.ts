@@ -54,7 +54,8 @@ const readPolicies = {
   text: `
 select n.tenant_id, n.name, ${POLICY_COLUMNS}
   from unnest($1::int[], $2::text[]) as i (tenant_id, name)
-  join namespaces n using (tenant_id, name)`,
+ cross join lateral (
+       select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
 };
 
 /** @see LoadedNamespaces */

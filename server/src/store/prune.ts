@@ -4,7 +4,7 @@ import type { Runner, Statement } from "./pool.ts";
  * Deletes up to so many of a table's rows that are older than a retention, the oldest first. Rows that another replica is
  * deleting are left to it.
  */
-function pruneStatement(table: string, instant: string): Statement {
+function pruneStatement(table: string, instant: string, now = "now()"): Statement {
   return {
     name: `prune_${table}`,
     text: `
@@ -12,8 +12,8 @@ with pruned as (
   delete from ${table} where ctid = any (array(
     select p.ctid
       from ${table} p
-     where p.${instant} < now() - $1::float8 * interval '1 millisecond'
-     order by p.${instant}
+     where ${instant} < ${now} - $1::float8 * interval '1 millisecond'
+     order by ${instant}
      limit $2::int
        for update skip locked))
   returning 1
@@ -27,8 +27,8 @@ const STATEMENTS = {
     name: "prune_audit_events",
     text: "select prune_audit_events($1::float8 * interval '1 millisecond', $2::int) as pruned",
   },
-  usage_hours: pruneStatement("usage_hours", "hour"),
-  record_jobs: pruneStatement("record_jobs", "finished_at"),
+  usage_hours: pruneStatement("usage_hours", "timezone('utc', p.hour)", "timezone('utc', now())"),
+  record_jobs: pruneStatement("record_jobs", "p.finished_at"),
 } as const satisfies Readonly<Record<string, Statement>>;
 
 /** A table whose rows have a retention: audit events, hours of usage, finished record jobs. */

@@ -97,8 +97,8 @@ select date_part('epoch', hour) * 1000 as hour_ms, namespace, repeat_lateness::t
    and ($2::text is null or namespace = $2::text)
    and hour >= ${hourOf(FROM)}
    and hour < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
-   and (hour, namespace) > (to_timestamp($5::float8 / 1000), $6::text)
- order by hour, namespace
+   and (tenant_id, hour, namespace) > ($1::int, to_timestamp($5::float8 / 1000), $6::text)
+ order by tenant_id, hour, namespace
  limit $7::int`,
 };
 
