@@ -29,7 +29,7 @@ const MAX_STREAMS = 2000;
 /** Of which each has an answer of 3.6 MB. */
 const UNREAD_CALLS = 200;
 /** What the server keeps of a connection's answers. */
-const MAX_UNREAD_BYTES = 64 * MIB;
+const MAX_UNREAD_BYTES = 256 * MIB;
 
 let target: Target;
 

@@ -51,8 +51,8 @@ const KEEPALIVE_TIME_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 /** Enough for a client that doesn't batch; more than this from one connection queues in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
-/** Per connection: more than a client that reads leaves unread, be it a slow one that asks for a thousand large results. */
-const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** Per connection: more than a client that reads leaves unread, be it a slow one that asks for 200 results of 1 MiB at once. */
+const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
 /** In megabytes, per connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 

@@ -27,7 +27,7 @@ test("an answer of many on a stream counts until it is written", () => {
 
 test("what all connections leave unread together is bounded, too, and a call that comes then is refused", () => {
   const total = createUnreadTotal(100);
-  const [one, other] = [createUnreadReplies(80, total), createUnreadReplies(80, total)];
+  const [one, other] = [createUnreadReplies(80, total, 10), createUnreadReplies(80, total, 10)];
   const stream = new EventEmitter();
   one.add(stream, 70);
   other.admit();
@@ -36,4 +36,13 @@ test("what all connections leave unread together is bounded, too, and a call tha
   expect(() => other.admit()).toThrow(expect.objectContaining({ reason: "OVERLOADED" }));
   stream.emit("close");
   other.admit();
+});
+
+test("a connection that reads is not refused because others do not", () => {
+  const total = createUnreadTotal(100);
+  const [one, other] = [createUnreadReplies(200, total, 10), createUnreadReplies(200, total, 10)];
+  one.add(new EventEmitter(), 150);
+  other.add(new EventEmitter(), 9);
+  other.admit();
+  expect([one.isFull(), other.isFull()]).toEqual([true, false]);
 });

@@ -31,8 +31,10 @@ export interface UnreadTotal {
   readonly maxBytes: number;
 }
 
-/** More than a hundred connections that don't read would each be allowed to have; those that read have next to nothing. */
-const MAX_BYTES = 256 * 1024 * 1024;
+/** One connection of gRPC may have two thirds of it. */
+const MAX_BYTES = 384 * 1024 * 1024;
+/** A connection has this much in any case: one that reads is not refused because others don't. */
+const OWN_BYTES = 256 * 1024;
 const RETRY_AFTER_MS = 500;
 
 /** The count of a process, which all its connections share. */
@@ -45,10 +47,15 @@ export function createUnreadTotal(maxBytes = MAX_BYTES): UnreadTotal {
  * replies kept for it, of up to 4 MiB each and from thousands of streams.
  *
  * @param maxBytes per connection; the reply with which it gets there may go beyond.
+ * @param ownBytes what the connection may have however much the others have.
  */
-export function createUnreadReplies(maxBytes: number, total: UnreadTotal): UnreadReplies {
+export function createUnreadReplies(
+  maxBytes: number,
+  total: UnreadTotal,
+  ownBytes = OWN_BYTES,
+): UnreadReplies {
   let unreadBytes = 0;
-  const isFull = () => unreadBytes >= maxBytes || total.bytes >= total.maxBytes;
+  const isFull = () => unreadBytes >= maxBytes || (total.bytes >= total.maxBytes && unreadBytes >= ownBytes);
 
   function count(bytes: number): () => void {
     unreadBytes += bytes;
