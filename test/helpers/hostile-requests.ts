@@ -34,10 +34,12 @@ function isOurs(desc: DescMessage | undefined): desc is DescMessage {
 /** Whom a sensible request is about. */
 export interface Subject {
   readonly tenant: string;
+  /** Whether an API key in it is an operator's, whose role is that of its RPC. */
+  readonly isOperators?: boolean;
 }
 
 /** By the field's name, so that a new request gets somewhere too. What isn't here is left unset. */
-function sensibleValue({ name, message }: DescField, { tenant }: Subject) {
+function sensibleValue({ name, message }: DescField, { tenant, isOperators = false }: Subject) {
   switch (name) {
     case "namespace":
       return message === undefined ? text("charges") : undefined;
@@ -52,8 +54,9 @@ function sensibleValue({ name, message }: DescField, { tenant }: Subject) {
       return bytes(new Uint8Array(32));
     case "fencing_token":
     case "kind":
-    case "role":
       return varint(1n);
+    case "role":
+      return isOperators ? undefined : varint(1n);
     case "allow_missing":
       return varint(1n, "true");
     default:
@@ -71,7 +74,8 @@ export interface Change {
 
 /** A sensible request with some changes; none of them may be in what another one replaces. */
 export function requestWith(desc: DescMessage, subject: Subject, changes: readonly Change[]): Encoded {
-  return encode(fieldsWith(desc, subject, changes, 0));
+  const isOperators = desc.name === "CreateOperatorApiKeyRequest";
+  return encode(fieldsWith(desc, { tenant: subject.tenant, isOperators }, changes, 0));
 }
 
 function fieldsWith(

@@ -62,11 +62,13 @@ describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
   });
 });
 
-test("a second signal ends the server at once", async () => {
+test("a signal that comes more than a second after the first one ends a server that drains", async () => {
   const server = await startServer({ ONCEWARD_DRAIN_DELAY: "5m" });
   server.signal("SIGTERM");
   await expect.poll(() => server.output.some((line) => line.includes('"draining"'))).toBe(true);
-  server.signal("SIGTERM");
+  // One that comes sooner is taken for the same request: npm passes on what a terminal has sent to both.
+  const signalAgain = setInterval(() => server.signal("SIGTERM"), 100);
+  onTestFinished(() => clearInterval(signalAgain));
   expect(await server.exited).toBe(1);
 });
 
