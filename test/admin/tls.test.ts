@@ -203,7 +203,7 @@ describe("files that change", () => {
       .toBe("answered");
   });
 
-  test("that can't be used leave those before in use, and the log says so", async () => {
+  test("that can't be used leave those before in use, which the log says, until they can", async () => {
     const files = await ownFiles();
     const server = await start(tlsSettings(files), 20);
     const before = await shownOn(server, "grpcPort");
@@ -214,6 +214,9 @@ describe("files that change", () => {
       expect(await shownOn(server, "grpcPort")).toBe(before);
     }
     expect(server.log).toContainEqual(expect.objectContaining({ task: "read_tls_files" }));
+    await copyFile(own.keyFile, files.keyFile);
+    await copyFile(own.certificateFile, files.certificateFile);
+    await expect.poll(() => shownOn(server, "grpcPort")).not.toBe(before);
   });
 });
 

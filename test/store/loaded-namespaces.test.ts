@@ -104,3 +104,27 @@ test("a failure to load reaches who asked, and the next one to ask is answered",
   await tenant.namespaces.load(["charges"], WHENEVER);
   expect(policyFor(tenant, "charges").maxLeaseMs).toBe(2000);
 });
+
+test("while loading fails again and again, a policy that was changed is unknown; then the new one holds", async () => {
+  const { database, read, declare, loads } = await setUp();
+  await declare("charges", { max_lease_ms: 2000 });
+  const before = await read();
+  await before.namespaces.load(["charges"], WHENEVER);
+  await database.query("update namespaces set max_lease_ms = 9000");
+  await database.query("alter table namespaces rename to elsewhere");
+  const loaded = loads.length;
+  const failures = 10;
+  for (let failed = 0; failed < failures; failed++) {
+    const tenant = await read();
+    expect(tenant.namespaces.isLoaded("charges")).toBe(false);
+    expect(() => policyFor(tenant, "charges")).toThrow("not loaded");
+    await expect(tenant.namespaces.load(["charges"], WHENEVER)).rejects.toThrow();
+  }
+  // One for each call, and one for the tenant whose namespaces changed: a failure leaves nothing to be loaded later.
+  expect(loads.slice(loaded)).toEqual(Array(failures + 1).fill(1));
+  await database.query("alter table elsewhere rename to namespaces");
+  const tenant = await read();
+  await tenant.namespaces.load(["charges"], WHENEVER);
+  expect(policyFor(await read(), "charges").maxLeaseMs).toBe(9000);
+  expect(loads.length).toBe(loaded + failures + 2);
+});

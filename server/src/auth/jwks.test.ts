@@ -148,4 +148,29 @@ describe("an issuer's keys", () => {
     expect(onFailed).toHaveBeenCalledTimes(1);
     expect(jwks.current()).toBe(before);
   });
+
+  test("go on working while the issuer fails again and again, asked once a cooldown, until it is back", async () => {
+    const { published, respond, onFailed, jwks, find } = await setUp();
+    const key = await find("first");
+    const before = jwks.current();
+    const failures = [fail, redirect, (response: ServerResponse) => response.destroy()];
+    const rounds = 12;
+    for (let round = 0; round < rounds; round++) {
+      respond.mockImplementation(failures[round % failures.length] as typeof fail);
+      vi.advanceTimersByTime(round < rounds / 2 ? COOLDOWN_MS : REFRESH_AFTER_MS);
+      const others = Array.from({ length: 50 }, (_, index) => `made-up-${round}-${index}`);
+      await Promise.all(others.map((kid) => expect(find(kid)).rejects.toMatchObject(unavailable)));
+      expect(await find("first")).toBe(key);
+      expect(jwks.current()).toBe(before);
+    }
+    expect(respond).toHaveBeenCalledTimes(1 + rounds);
+    expect(onFailed).toHaveBeenCalledTimes(rounds);
+    published.keys = [await publicJwk("second")];
+    respond.mockImplementation((response) => response.end(JSON.stringify(published)));
+    vi.advanceTimersByTime(COOLDOWN_MS);
+    await find("second");
+    await expect(find("first")).rejects.toEqual(unknown);
+    expect(respond).toHaveBeenCalledTimes(2 + rounds);
+    expect(onFailed).toHaveBeenCalledTimes(rounds);
+  });
 });

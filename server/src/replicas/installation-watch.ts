@@ -33,7 +33,12 @@ export interface InstallationWatchOptions {
  * A Postgres that says something else of itself at each look would use tokens up: after so many renewals, only its going back
  * in time counts.
  */
-const MAX_MOVES = 100;
+const MAX_RENEWALS = 100;
+/**
+ * From a renewal that failed to the next attempt. One that is rolled back leaves the sequences raised, and the one of tenants'
+ * ids can be raised 20,000 times.
+ */
+const RENEWAL_RETRY_MS = 10_000;
 /** A clock that was set back makes leases and retention longer; synchronised ones differ by milliseconds. */
 const CLOCK_TOLERANCE_S = 60;
 
@@ -45,7 +50,13 @@ export function createInstallationWatch({
 }: InstallationWatchOptions): InstallationWatch {
   let knownId: string | undefined;
   let highestToken = 0n;
-  let moves = 0;
+  let renewals = 0;
+  /**
+   * Why the installation with this id has to be renewed, after an attempt that failed. Kept until its id is another one: looks
+   * draw tokens, and what is rolled back leaves the sequences raised, so that the next look alone would find nothing wrong.
+   */
+  let due: { readonly id: string; readonly why: string } | undefined;
+  let attemptedAtMs = Number.NEGATIVE_INFINITY;
 
   /** The look that drew the highest token is the newest one, in whatever order looks are answered. */
   function adopt({ id, drawnToken }: InstallationLook): void {
@@ -61,13 +72,32 @@ export function createInstallationWatch({
     onChanged(id);
   }
 
+  /** @throws if the renewal fails, or one failed less than RENEWAL_RETRY_MS ago. */
   async function makeRight(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
+    if (due?.id === id) {
+      const nowMs = performance.now();
+      if (nowMs - attemptedAtMs < RENEWAL_RETRY_MS)
+        throw new Error(`the installation has to be renewed, and the last attempt failed: ${why}`);
+      attemptedAtMs = nowMs;
+    }
+    try {
+      return await attemptRenewal(database, id, why);
+    } catch (error) {
+      due = { id, why };
+      attemptedAtMs = performance.now();
+      throw error;
+    }
+  }
+
+  async function attemptRenewal(database: Connection, id: string, why: string): Promise<boolean> {
     const { token } = await sampleNewestClaims(database);
     const tokenFloor = token > highestToken ? token : highestToken;
     const reason = `${why}; after-restore was not run`;
     const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId: replicaId };
-    if (await renew(database, renewal))
+    if (await renew(database, renewal)) {
+      renewals++;
       log.error({ why }, "the database was restored: renewed the installation");
+    }
     const renewed = await readInstallation(database);
     if (renewed !== undefined) adopt(renewed);
     return renewed !== undefined;
@@ -75,33 +105,35 @@ export function createInstallationWatch({
 
   /** Why the installation has to be renewed; undefined: it need not be. */
   function contradiction(
-    { drawnToken, origin }: InstallationLook,
+    { id, drawnToken, origin }: InstallationLook,
     drawnBefore: bigint,
     newest: NewestClaims | undefined,
   ): string | undefined {
+    if (due?.id === id) return due.why;
     if (drawnToken <= drawnBefore) return "the sequence of fencing tokens went back";
     if (newest !== undefined && drawnToken <= newest.token)
       return "records have higher fencing tokens than the sequence";
-    if (origin !== "elsewhere" || moves === MAX_MOVES) return undefined;
-    moves++;
+    if (origin !== "elsewhere" || renewals >= MAX_RENEWALS) return undefined;
     return "the installation's id was made in another database";
   }
 
+  async function look(database: Connection): Promise<boolean> {
+    // Read before this look draws: meanwhile others draw, and claim.
+    const drawnBefore = highestToken;
+    const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
+    const seen = await readInstallation(database);
+    if (seen === undefined) return false;
+    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
+      log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end that much later");
+    const why = contradiction(seen, drawnBefore, newest);
+    if (why !== undefined) return makeRight(database, seen, why);
+    if (seen.origin === "unmarked") await markOrigin(database);
+    adopt(seen);
+    return true;
+  }
+
   return {
-    async look(database) {
-      // Read before this look draws: meanwhile others draw, and claim.
-      const drawnBefore = highestToken;
-      const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
-      const seen = await readInstallation(database);
-      if (seen === undefined) return false;
-      if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
-        log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end that much later");
-      const why = contradiction(seen, drawnBefore, newest);
-      if (why !== undefined) return makeRight(database, seen, why);
-      if (seen.origin === "unmarked") await markOrigin(database);
-      adopt(seen);
-      return true;
-    },
+    look,
     id() {
       if (knownId === undefined)
         throw new Error("the installation is not known: the database takes no writes");

@@ -5,6 +5,7 @@ import { createWaiters } from "./waiters.ts";
 const ONE: RecordId = { tenantId: 1, namespace: "charges", key: "order-1" };
 const OTHER: RecordId = { ...ONE, key: "order-2" };
 const A_MINUTE_MS = 60_000;
+const TICK_MS = 100;
 
 /** Waiters for whom every record stays in progress until the test says otherwise. */
 function setUp() {
@@ -122,6 +123,37 @@ describe("a waiter", () => {
     expect(waiters.count()).toBe(1);
     release(ONE);
     await waiting;
+  });
+
+  test("is kept while looks fail again and again, woken by the first that succeeds, and leaves nothing", async () => {
+    vi.useFakeTimers();
+    try {
+      const { waiters, findResolved, onLookFailed, onAbandoned } = setUp();
+      findResolved.mockRejectedValue(new Error("away"));
+      const waiting = Array.from({ length: 50 }, () => waiters.wait(ONE, A_MINUTE_MS, NEVER));
+      const failures = 100;
+      await vi.advanceTimersByTimeAsync((failures / 2) * TICK_MS);
+      const leaving = new AbortController();
+      const cancelled = expect(waiters.wait(OTHER, A_MINUTE_MS, leaving.signal)).rejects.toThrow();
+      const late = waiters.wait({ ...ONE, key: "order-3" }, TICK_MS, NEVER);
+      await vi.advanceTimersByTimeAsync((failures / 2) * TICK_MS);
+      leaving.abort();
+      await Promise.all([cancelled, late]);
+      expect([findResolved, onLookFailed].map(({ mock }) => mock.calls.length)).toEqual([failures, failures]);
+      expect(waiters.count()).toBe(waiting.length);
+      findResolved.mockImplementation(async () => new Set([0]));
+      await vi.advanceTimersByTimeAsync(TICK_MS);
+      await Promise.all(waiting);
+      expect(waiters.count()).toBe(0);
+      expect(onAbandoned).toHaveBeenCalledTimes(3);
+      expect(vi.getTimerCount()).toBe(0);
+      expect(findResolved).toHaveBeenCalledTimes(failures + 1);
+      const after = waiters.wait(ONE, A_MINUTE_MS, NEVER);
+      await vi.advanceTimersByTimeAsync(TICK_MS);
+      await after;
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("is woken although all who had waited before left, and it came, while a look was under way", async () => {

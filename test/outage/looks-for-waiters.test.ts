@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/clients.ts";
+import { createTestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { granted } from "../helpers/records.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { untilWaiting } from "../helpers/waiters.ts";
+
+const PATIENCE = { timeout: 15_000, interval: 20 };
+const OTHER = { ...ORDER, key: "order-2" };
+
+test("claims that wait are kept while looks fail again and again, and are woken once one succeeds", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const server = await startTestServer(database.url, {}, { waiterTickMs: 20 });
+  onTestFinished(() => server.stop());
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  await grant(client, { lease: seconds(600) });
+  await grant(client, { ...OTHER, lease: seconds(600) });
+  const waiting = [1, 2].map(() => client.claim({ ...ORDER, wait: seconds(60) }));
+  const leaving = new AbortController();
+  const left = errorOf(client.claim({ ...OTHER, wait: seconds(60) }, { signal: leaving.signal }));
+  await untilWaiting(server, 3);
+  await database.query("alter table records rename to records_away");
+  const failed = async () =>
+    (await readMetrics(server)).get('onceward_store_errors_total{statement="find_resolved_records"}') ?? 0;
+  await expect.poll(failed, PATIENCE).toBeGreaterThan(20);
+  leaving.abort();
+  await left;
+  await untilWaiting(server, 2);
+  // As another replica would: nothing but a look can tell this one.
+  await database.query("update records_away set lease_expires_at = now() where key = $1", [ORDER.key]);
+  await database.query("alter table records_away rename to records");
+  const { fencingToken } = granted(await Promise.race(waiting));
+  await untilWaiting(server, 1);
+  await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+  const outcomes = (await Promise.all(waiting)).map(({ outcome }) => outcome.case);
+  expect(outcomes.sort()).toEqual(["claimed", "completed"]);
+  await untilWaiting(server, 0);
+}, 60_000);

@@ -1,0 +1,138 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createInstallationWatch } from "../../server/src/replicas/installation-watch.ts";
+import { createLog } from "../../server/src/telemetry/log.ts";
+import { connectClient } from "../helpers/clients.ts";
+import { openStorePool } from "../helpers/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { errorOf } from "../helpers/errors.ts";
+import { readMetrics } from "../helpers/metrics.ts";
+import { startTestServer } from "../helpers/server.ts";
+import { createTenant } from "../helpers/tenants.ts";
+import { grant, ORDER } from "../helpers/verbs.ts";
+
+const PATIENCE = { timeout: 30_000, interval: 50 };
+const RETRY_MS = 10_000;
+/** More than the renewals that a replica makes for the same reason. */
+const FAILURES = 120;
+
+async function newDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  return database;
+}
+
+async function readId(database: TestDatabase): Promise<string | undefined> {
+  const [row] = await database.query<{ id: string }>("select id from installation");
+  return row?.id;
+}
+
+/** How far the sequence of tenants' ids has come: each attempt to renew the installation raises it by 100,000. */
+async function readTenantIds(database: TestDatabase): Promise<number> {
+  const [row] = await database.query<{ last: number }>("select last_value::int as last from tenants_id_seq");
+  return row?.last ?? 0;
+}
+
+/** A watch that has looked once, and whose clock stands still. */
+async function setUp(database: TestDatabase) {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const changes: string[] = [];
+  const watch = createInstallationWatch({
+    replicaId: "replica-1",
+    log: createLog("silent", { write: () => {} }),
+    onChanged: (id) => changes.push(id),
+  });
+  // So that the sequence can go back.
+  await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");
+  const pool = openStorePool(database);
+  await watch.look(pool);
+  return { changes, look: () => watch.look(pool) };
+}
+
+test.each([
+  ["the sequence of tokens went back", "select setval('fencing_tokens', 1)"],
+  ["the id was made in another database", "update installation set made_in = 'elsewhere'"],
+])("a renewal because %s is made, once, however often it failed before", async (_why, change) => {
+  const database = await newDatabase();
+  const { changes, look } = await setUp(database);
+  const idBefore = await readId(database);
+  await database.query(change);
+  await database.query("alter table audit_events rename to events_away");
+  for (let failures = 0; failures < FAILURES; failures++) {
+    await expect(look()).rejects.toThrow();
+    vi.advanceTimersByTime(RETRY_MS);
+  }
+  expect([await readId(database), changes]).toEqual([idBefore, []]);
+  await database.query("alter table events_away rename to audit_events");
+  for (let looks = 0; looks < 3; looks++) expect(await look()).toBe(true);
+  expect(changes).toEqual([await readId(database)]);
+  expect(changes).not.toContain(idBefore);
+  expect(await database.query("select action from audit_events")).toEqual([{ action: "AfterRestore" }]);
+});
+
+test("a renewal that fails is not attempted again for 10 s, however many connections look", async () => {
+  const database = await newDatabase();
+  const { look } = await setUp(database);
+  await database.query("update installation set made_in = 'elsewhere'");
+  await database.query("alter table audit_events rename to events_away");
+  const attemptsIn = async (looks: () => Promise<unknown>) => {
+    const before = await readTenantIds(database);
+    await looks();
+    return Math.round(((await readTenantIds(database)) - before) / 100_000);
+  };
+  const lookAtOnce = () => Promise.all(Array.from({ length: 5 }, () => expect(look()).rejects.toThrow()));
+  expect(await attemptsIn(() => expect(look()).rejects.toThrow())).toBe(1);
+  expect(await attemptsIn(lookAtOnce)).toBe(0);
+  vi.advanceTimersByTime(RETRY_MS - 1);
+  expect(await attemptsIn(lookAtOnce)).toBe(0);
+  vi.advanceTimersByTime(1);
+  expect(await attemptsIn(lookAtOnce)).toBe(1);
+});
+
+test("looks at once renew the installation once, and none of them fails", async () => {
+  const database = await newDatabase();
+  const { changes, look } = await setUp(database);
+  await database.query("update installation set made_in = 'elsewhere'");
+  expect(await Promise.all(Array.from({ length: 5 }, look))).toEqual(Array(5).fill(true));
+  expect(changes).toHaveLength(1);
+});
+
+test("while looks fail again and again, calls are told to retry, and then the service is as it was", async () => {
+  const database = await newDatabase();
+  const server = await startTestServer(database.url);
+  onTestFinished(() => server.stop());
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  const { fencingToken } = await grant(client);
+  const idBefore = await readId(database);
+  await database.query("alter table installation rename to installation_away");
+  await endConnections(database);
+  for (let calls = 0; calls < 20; calls++) {
+    expect(await errorOf(client.lookup(ORDER))).toMatchObject({
+      reason: "DATABASE_UNAVAILABLE",
+      retryable: true,
+    });
+  }
+  const failedBeats = async () =>
+    (await readMetrics(server)).get('onceward_background_errors_total{task="heartbeat"}') ?? 0;
+  await expect.poll(failedBeats, PATIENCE).toBeGreaterThan(1);
+  const metrics = await readMetrics(server);
+  expect(metrics.get('onceward_pool_connections{state="busy"}')).toBe(0);
+  expect(metrics.get('onceward_pool_connections{state="awaited"}')).toBe(0);
+  await database.query("alter table installation_away rename to installation");
+  expect((await client.lookup(ORDER)).record?.fencingToken).toBe(fencingToken);
+  const lastBeat = () =>
+    database.query("select 1 from replicas where seen_at > now() - interval '2 seconds'");
+  await expect.poll(async () => (await lastBeat()).length, PATIENCE).toBe(1);
+  expect(await readId(database)).toBe(idBefore);
+  expect(await database.query("select 1 from audit_events")).toEqual([]);
+}, 60_000);
+
+/** Ends the connections of servers, so that the next statements need new ones. */
+async function endConnections(database: TestDatabase): Promise<void> {
+  await database.query(
+    `select pg_terminate_backend(pid, 10000) from pg_stat_activity
+      where datname = current_database() and application_name = 'onceward'`,
+  );
+}
