@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { createWorkplace, type Workplace } from "../helpers/command.ts";
 import { type Dev, pressCtrlC, startDev } from "../helpers/dev.ts";
+import { buildFetching, hasMaven, runMaven } from "../helpers/maven.ts";
 import { codeBlocks, firstBlock } from "../helpers/readme.ts";
 
 const run = promisify(execFile);
@@ -15,6 +16,8 @@ const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url
 const TIMEOUT_MS = 30_000;
 /** The first time, gRPC is downloaded and compiled. */
 const GO_TIMEOUT_MS = 600_000;
+/** More than the bounds of Maven's two runs together: the build, which may download, and the program. */
+const JAVA_TIMEOUT_MS = 600_000;
 
 const python = await findPython();
 if (python === undefined) {
@@ -26,6 +29,12 @@ const goPath = await findGo();
 if (goPath === undefined) {
   process.stderr.write(
     "The Go client is left out: there is no go, or no protoc-gen-go and protoc-gen-go-grpc on the PATH or in its GOPATH.\n",
+  );
+}
+const canRunJava = (await hasMaven()) && (await succeeds("javac", ["--release", "17", "-version"]));
+if (!canRunJava) {
+  process.stderr.write(
+    "The Java client is left out: no javac of Java 17 or newer, or no mvn of Maven 3.8 or newer, is installed.\n",
   );
 }
 const hasGrpcurl = await succeeds("grpcurl", ["-version"]);
@@ -59,6 +68,31 @@ test.runIf(goPath)(
     await go("go", "mod", "tidy");
     const { stdout } = await go("go", "run", ".");
     expect(stdout).toBe('{"charge": "ch_1"}\n{"charge": "ch_1"}\nFINGERPRINT_MISMATCH\n');
+    await pressCtrlC(dev);
+  },
+);
+
+test.runIf(canRunJava)(
+  "the README's Java claims, completes, is replayed to and reads a refusal",
+  { timeout: JAVA_TIMEOUT_MS },
+  async ({ skip }) => {
+    const workplace = await createWorkplace();
+    const pom = (await firstBlock(README, "xml")).replace("../onceward/proto", PROTO);
+    await writeFile(join(workplace.dir, "pom.xml"), pom);
+    const dev = await startDev(workplace);
+    const sources = join(workplace.dir, "src", "main", "java");
+    await mkdir(sources, { recursive: true });
+    const program = await firstBlock(README, "java");
+    await writeFile(join(sources, "Charge.java"), program.replace("127.0.0.1:50051", addressOf(dev)));
+    if (!(await buildFetching(workplace.dir))) {
+      await pressCtrlC(dev);
+      const why = "the local Maven repository lacks artifacts, and they can't be downloaded in time";
+      process.stderr.write(`The Java client is left out: ${why}.\n`);
+      skip(why);
+    }
+    const env = { ONCEWARD_API_KEY: dev.callerKey };
+    const printed = await runMaven(workplace.dir, ["--offline", "--quiet", "exec:java"], env);
+    expect(printed).toBe('{"charge": "ch_1"}\n{"charge": "ch_1"}\nFINGERPRINT_MISMATCH\n');
     await pressCtrlC(dev);
   },
 );
