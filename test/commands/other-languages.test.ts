@@ -86,7 +86,7 @@ test.runIf(canRunJava)(
     await writeFile(join(sources, "Charge.java"), program.replace("127.0.0.1:50051", addressOf(dev)));
     if (!(await buildFetching(workplace.dir))) {
       await pressCtrlC(dev);
-      const why = "the local Maven repository lacks artifacts, and they can't be downloaded in time";
+      const why = "the local Maven repository lacks artifacts; npm run test:languages downloads them";
       process.stderr.write(`The Java client is left out: ${why}.\n`);
       skip(why);
     }

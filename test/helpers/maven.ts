@@ -11,7 +11,9 @@ const VERSION = /Apache Maven (3\.[89]|3\.\d\d|[4-9])/;
  * Maven's words for a repository that gave no answer, and protobuf-maven-plugin's when it downloads `protoc`. An artifact that
  * the repository doesn't have is another error ("Could not find"): the pom.xml is wrong, and the test fails.
  */
-const NO_ANSWER = /Could not transfer|No result was returned by Aether/;
+const NO_ANSWER = /Could not transfer|No result was returned by Aether|in offline mode/;
+/** Set by `npm run test:languages`: tests need no network otherwise, but for npm's and Debian's packages. */
+const MAY_DOWNLOAD = process.env.ONCEWARD_TEST_DOWNLOADS === "true";
 
 /** Returns whether `mvn` is installed and new enough. */
 export function hasMaven(): Promise<boolean> {
@@ -22,15 +24,16 @@ export function hasMaven(): Promise<boolean> {
 }
 
 /**
- * Builds a directory's project and downloads the artifacts that the build and `exec:java` need and that the local Maven
- * repository lacks; uses no network if it lacks none. Returns false if no repository answers, or none in time.
+ * Builds a directory's project with the artifacts of the local Maven repository; `npm run test:languages` downloads those that
+ * it lacks for the build and `exec:java`. Returns false if artifacts are missing: none are downloaded, or no repository answers
+ * in time.
  *
  * @throws if Maven fails for another reason, such as a program that doesn't compile.
  */
 export async function buildFetching(dir: string): Promise<boolean> {
   try {
     // `exec:help` downloads the plugin that `exec:java` belongs to.
-    await runMaven(dir, ["compile", "exec:help"]);
+    await runMaven(dir, [...(MAY_DOWNLOAD ? [] : ["--offline"]), "compile", "exec:help"]);
     return true;
   } catch (error) {
     const { killed, stdout } = error as { killed?: boolean; stdout?: string };
