@@ -1,4 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary, toJson } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { Refusal, type Violation } from "../domain/refusal.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { toStatus } from "../rpc/errors.ts";
 import { Violations } from "./violations.ts";
+import { timestamp } from "./wire-times.ts";
 
 /** What is found wrong by `check`. */
 function found(check: (violations: Violations) => void): readonly Violation[] {
@@ -156,5 +157,11 @@ describe("a moment", () => {
     expect(isMoment(253_402_300_800n, 0)).toBe(false);
     expect(isMoment(0n, -1)).toBe(false);
     expect(isMoment(0n, 1_000_000_000)).toBe(false);
+  });
+
+  test("is still one when it is told again", () => {
+    const last = create(TimestampSchema, { seconds: 253_402_300_799n, nanos: 999_999_999 });
+    const ms = new Violations().timestampMs("at", last) ?? Number.NaN;
+    expect(toJson(TimestampSchema, timestamp(ms))).toBe("9999-12-31T23:59:59.999Z");
   });
 });

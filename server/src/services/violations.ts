@@ -83,7 +83,7 @@ export class Violations {
     if (value === undefined) return undefined;
     const { seconds, nanos } = value;
     if (seconds >= MIN_TIMESTAMP_S && seconds <= MAX_TIMESTAMP_S && nanos >= 0 && nanos < 1_000_000_000) {
-      return timestampMs(value);
+      return Math.min(timestampMs(value), MAX_TIMESTAMP_MS);
     }
     this.add(field, "must be a moment of the years 1 to 9999, with nanos of less than a second");
     return undefined;
@@ -117,6 +117,8 @@ export class Violations {
 /** What google.protobuf.Timestamp allows. */
 const MIN_TIMESTAMP_S = -62_135_596_800n;
 const MAX_TIMESTAMP_S = 253_402_300_799n;
+/** A number has no room for nanoseconds then: the last of them would become the year 10000, which no reply can say. */
+const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
 /** As nearly every key is: as many bytes as characters, and none of them to be objected to. */
 const PRINTABLE_ASCII = /^[ -~]*$/;
