@@ -104,5 +104,6 @@ test("an address where nothing listens fails with what the system says, and name
   server.close();
   await once(server, "close");
   const error = await failureAt(`http://127.0.0.1:${port}`);
-  expect(error).toMatchObject({ message: `[unavailable] connect ECONNREFUSED 127.0.0.1:${port}` });
+  const said = `[unavailable] connect ECONNREFUSED 127.0.0.1:${port} (namespace charges, key "order-1")`;
+  expect(error).toMatchObject({ message: said });
 });
