@@ -164,8 +164,10 @@ test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
   async () => {
     const workplace = await createWorkplace();
     const dev = await startDev(workplace);
-    const metrics = await (await fetch(`${dev.managementUrl}/metrics`)).text();
-    expect(metrics).toContain('onceward_degraded{reason="redis_bypassed"} 0');
+    // The replica serves before its connection to Redis is made.
+    await expect
+      .poll(async () => (await fetch(`${dev.managementUrl}/metrics`)).text(), { timeout: MOMENT_TIMEOUT_MS })
+      .toContain('onceward_degraded{reason="redis_bypassed"} 0');
     expect(await redisProcesses(workplace)).not.toEqual([]);
     dev.signal("SIGKILL");
     expect(
