@@ -88,20 +88,15 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     refusals: Refusals,
   ): Answer<Principal> {
     const credential = head.header("authorization");
-    const allow = (principal: Principal) => {
-      refusals.principal = principal;
-      authorize(principal, route);
-      return principal;
-    };
     const known = authenticator.recognize(credential);
-    if (known !== undefined) return allow(known);
+    if (known !== undefined) return authorize(known, route, refusals);
     if (strangers >= MAX_STRANGERS) throw tooManyStrangers();
     strangers++;
     const forget = () => {
       strangers--;
     };
     const judged = authenticator.authenticate(credential, deadline).finally(forget);
-    return beforeTimeout(deadline, judged).then(allow);
+    return beforeTimeout(deadline, judged).then((principal) => authorize(principal, route, refusals));
   }
 
   async function handle(route: Route, incoming: IncomingCall, refusals: Refusals): Promise<Message> {
@@ -123,8 +118,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       // A caller that was looked up before is no stranger: however many wait, each may be judged again.
       const again = async (): Promise<Call> => {
         const now = await authenticator.authenticate(incoming.header("authorization"), deadline);
-        refusals.principal = now;
-        authorize(now, route);
+        authorize(now, route, refusals);
         return new AuthenticatedCall(incoming, deadline, now, refusals, again);
       };
       const call = new AuthenticatedCall(incoming, deadline, principal, refusals, again);
@@ -185,14 +179,20 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** @throws Refusal TENANT_SUSPENDED, ROLE_DENIED. */
-function authorize(principal: Principal, route: Route): void {
+/**
+ * Returns the caller, whom a refusal is noted for from now on.
+ *
+ * @throws Refusal TENANT_SUSPENDED, ROLE_DENIED.
+ */
+function authorize(principal: Principal, route: Route, refusals: Refusals): Principal {
+  refusals.principal = principal;
   if (principal.role !== "OPERATOR" && principal.tenant.suspended) {
     throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
   }
   if (principal.role !== route.role) {
     throw new Refusal("ROLE_DENIED", `This RPC is for the role ${route.role}.`);
   }
+  return principal;
 }
 
 class CallDeadline implements Deadline {
