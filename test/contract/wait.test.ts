@@ -64,7 +64,7 @@ describeSharedContract("A claim that waits", (contract) => {
   test("is answered that the claim is in progress before its deadline, if that is sooner", async () => {
     const { client, timeoutHeader } = await contract.newCaller();
     await grant(client);
-    const { outcome } = await client.claim(WAITING, { headers: timeoutHeader(1500) });
+    const { outcome } = await client.claim(WAITING, { headers: timeoutHeader(2500) });
     expect(outcome.case).toBe("inProgress");
   });
 

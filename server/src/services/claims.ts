@@ -33,8 +33,11 @@ export interface ClaimsOptions {
   readonly usage: UsageMeter;
 }
 
-/** A wait ends this long before the deadline, so that its answer still arrives. */
-const REPLY_MARGIN_MS = 100;
+/**
+ * A wait ends before the call's deadline, so that the last look at the record and the reply still arrive in time: by a
+ * tenth of the time that is left, which is bounded because a busy machine is late by the same time whatever the deadline.
+ */
+const REPLY_MARGIN = { share: 0.1, minMs: 250, maxMs: 1000 };
 
 /** @see Claims */
 export function createClaims(options: ClaimsOptions): Claims {
@@ -107,7 +110,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     call: Call,
     first: Promise<readonly Ended<ClaimOutcome>[]>,
   ): Promise<ClaimResponse> {
-    const waitUntilMs = Math.min(performance.now() + waitMs, call.atMs - REPLY_MARGIN_MS);
+    const waitUntilMs = Math.min(performance.now() + waitMs, lastLookMs(call));
     let look = { command, call, outcomes: await first };
     let admit: AdmitRecord = admission.admitRecord;
     for (;;) {
@@ -204,6 +207,13 @@ async function checkStillAllowed(request: ClaimRequest, call: Call): Promise<voi
   } catch (error) {
     if (!(error instanceof Refusal && error.retryAfterMs !== undefined)) throw error;
   }
+}
+
+/** Returns when a wait of the call ends at the latest, on the clock of `performance.now()`. */
+function lastLookMs({ atMs }: Call): number {
+  const { share, minMs, maxMs } = REPLY_MARGIN;
+  const leftMs = atMs - performance.now();
+  return atMs - Math.min(Math.max(leftMs * share, minMs), maxMs);
 }
 
 /** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
