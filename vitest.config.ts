@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { findSystemPostgres } from "./server/src/embedded/binaries.ts";
+import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
 
 // For the tests' processes and all that they start.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));

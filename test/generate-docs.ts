@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { VARIABLES } from "../server/src/config.ts";
+import { VARIABLES } from "../server/src/config/config.ts";
 
 /** Writes the table of settings into `server/README.md`; part of `npm run generate`. */
 const README = new URL("../server/README.md", import.meta.url);

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import { createJwks } from "./auth/jwks.ts";
 import { createTokenVerifier, type TokenVerifier } from "./auth/jwt.ts";
-import type { Config } from "./config.ts";
-import { openTls, type Tls, type TlsOptions } from "./rpc/tls.ts";
+import type { Config } from "./config/config.ts";
+import { openTls, type Tls, type TlsOptions } from "./edge/tls.ts";
 
 interface TokensOptions {
   readonly log: Logger;

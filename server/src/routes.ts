@@ -1,22 +1,22 @@
+import { createOperatorService } from "./admin/operator/service.ts";
+import { createPageTokens } from "./admin/page-tokens.ts";
+import { createTenantAdminService } from "./admin/tenant/service.ts";
 import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";
+import type { UsageMeter } from "./background/usage-meter.ts";
 import type { FastPath } from "./cache/open.ts";
-import { type Config, redactedConfig } from "./config.ts";
+import { createIdempotencyService } from "./claims/service.ts";
+import type { Waiters } from "./claims/waiters.ts";
+import { type Config, redactedConfig } from "./config/config.ts";
+import { type Route, routesOf } from "./edge/route.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
-import { type Route, routesOf } from "./rpc/route.ts";
-import { createIdempotencyService } from "./services/idempotency.ts";
-import { createOperatorService } from "./services/operator/operator.ts";
-import { createPageTokens } from "./services/page-tokens.ts";
-import { createTenantAdminService } from "./services/tenant-admin/tenant-admin.ts";
-import type { Waiters } from "./services/waiters.ts";
-import type { AdministrationPool } from "./store/administration-pool.ts";
+import type { AdministrationPool } from "./store/batching/administration-pool.ts";
+import { createTenantShares } from "./store/batching/tenant-shares.ts";
 import type { Pool } from "./store/pool.ts";
-import { createRecordStore } from "./store/record-store.ts";
-import { createTenantShares } from "./store/tenant-shares.ts";
+import { createRecordStore } from "./store/records/record-store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
-import type { UsageMeter } from "./usage/meter.ts";
 
 /** What the services are made of. */
 export interface ServiceParts {

@@ -3,23 +3,26 @@ import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
-import { createBackground } from "./background/background.ts";
+import { createInstallationWatch } from "./background/installation-watch.ts";
+import { createBackground } from "./background-tasks.ts";
 import { type FastPath, openFastPath } from "./cache/open.ts";
-import { type Config, redactedConfig } from "./config.ts";
+import { createWaiters } from "./claims/waiters.ts";
+import { type Config, redactedConfig } from "./config/config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
-import { createInstallationWatch } from "./replicas/installation-watch.ts";
+import { createDenials } from "./edge/denials.ts";
+import { createGrpcServer } from "./edge/grpc/server.ts";
+import { createHttpServer } from "./edge/http/server.ts";
+import { createManagementServer } from "./edge/management/server.ts";
+import { createPipeline } from "./edge/pipeline.ts";
+import { createTransportBudgets } from "./edge/transport-budgets.ts";
 import { createRoutes } from "./routes.ts";
-import { createGrpcServer } from "./rpc/grpc-server.ts";
-import { createHttpServer } from "./rpc/http-server.ts";
-import { createManagementServer } from "./rpc/management-server.ts";
-import { createPipeline } from "./rpc/pipeline.ts";
-import { createTransportBudgets } from "./rpc/transport-budgets.ts";
-import { createDenials } from "./services/denials.ts";
-import { createWaiters } from "./services/waiters.ts";
-import { ADMINISTRATION_CONNECTIONS, createAdministrationPool } from "./store/administration-pool.ts";
+import {
+  ADMINISTRATION_CONNECTIONS,
+  createAdministrationPool,
+} from "./store/batching/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
-import { findResolved } from "./store/read-records.ts";
-import { ensureTenant } from "./store/tenants.ts";
+import { findResolved } from "./store/records/read-records.ts";
+import { ensureTenant } from "./store/tenants/tenants.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
 

@@ -4,7 +4,7 @@ import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1
 import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { unaryMethods } from "../../server/src/rpc/route.ts";
+import { unaryMethods } from "../../server/src/edge/route.ts";
 import { type AdministeredTenant, describeAdministration } from "../helpers/admin.ts";
 import { type Names, nobodys, someAffairs } from "../helpers/affairs.ts";
 import { comparable } from "../helpers/comparable.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createJobTurns } from "../../server/src/jobs/turns.ts";
-import { workBatch } from "../../server/src/jobs/work-batch.ts";
-import { createJobWorker } from "../../server/src/jobs/worker.ts";
+import { createJobTurns } from "../../server/src/background/jobs/turns.ts";
+import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
+import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../helpers/admin.ts";

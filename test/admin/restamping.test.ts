@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { RecordJob_Kind, RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { workBatch } from "../../server/src/jobs/work-batch.ts";
+import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../helpers/admin.ts";
 import { errorOf } from "../helpers/errors.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createPruners } from "../../server/src/prune/pruner.ts";
+import { createPruners } from "../../server/src/background/pruner.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { openStorePool } from "../helpers/connections.ts";

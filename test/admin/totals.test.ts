@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { countRecordsPage, FROM_THE_START, takeCount } from "../../server/src/store/tenant-totals.ts";
+import { countRecordsPage, FROM_THE_START, takeCount } from "../../server/src/store/tenants/tenant-totals.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { openStorePool } from "../helpers/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";

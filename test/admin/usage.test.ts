@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { createUsageFlusher } from "../../server/src/background/usage-flusher.ts";
+import { createUsageMeter } from "../../server/src/background/usage-meter.ts";
 import { openPool } from "../../server/src/store/pool.ts";
-import { createUsageFlusher } from "../../server/src/usage/flusher.ts";
-import { createUsageMeter } from "../../server/src/usage/meter.ts";
 import {
   type AdministeredTenant,
   type AdminWorld,

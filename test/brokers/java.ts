@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { inject } from "vitest";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
 
 /** Runs the program until standard input ends, which it also does when the tests are killed; then removes its directory. */
 const WATCHED = 'dir=$1; shift; "$@" & read -r _; kill -9 $! 2>/dev/null; wait; rm -rf "$dir"';

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { startEmbeddedRedis } from "../../server/src/embedded/redis.ts";
+import { startEmbeddedRedis } from "../../server/dev/embedded/redis.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { createTestDatabase } from "../helpers/database.ts";
 import { claimFromRedis, repeatOften } from "../helpers/fast-path.ts";
@@ -15,7 +15,7 @@ import { startTestServer } from "../helpers/server.ts";
 import { createTenant } from "../helpers/tenants.ts";
 import { complete } from "../helpers/verbs.ts";
 
-const MODULE = fileURLToPath(new URL("../../server/src/embedded/redis.ts", import.meta.url));
+const MODULE = fileURLToPath(new URL("../../server/dev/embedded/redis.ts", import.meta.url));
 const socketOf = (url: string) => url.replace("redis+unix://", "");
 
 describeWithRedis("The embedded Redis", () => {

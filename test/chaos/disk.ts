@@ -4,8 +4,8 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { isAlive } from "../../server/src/embedded/pid-file.ts";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { isAlive } from "../../server/dev/embedded/pid-file.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
 
 const run = promisify(execFile);
 /** Enough for the data of a long run with a standby, and little enough to be filled at once. */

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { isAlive } from "../../server/src/embedded/pid-file.ts";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { isAlive } from "../../server/dev/embedded/pid-file.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import type { OpenDatabase } from "../helpers/database.ts";
 import { type StandbyOptions, startStandby } from "./standby.ts";
 

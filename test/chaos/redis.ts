@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { findRedisProgram } from "../../server/src/embedded/redis.ts";
+import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 
 /** A Redis of a run's own, on a Unix socket, that may be treated badly. */
 export interface ChaosRedis extends AsyncDisposable {

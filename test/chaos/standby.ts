@@ -3,8 +3,8 @@ import { mkdir, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type pg from "pg";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
 
 const run = promisify(execFile);
 const IN_STEP_TIMEOUT_MS = 30_000;

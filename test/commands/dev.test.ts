@@ -3,17 +3,10 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
-import { findRedisProgram } from "../../server/src/embedded/redis.ts";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
-import {
-  createWorkplace,
-  FREE_PORTS,
-  runCommand,
-  startCommand,
-  startNpm,
-  type Workplace,
-} from "../helpers/command.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
+import { createWorkplace, FREE_PORTS, startDevServer, startNpm, type Workplace } from "../helpers/command.ts";
 import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/dev.ts";
 
 const MOMENT_TIMEOUT_MS = 20_000;
@@ -56,7 +49,7 @@ test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT
   async (variable) => {
     const workplace = await createWorkplace();
     const port = await takePort();
-    const ended = await runCommand(["dev"], workplace, { ...FREE_PORTS, [variable]: String(port) });
+    const ended = await startDevServer(workplace, { ...FREE_PORTS, [variable]: String(port) }).ended;
     expect(ended.exit).toBe(1);
     expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
@@ -95,7 +88,7 @@ const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean
 
 test.each(Object.entries(MOMENTS))("Ctrl-C when %s leaves nothing behind", async (_, hasCome) => {
   const workplace = await createWorkplace();
-  const dev = startCommand(["dev"], workplace, FREE_PORTS);
+  const dev = startDevServer(workplace, FREE_PORTS);
   await dev.untilPrinted(/Starting PostgreSQL/);
   expect(await waitUntil(() => hasCome(workplace), MOMENT_TIMEOUT_MS)).toBe(true);
   await pressCtrlC(dev);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/store/pool.ts";
-import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/connections.ts";
 import { connectCrowd } from "../helpers/crowd.ts";

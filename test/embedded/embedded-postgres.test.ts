@@ -7,12 +7,12 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { findSystemPostgres, packagedBinaries } from "../../server/src/embedded/binaries.ts";
+import { findSystemPostgres, packagedBinaries } from "../../server/dev/embedded/binaries.ts";
 import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
-} from "../../server/src/embedded/postgres.ts";
+} from "../../server/dev/embedded/postgres.ts";
 
 const isRoot = process.getuid?.() === 0;
 const postgres15 = await findSystemPostgres(15);
@@ -231,7 +231,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
 
 /** Another process that starts the server, tells what it got, and stops it when its standard input ends. */
 async function startElsewhere(dataDir: string) {
-  const module = new URL("../../server/src/embedded/postgres.ts", import.meta.url).href;
+  const module = new URL("../../server/dev/embedded/postgres.ts", import.meta.url).href;
   const program = `
     import { startEmbeddedPostgres } from ${JSON.stringify(module)};
     const { url, pid, adopted, stop } = await startEmbeddedPostgres(${JSON.stringify({ dataDir, settings })});

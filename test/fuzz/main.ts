@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { openBenchDatabase } from "../bench/database.ts";
 import { type Certificate, makeCertificate, tlsSettings } from "../helpers/certificates.ts";

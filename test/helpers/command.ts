@@ -5,12 +5,13 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { readPidFile } from "../../server/src/embedded/pid-file.ts";
-import { shutDown } from "../../server/src/embedded/postmaster.ts";
+import { readPidFile } from "../../server/dev/embedded/pid-file.ts";
+import { shutDown } from "../../server/dev/embedded/postmaster.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
 const PACKAGE = new URL("../../package.json", import.meta.url);
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
+const DEV_MAIN = fileURLToPath(new URL("../../server/dev/main.ts", import.meta.url));
 /** Nothing that a command prints takes longer, on a busy machine too. */
 const PRINT_TIMEOUT_MS = 30_000;
 
@@ -69,13 +70,18 @@ export function startCommand(
   return startProgram(process.execPath, [MAIN, ...args], { dir, temporaryDir }, env);
 }
 
+/** Starts what `npm start` runs, as `startCommand` starts a command. */
+export function startDevServer(workplace: Workplace, env: Readonly<Record<string, string>> = {}): Command {
+  return startProgram(process.execPath, [DEV_MAIN], workplace, env);
+}
+
 /** Starts `npm start` as the repository's package.json says it, in a workplace. */
 export async function startNpm(
   workplace: Workplace,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Command> {
   const { scripts } = JSON.parse(await readFile(PACKAGE, "utf8"));
-  const start = String(scripts.start).replace("server/src/main.ts", MAIN);
+  const start = String(scripts.start).replace("server/dev/main.ts", DEV_MAIN);
   await writeFile(join(workplace.dir, "package.json"), JSON.stringify({ private: true, scripts: { start } }));
   // As npm does in the repository, where it finds the packaged Node first.
   const PATH = `${dirname(process.execPath)}${delimiter}${CHILD_ENVIRONMENT.PATH}`;

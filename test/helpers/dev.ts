@@ -3,12 +3,12 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
-import { type Command, FREE_PORTS, startCommand, type Workplace } from "./command.ts";
+import { type Command, FREE_PORTS, startDevServer, type Workplace } from "./command.ts";
 
 const run = promisify(execFile);
 const CALL_TIMEOUT_MS = 20_000;
 
-/** `onceward-server dev`, serving. */
+/** What `npm start` runs, serving. */
 export interface Dev extends Command {
   /** Runs the call that the banner shows, as it stands there, and answers its parsed reply. */
   call(): Promise<Record<string, unknown>>;
@@ -18,12 +18,12 @@ export interface Dev extends Command {
   readonly managementUrl: string;
 }
 
-/** Starts `dev` in a workplace, on free ports unless `env` sets others, and waits for its banner. */
+/** Starts what `npm start` runs in a workplace, on free ports unless `env` sets others, and waits for its banner. */
 export async function startDev(
   workplace: Workplace,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Dev> {
-  const command = startCommand(["dev"], workplace, { ...FREE_PORTS, ...env });
+  const command = startDevServer(workplace, { ...FREE_PORTS, ...env });
   const [, shown = ""] = await command.untilPrinted(/^(curl [\s\S]*?)\n\nCtrl-C stops it\.$/m);
   const [, callerKey = ""] = await command.untilPrinted(/caller's key +(\S+)/);
   const [, grpcAddress = ""] = await command.untilPrinted(/gRPC \(.*\) +(\S+)/);

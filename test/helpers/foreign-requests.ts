@@ -3,7 +3,7 @@ import type { IdempotencyService } from "../../clients/typescript/src/gen/oncewa
 import type { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import type { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import type { UnaryMethods } from "../../server/src/services/call.ts";
+import type { UnaryMethods } from "../../server/src/calls/call.ts";
 import type { Names } from "./affairs.ts";
 import { FORGET, RELEASE } from "./resolutions.ts";
 import { bytes, success } from "./verbs.ts";

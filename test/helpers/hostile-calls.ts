@@ -7,7 +7,7 @@ import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/op
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { CATALOGUE, type Reason } from "../../server/src/domain/refusal.ts";
 import type { Role } from "../../server/src/domain/tenant.ts";
-import { unaryMethods } from "../../server/src/rpc/route.ts";
+import { unaryMethods } from "../../server/src/edge/route.ts";
 import type { Target } from "./hostility.ts";
 import { callRaw, frameOf, grpcHeaders } from "./raw-grpc.ts";
 import { post } from "./raw-http.ts";

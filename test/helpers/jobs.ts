@@ -1,4 +1,4 @@
-import { type JobTurn, workBatch } from "../../server/src/jobs/work-batch.ts";
+import { type JobTurn, workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import type { TestDatabase } from "./database.ts";
 

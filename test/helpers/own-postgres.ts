@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../server/src/store/databases.ts";
 
 /** A Postgres of a test file's own, for tests of commands, which bring their schema themselves. */

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../server/src/store/databases.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "amqplib";
-import { waitUntil } from "../../server/src/embedded/wait.ts";
+import { waitUntil } from "../../server/dev/embedded/wait.ts";
 
 /** A RabbitMQ of somebody's own, on loopback ports. */
 export interface RabbitMqBroker {

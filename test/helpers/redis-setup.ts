@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
-import { findRedisProgram } from "../../server/src/embedded/redis.ts";
+import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 
 const run = promisify(execFile);
 /** A mirror that hangs must not hang the tests. */

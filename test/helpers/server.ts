@@ -1,4 +1,4 @@
-import { type Config, readConfig } from "../../server/src/config.ts";
+import { type Config, readConfig } from "../../server/src/config/config.ts";
 import { type Addresses, createServer, type ServerTuning } from "../../server/src/server.ts";
 import { createLog, type LogLevel } from "../../server/src/telemetry/log.ts";
 

@@ -8,7 +8,7 @@ import {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 import { openPool } from "../../server/src/store/pool.ts";
-import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import type { TestDatabase } from "./database.ts";
 import type { TestTenant } from "./tenants.ts";
 

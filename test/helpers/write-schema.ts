@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
 

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/src/embedded/postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { connectCrowd } from "../helpers/crowd.ts";

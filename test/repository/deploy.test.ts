@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig, VARIABLES } from "../../server/src/config.ts";
+import { readConfig, VARIABLES } from "../../server/src/config/config.ts";
 import { makeCertificate, tlsSettings } from "../helpers/certificates.ts";
 
 const run = promisify(execFile);

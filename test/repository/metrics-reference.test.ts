@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { VARIABLES } from "../../server/src/config.ts";
+import { VARIABLES } from "../../server/src/config/config.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
 /** Every name that begins with `onceward_` in a text. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { findResolved } from "../../server/src/store/read-records.ts";
+import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { openStorePool } from "../helpers/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createInstallationWatch } from "../../server/src/replicas/installation-watch.ts";
+import { createInstallationWatch } from "../../server/src/background/installation-watch.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { connectClient } from "../helpers/clients.ts";
 import { openStorePool } from "../helpers/connections.ts";

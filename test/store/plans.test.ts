@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
-import { findResolved } from "../../server/src/store/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
-import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
+import { findResolved } from "../../server/src/store/records/read-records.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { claimCommand } from "../helpers/domain.ts";
 

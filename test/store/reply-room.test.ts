@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Ended, Failed } from "../../server/src/domain/ended.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import type { LiveRecord, Result } from "../../server/src/domain/record.ts";
+import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/store/record-store.ts";
-import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { claimCommand } from "../helpers/domain.ts";
 

@@ -1,46 +1,49 @@
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createJobTurns } from "../../server/src/background/jobs/turns.ts";
+import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
-import { createJobTurns } from "../../server/src/jobs/turns.ts";
-import { workBatch } from "../../server/src/jobs/work-batch.ts";
-import { listApiKeys, revokeApiKeys } from "../../server/src/store/api-key-resources.ts";
-import { findApiKeys } from "../../server/src/store/api-keys.ts";
-import { insertAuditEvents } from "../../server/src/store/audit-events.ts";
-import { forgetPage, removePage } from "../../server/src/store/forget-records.ts";
-import { findAuditEvents } from "../../server/src/store/list-audit-events.ts";
-import { findRecords } from "../../server/src/store/list-records.ts";
-import { countNamespaces, listNamespaceResources } from "../../server/src/store/namespace-resources.ts";
+import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
 import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
-import { findResolved } from "../../server/src/store/read-records.ts";
-import {
-  countUnfinishedJobsOf,
-  countUnfinishedRecordJobs,
-  listRecordJobs,
-} from "../../server/src/store/record-jobs.ts";
-import { createRecordStore } from "../../server/src/store/record-store.ts";
-import { removeTenantBatch } from "../../server/src/store/remove-tenant.ts";
-import { beatReplicaRow } from "../../server/src/store/replicas.ts";
+import { forgetPage, removePage } from "../../server/src/store/records/forget-records.ts";
+import { findRecords } from "../../server/src/store/records/list-records.ts";
+import { findResolved } from "../../server/src/store/records/read-records.ts";
+import { createRecordStore } from "../../server/src/store/records/record-store.ts";
 import {
   hasLiveRecords,
   nextNamespace,
   previewPage,
   restampPage,
-} from "../../server/src/store/restamp-records.ts";
-import { sweepBatch } from "../../server/src/store/sweep-records.ts";
-import { listTenantResources } from "../../server/src/store/tenant-resources.ts";
-import { UNSHARED } from "../../server/src/store/tenant-shares.ts";
+} from "../../server/src/store/records/restamp-records.ts";
+import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
+import { beatReplicaRow } from "../../server/src/store/replicas.ts";
+import { listApiKeys, revokeApiKeys } from "../../server/src/store/tenants/api-key-resources.ts";
+import { findApiKeys } from "../../server/src/store/tenants/api-keys.ts";
+import { insertAuditEvents } from "../../server/src/store/tenants/audit-events.ts";
+import { findAuditEvents } from "../../server/src/store/tenants/list-audit-events.ts";
+import {
+  countNamespaces,
+  listNamespaceResources,
+} from "../../server/src/store/tenants/namespace-resources.ts";
+import {
+  countUnfinishedJobsOf,
+  countUnfinishedRecordJobs,
+  listRecordJobs,
+} from "../../server/src/store/tenants/record-jobs.ts";
+import { removeTenantBatch } from "../../server/src/store/tenants/remove-tenant.ts";
+import { listTenantResources } from "../../server/src/store/tenants/tenant-resources.ts";
 import {
   addTotals,
   countRecordsPage,
   FROM_THE_START,
   takeCount,
-} from "../../server/src/store/tenant-totals.ts";
-import { createFindTenants, findTenantIds } from "../../server/src/store/tenants.ts";
-import { addUsage, readUsage } from "../../server/src/store/usage.ts";
+} from "../../server/src/store/tenants/tenant-totals.ts";
+import { createFindTenants, findTenantIds } from "../../server/src/store/tenants/tenants.ts";
+import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { claimCommand, DONE } from "../helpers/domain.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { sweepBatch } from "../../server/src/store/sweep-records.ts";
+import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
 import { openStorePool } from "../helpers/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";

@@ -1,4 +1,4 @@
-import { startEmbeddedPostgres } from "../../../server/src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../../server/src/store/databases.ts";
 
 const DATABASE = "example";

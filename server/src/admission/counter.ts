@@ -1,7 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Runner } from "../store/pool.ts";
-import { countRecordsPage, FROM_THE_START, storeCountedTotals, takeCount } from "../store/tenant-totals.ts";
+import {
+  countRecordsPage,
+  FROM_THE_START,
+  storeCountedTotals,
+  takeCount,
+} from "../store/tenants/tenant-totals.ts";
 
 export interface CounterOptions {
   readonly pool: Runner;

@@ -2,7 +2,7 @@ import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { StoredTotals } from "../domain/quotas.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";
-import { addTotals, type TotalsChange } from "../store/tenant-totals.ts";
+import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts";
 
 /**
  * What tenants store, near enough for a quota: what the database says of all replicas, and what this one knows to have

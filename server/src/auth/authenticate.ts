@@ -1,9 +1,9 @@
 import type { Deadline } from "../domain/deadline.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
-import type { KnownApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
-import { createFindTenants, findTenantIds } from "../store/tenants.ts";
+import type { KnownApiKey } from "../store/tenants/api-keys.ts";
+import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
 import { parseAuthorization, presumeApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Principal } from "../domain/tenant.ts";
-import { findApiKeys, type KnownApiKey } from "../store/api-keys.ts";
 import type { Pool } from "../store/pool.ts";
+import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { digestSecret, SECRET_LENGTH, sameDigest } from "./api-key.ts";
 import {
   createRefreshingCache,

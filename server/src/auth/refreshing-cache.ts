@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../domain/deadline.ts";
-import { createBatcher } from "../store/batcher.ts";
+import { createBatcher } from "../store/batching/batcher.ts";
 
 /** What a cache holds for a while of what the database says. */
 export interface RefreshingCache<Key, Value> {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { readConfig } from "../config.ts";
-import { renew } from "../replicas/renewal.ts";
+import { renew } from "../background/installation-renewal.ts";
+import { readConfig } from "../config/config.ts";
 import { type InstallationLook, readInstallation } from "../store/installation.ts";
 import { readHighestToken } from "../store/newest-tokens.ts";
 import { openPool, type Pool } from "../store/pool.ts";

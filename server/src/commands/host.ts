@@ -1,6 +1,6 @@
 import type { DestinationStream } from "pino";
 
-/** What a command sees of its process; `main.ts` is the only file that touches the real one. */
+/** What a command sees of its process; `process.ts` is the only file that touches the real one. */
 export interface Host {
   /** After the command's name. */
   readonly args: readonly string[];

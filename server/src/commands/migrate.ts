@@ -1,4 +1,4 @@
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { readArguments } from "./arguments.ts";
 import type { Host } from "./host.ts";
 import { requireSchema, runMigrations } from "./schema.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
 import { CommandError } from "./host.ts";
 

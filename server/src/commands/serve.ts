@@ -1,4 +1,4 @@
-import { type Config, readConfig } from "../config.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { type Addresses, createServer } from "../server.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Host } from "./host.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { waitUntil } from "../../../server/src/embedded/wait.ts";
+import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 import { WATCHED } from "../load/watch.ts";
 import type { ChaosPostgres } from "../postgres.ts";
 import { type Fault, last, type Scene } from "./fault.ts";

@@ -16,7 +16,7 @@ export interface Replacement {
   readonly to: string;
 }
 
-const CLAIM = "store/claim-records.ts";
+const CLAIM = "store/records/claim-records.ts";
 const CLAIMABLE = `r.state = 0
      or r.expires_at <= excluded.claimed_at
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
@@ -47,9 +47,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: "no-token-check",
     defect: "a superseded token completes",
     replacements: [
-      { file: "store/attempts.ts", from: "    and r.fencing_token = i.fencing_token\n", to: "" },
+      { file: "store/records/attempts.ts", from: "    and r.fencing_token = i.fencing_token\n", to: "" },
       {
-        file: "store/complete-records.ts",
+        file: "store/records/complete-records.ts",
         from: "applied ? completed(record)",
         to: `applied ? completed(record) : record?.phase.kind === "completed"
         ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "that a key is in progress is remembered, and answered after its completion",
     replacements: [
       {
-        file: "services/claims.ts",
+        file: "claims/claim.ts",
         from: "mapEach(commands, (command, place) => replayOf(copies[place], command));",
         to: `mapEach(commands, (command, place) => {
         const hint = hints.get(recordName(command.id));
@@ -98,7 +98,7 @@ export const MUTANTS: readonly Mutant[] = [
       });`,
       },
       {
-        file: "services/claims.ts",
+        file: "claims/claim.ts",
         from: "    completions.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
@@ -106,12 +106,12 @@ export const MUTANTS: readonly Mutant[] = [
     completions.countAnswer(id, `,
       },
       {
-        file: "services/claims.ts",
+        file: "claims/claim.ts",
         from: 'import { type CompletedCopy, copyOf } from "../domain/record.ts";',
         to: 'import { type CompletedCopy, copyOf, recordName } from "../domain/record.ts";',
       },
       {
-        file: "services/claims.ts",
+        file: "claims/claim.ts",
         from: "const REPLY_MARGIN_MS = 100;",
         to: `const REPLY_MARGIN_MS = 100;
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
@@ -124,7 +124,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a copy that is filled in late is found although its record was forgotten",
     replacements: [
       {
-        file: "store/tenants.ts",
+        file: "store/tenants/tenants.ts",
         from: "generation: cache_generation }",
         to: "generation: 0 }",
       },
@@ -144,12 +144,12 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
          to_timestamp($13::float8 / 1000) + greatest`,
       },
       {
-        file: "store/claim-inputs.ts",
+        file: "store/records/claim-inputs.ts",
         from: "IN_ORDER.map(({ parameterOf }) => parameterOf(command))",
         to: "[...IN_ORDER.map(({ parameterOf }) => parameterOf(command)), Date.now()]",
       },
       {
-        file: "store/claim-inputs.ts",
+        file: "store/records/claim-inputs.ts",
         from: "IN_ORDER.map(({ columnOf }) => columnOf(commands))",
         to: "[...IN_ORDER.map(({ columnOf }) => columnOf(commands)), String(Date.now())]",
       },
@@ -174,12 +174,12 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "the sweep deletes what is still remembered",
     replacements: [
       {
-        file: "store/sweep-records.ts",
+        file: "store/records/sweep-records.ts",
         from: "         where r.sweep_at <= now()\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
         to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
       },
       {
-        file: "store/sweep-records.ts",
+        file: "store/records/sweep-records.ts",
         from: "r.expires_at + interval '2 minutes' <= now()",
         to: "true",
       },
@@ -191,7 +191,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "two items of a batch get each other's answers",
     replacements: [
       {
-        file: "services/batch.ts",
+        file: "claims/batch.ts",
         from: "return create(BatchResponseSchema, { items: replies });",
         to: `if (replies.length > 1) replies.push(...replies.splice(0, 1));
     return create(BatchResponseSchema, { items: replies });`,
@@ -204,7 +204,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a fingerprint is not compared where a copy answers",
     replacements: [
       {
-        file: "services/claims.ts",
+        file: "claims/claim.ts",
         from: "copy && answerFromCopy(copy, command);",
         to: "copy && answerFromCopy(copy, { ...command, fingerprint: undefined });",
       },

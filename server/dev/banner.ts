@@ -1,0 +1,51 @@
+import type { Config } from "../src/config/config.ts";
+import type { Addresses } from "../src/server.ts";
+import type { DevSecrets } from "./secrets.ts";
+
+/** The tenant that `npm start` makes. */
+export const DEMO_TENANT = "demo";
+
+/** What `npm start` prints once it serves: where, on what, with which keys, and one call to copy. */
+export function devBanner(
+  config: Config,
+  addresses: Addresses,
+  secrets: DevSecrets,
+  backing: { readonly postgres: string; readonly redis: string },
+): readonly string[] {
+  const host = inUrl(config.ONCEWARD_HOST);
+  const managementHost = inUrl(config.ONCEWARD_MANAGEMENT_HOST ?? config.ONCEWARD_HOST);
+  const scheme = config.ONCEWARD_TLS_CERT === undefined ? "http" : "https";
+  const http = `${scheme}://${host}:${addresses.httpPort}`;
+  return [
+    "",
+    "Onceward is serving.",
+    "",
+    `  gRPC (health, reflection)   ${host}:${addresses.grpcPort}`,
+    `  Connect, gRPC-Web, JSON     ${http}`,
+    `  livez, readyz, metrics      ${scheme}://${managementHost}:${addresses.managementPort}`,
+    `  Postgres                    ${backing.postgres}`,
+    `  Redis                       ${backing.redis}`,
+    "",
+    `  Tenant "${DEMO_TENANT}"`,
+    `    caller's key   ${secrets.callerKey}`,
+    `    admin's key    ${secrets.adminKey}`,
+    `  Operator's key   ${secrets.operatorKey}`,
+    "",
+    "  Keep the admin's key for the command line, which README.md shows at work:",
+    "",
+    `npm run --silent onceward -- profile set ${DEMO_TENANT} \\`,
+    `  --address http://${host}:${addresses.grpcPort} --api-key-stdin < .onceward/admin.key`,
+    "",
+    "  Ask whether you may charge order 1; ask again, and somebody is doing it:",
+    "",
+    `curl -s ${http}/onceward.v1.IdempotencyService/Claim \\`,
+    `  -H 'content-type: application/json' -H 'authorization: Bearer ${secrets.callerKey}' \\`,
+    `  -d '{"namespace": "charges", "key": "order-1"}'`,
+    "",
+    "Ctrl-C stops it.",
+  ];
+}
+
+function inUrl(address: string): string {
+  return address.includes(":") ? `[${address}]` : address;
+}

@@ -1,0 +1,4 @@
+import { runCommand } from "../src/commands/process.ts";
+import { dev } from "./dev.ts";
+
+await runCommand(dev, process.argv.slice(2));

@@ -1,0 +1,98 @@
+import { create } from "@bufbuild/protobuf";
+import type { ApiKeyResource } from "../domain/api-key-resource.ts";
+import { MAX_API_KEY_LABEL_BYTES, MAX_API_KEY_NAMESPACES, NAMESPACE_PATTERN } from "../domain/limits.ts";
+import type { Role } from "../domain/tenant.ts";
+import { ApiKey_Role, type ApiKey as ApiKeyMessage, ApiKeySchema } from "../gen/onceward/v1/tenant_pb.ts";
+import { Violations } from "../messages/violations.ts";
+import { timestamp } from "../messages/wire-times.ts";
+import type { Runner } from "../store/pool.ts";
+import { type ApiKeyPlace, listApiKeys } from "../store/tenants/api-key-resources.ts";
+import { type PageTokens, pageSize } from "./page-tokens.ts";
+import { replyPage } from "./reply-pages.ts";
+
+/** What a request says of a key that is to be made. */
+export type ApiKeyTerms = Pick<ApiKeyResource, "role" | "label" | "namespaces" | "expiresAtMs">;
+
+/** A tenant's key, as a request asks for it. Adds a violation for everything that is malformed. */
+export function parseApiKeyTerms(message: ApiKeyMessage | undefined, violations: Violations): ApiKeyTerms {
+  if (message === undefined) violations.add("api_key", "is required");
+  const { role, label = "", namespaces = [], expiresAt } = message ?? {};
+  if (role !== ApiKey_Role.CALLER && role !== ApiKey_Role.TENANT_ADMIN) {
+    violations.add("api_key.role", "must be ROLE_CALLER or ROLE_TENANT_ADMIN");
+  }
+  violations.text("api_key.label", label, { maxBytes: MAX_API_KEY_LABEL_BYTES });
+  if (namespaces.length > MAX_API_KEY_NAMESPACES) {
+    violations.add(
+      "api_key.namespaces",
+      `must be at most ${MAX_API_KEY_NAMESPACES}, are ${namespaces.length}`,
+    );
+  }
+  if (!namespaces.every((namespace) => NAMESPACE_PATTERN.test(namespace))) {
+    violations.add("api_key.namespaces", `must each match ${NAMESPACE_PATTERN.source}`);
+  }
+  return {
+    role: role === ApiKey_Role.TENANT_ADMIN ? "TENANT_ADMIN" : "CALLER",
+    label,
+    namespaces: namespaces.length === 0 ? undefined : [...new Set(namespaces)],
+    expiresAtMs: violations.timestampMs("api_key.expires_at", expiresAt),
+  };
+}
+
+/** An operator's key, as a request asks for it. Adds a violation for everything that is malformed. */
+export function parseOperatorKeyTerms(
+  message: ApiKeyMessage | undefined,
+  violations: Violations,
+): ApiKeyTerms {
+  const { role = ApiKey_Role.UNSPECIFIED, label = "", namespaces = [], expiresAt } = message ?? {};
+  if (role !== ApiKey_Role.UNSPECIFIED && role !== ApiKey_Role.OPERATOR) {
+    violations.add("api_key.role", "must be ROLE_OPERATOR, or unset");
+  }
+  violations.text("api_key.label", label, { maxBytes: MAX_API_KEY_LABEL_BYTES });
+  if (namespaces.length > 0) violations.add("api_key.namespaces", "must be unset for an operator's key");
+  const expiresAtMs = violations.timestampMs("api_key.expires_at", expiresAt);
+  return { role: "OPERATOR", label, namespaces: undefined, expiresAtMs };
+}
+
+/**
+ * A page of the keys of a tenant, or of operators, the newest first.
+ *
+ * @throws Refusal INVALID_REQUEST with every violation.
+ */
+export async function listApiKeyMessages(
+  { runner, pageTokens }: { readonly runner: Runner; readonly pageTokens: PageTokens },
+  tenantId: number | undefined,
+  request: { readonly pageSize: number; readonly pageToken: string },
+): Promise<{ readonly apiKeys: ApiKeyMessage[]; readonly nextPageToken: string }> {
+  const violations = new Violations();
+  const scope = [tenantId, tenantId === undefined ? "ListOperatorApiKeys" : "ListApiKeys"];
+  const size = pageSize(request.pageSize, violations);
+  const cursor = pageTokens.read(scope, request.pageToken, violations);
+  violations.throwIfAny();
+
+  const found = await listApiKeys(runner, tenantId, cursor && placeOf(cursor), size + 1);
+  const { messages, last } = replyPage(found, size, ApiKeySchema, apiKeyMessage);
+  return { apiKeys: messages, nextPageToken: last === undefined ? "" : pageTokens.write(scope, last.place) };
+}
+
+function placeOf([createdAt = "", id = ""]: readonly string[]): ApiKeyPlace {
+  return [createdAt, id];
+}
+
+const ROLES: Readonly<Record<Role, ApiKey_Role>> = {
+  CALLER: ApiKey_Role.CALLER,
+  TENANT_ADMIN: ApiKey_Role.TENANT_ADMIN,
+  OPERATOR: ApiKey_Role.OPERATOR,
+};
+
+/** A key as it is shown: never its secret. */
+export function apiKeyMessage(key: ApiKeyResource): ApiKeyMessage {
+  return create(ApiKeySchema, {
+    id: key.id,
+    role: ROLES[key.role],
+    label: key.label,
+    namespaces: [...(key.namespaces ?? [])],
+    createdAt: timestamp(key.createdAtMs),
+    ...(key.expiresAtMs !== undefined && { expiresAt: timestamp(key.expiresAtMs) }),
+    ...(key.revokedAtMs !== undefined && { revokedAt: timestamp(key.revokedAtMs) }),
+  });
+}

@@ -1,0 +1,102 @@
+import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
+import type { Actor } from "../calls/call.ts";
+import type { ApiKeyResource } from "../domain/api-key-resource.ts";
+import { Refusal } from "../domain/refusal.ts";
+import type { TenantResource } from "../domain/tenant-resource.ts";
+import { Violations } from "../messages/violations.ts";
+import type { Runner } from "../store/pool.ts";
+import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-key-resources.ts";
+import type { Snapshot } from "../store/tenants/audit-events.ts";
+import type { ApiKeyTerms } from "./api-key-messages.ts";
+import { recordChange } from "./audited-change.ts";
+
+/** What an id looks like, as `auth/api-key.ts` makes it. */
+const ID_PATTERN = /^[a-z0-9]{16}$/;
+
+/** A key that was just made, with what only its owner may see, once. */
+export interface NewApiKey {
+  readonly key: ApiKeyResource;
+  /** `ow_<id>_<secret>`. */
+  readonly secret: string;
+}
+
+/**
+ * Makes a key of a tenant that the transaction has locked, or an operator's, and writes down who did.
+ *
+ * @throws Refusal INVALID_REQUEST if it would have expired already, by the database's clock.
+ */
+export async function makeApiKey(
+  transaction: Runner,
+  by: Actor,
+  request: {
+    readonly action: string;
+    /** Undefined: an operator's. */
+    readonly tenant: TenantResource | undefined;
+    readonly terms: ApiKeyTerms;
+    readonly pepper: string;
+    readonly reason?: string;
+  },
+): Promise<NewApiKey> {
+  const { action, tenant, terms, pepper, reason = "" } = request;
+  const made = generateApiKey();
+  const digest = digestSecret(made.secret, pepper);
+  const key = await insertApiKey(transaction, tenant?.id, { ...terms, id: made.id }, digest);
+  if (key === undefined) {
+    const violations = new Violations();
+    violations.add("api_key.expires_at", "must be in the future");
+    violations.throwIfAny();
+    throw new Error("an API key that was not made");
+  }
+  await recordChange(transaction, by, {
+    action,
+    target: apiKeyTarget(key),
+    ...(tenant && { tenant }),
+    reason,
+    after: apiKeySnapshot(key),
+  });
+  return { key, secret: formatApiKey(made) };
+}
+
+/**
+ * Revokes a key of a tenant, or an operator's, and writes down who did; one that was revoked before stays as it is.
+ *
+ * @throws Refusal API_KEY_NOT_FOUND.
+ */
+export async function endApiKey(
+  transaction: Runner,
+  by: Actor,
+  request: { readonly action: string; readonly tenantId: number | undefined; readonly id: string },
+): Promise<ApiKeyResource> {
+  const { action, tenantId, id } = request;
+  const was = ID_PATTERN.test(id) ? await lockApiKey(transaction, tenantId, id) : undefined;
+  if (was === undefined) throw new Refusal("API_KEY_NOT_FOUND", "There is no such API key.");
+  if (was.revokedAtMs !== undefined) return was;
+  const became = await revokeApiKey(transaction, id);
+  await recordChange(transaction, by, {
+    action,
+    target: apiKeyTarget(was),
+    before: apiKeySnapshot(was),
+    after: apiKeySnapshot(became),
+  });
+  return became;
+}
+
+/** Names a key in an audit event. */
+function apiKeyTarget({ id }: ApiKeyResource): string {
+  return `api key ${id}`;
+}
+
+/** A key for the audit. */
+function apiKeySnapshot({ role, label, namespaces, expiresAtMs, revokedAtMs }: ApiKeyResource): Snapshot {
+  return {
+    role,
+    label,
+    namespaces,
+    expiresAt: instantText(expiresAtMs),
+    revokedAt: instantText(revokedAtMs),
+  };
+}
+
+function instantText(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}

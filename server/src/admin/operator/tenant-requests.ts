@@ -1,0 +1,71 @@
+import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import { boundsInForce } from "../../domain/policy-bounds.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
+import { Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
+import type { Snapshot } from "../../store/tenants/audit-events.ts";
+import { lockTenant } from "../../store/tenants/tenant-resources.ts";
+import { checkBounds, parseLimits } from "../limit-messages.ts";
+import { parsePolicyMessage } from "../policy-messages.ts";
+
+/** @throws Refusal INVALID_REQUEST with every violation. */
+export function parseNewTenant({
+  tenant,
+}: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
+  const violations = new Violations();
+  const name = tenant?.name ?? "";
+  checkName("tenant.name", name, violations);
+  const limits = parseLimits(tenant ?? {}, violations);
+  checkBounds(limits.bounds, violations);
+  const policy = parsePolicyMessage(tenant?.policy, boundsInForce(limits.bounds), violations);
+  violations.throwIfAny();
+  return { name, policy, ...limits };
+}
+
+/** Adds a violation for a name that no tenant can have. */
+export function checkName(field: string, name: string, violations: Violations): void {
+  if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
+}
+
+/** @throws Refusal INVALID_REQUEST for a name that no tenant can have, or a reason that is too long. */
+export function checkNameAndReason({
+  name,
+  reason,
+}: {
+  readonly name: string;
+  readonly reason: string;
+}): void {
+  const violations = new Violations();
+  checkName("name", name, violations);
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  violations.throwIfAny();
+}
+
+/**
+ * A tenant of that name, which nobody else changes until the transaction has ended.
+ *
+ * @throws Refusal TENANT_NOT_FOUND.
+ */
+export async function lockTenantByName(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockTenant(transaction, name);
+  if (tenant === undefined) throw tenantNotFound();
+  return tenant;
+}
+
+/** As `lockTenantByName`, and one that is being deleted is not changed any more: TENANT_NOT_FOUND. */
+export async function lockServedTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockTenantByName(transaction, name);
+  if (tenant.state === "DELETING") throw tenantNotFound();
+  return tenant;
+}
+
+export function tenantNotFound(): Refusal {
+  return new Refusal("TENANT_NOT_FOUND", "There is no such tenant, or it is being deleted.");
+}
+
+/** What an operator set, for the audit. */
+export function limitsSnapshot({ bounds, quotas }: Pick<TenantResource, "bounds" | "quotas">): Snapshot {
+  return { policyBounds: { ...bounds }, quotas: { ...quotas } };
+}

@@ -1,0 +1,91 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call, Handlers } from "../../calls/call.ts";
+import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
+import type { TenantResource, TenantState } from "../../domain/tenant-resource.ts";
+import {
+  DeleteTenantResponseSchema,
+  type OperatorService,
+  ResumeTenantResponseSchema,
+  SuspendTenantResponseSchema,
+} from "../../gen/onceward/v1/operator_pb.ts";
+import { revokeApiKeys } from "../../store/tenants/api-key-resources.ts";
+import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
+import { updateTenant } from "../../store/tenants/tenant-resources.ts";
+import { recordChange } from "../audited-change.ts";
+import { checkEtag, tenantEtag } from "../etags.ts";
+import { tenantMessage } from "../tenant-messages.ts";
+import type { OperatorOptions } from "./service.ts";
+import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant-requests.ts";
+
+type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
+
+/** The RPCs that refuse a tenant, serve it again, and remove it. */
+export function createTenantStateHandlers({
+  pool,
+  changes,
+}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+  async function changeState(
+    action: string,
+    state: TenantState,
+    request: { readonly name: string; readonly reason: string },
+    call: Call,
+  ): Promise<TenantResource> {
+    checkNameAndReason(request);
+    const tenant = await pool.transaction(async (transaction) => {
+      const was = await lockServedTenant(transaction, request.name);
+      if (was.state === state) return was;
+      await recordChange(transaction, call, {
+        action,
+        target: `tenant ${was.name}`,
+        tenant: was,
+        reason: request.reason,
+        before: { state: was.state },
+        after: { state },
+      });
+      return updateTenant(transaction, { ...was, state });
+    });
+    changes.tenantChanged(tenant.id);
+    return tenant;
+  }
+
+  return {
+    async suspendTenant(request, call) {
+      const tenant = await changeState("SuspendTenant", "SUSPENDED", request, call);
+      return create(SuspendTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async resumeTenant(request, call) {
+      const tenant = await changeState("ResumeTenant", "ACTIVE", request, call);
+      return create(ResumeTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async deleteTenant(request, call) {
+      checkNameAndReason(request);
+      const tenant = await pool.transaction(async (transaction) => {
+        const was = await lockTenantByName(transaction, request.name);
+        // The etag of a repeat is that of the tenant before.
+        if (was.state === "DELETING") return was;
+        checkEtag(request.etag, tenantEtag(was));
+        await revokeApiKeys(transaction, was.id);
+        // Until every replica refuses the tenant, it may still claim.
+        const job = await insertRecordJob(transaction, {
+          tenantId: was.id,
+          namespace: undefined,
+          work: { kind: "DELETE" },
+          delayMs: POLICY_SETTLES_MS,
+        });
+        await recordChange(transaction, call, {
+          action: "DeleteTenant",
+          target: `tenant ${was.name}`,
+          tenant: was,
+          reason: request.reason,
+          before: { state: was.state },
+          after: { state: "DELETING", recordJob: String(job.id) },
+        });
+        return updateTenant(transaction, { ...was, state: "DELETING" });
+      });
+      changes.tenantChanged(tenant.id);
+      return create(DeleteTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+  };
+}

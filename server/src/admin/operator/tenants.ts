@@ -1,0 +1,136 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import {
+  CreateTenantApiKeyResponseSchema,
+  CreateTenantResponseSchema,
+  ListTenantsResponseSchema,
+  type OperatorService,
+  OperatorServiceGetTenantResponseSchema,
+  UpdateTenantLimitsResponseSchema,
+} from "../../gen/onceward/v1/operator_pb.ts";
+import { TenantSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import { Violations } from "../../messages/violations.ts";
+import {
+  findTenantResource,
+  insertTenant,
+  listTenantResources,
+  updateTenant,
+} from "../../store/tenants/tenant-resources.ts";
+import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
+import { recordChange } from "../audited-change.ts";
+import { checkEtag, tenantEtag } from "../etags.ts";
+import { checkBounds, isLimitSet, LIMIT_FIELDS, mergeLimits, parseLimits } from "../limit-messages.ts";
+import { makeApiKey } from "../new-api-key.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
+import { tenantMessage } from "../tenant-messages.ts";
+import { maskedFields } from "../update-mask.ts";
+import type { OperatorOptions } from "./service.ts";
+import {
+  checkName,
+  limitsSnapshot,
+  lockServedTenant,
+  parseNewTenant,
+  tenantNotFound,
+} from "./tenant-requests.ts";
+
+type Methods = "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey";
+
+/** The RPCs that make tenants, show them, and say what they may have. */
+export function createTenantHandlers({
+  pool,
+  pageTokens,
+  changes,
+  pepper,
+}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+  return {
+    async createTenant(request, call) {
+      const asked = parseNewTenant(request);
+      const tenant = await pool.transaction(async (transaction) => {
+        const made = await insertTenant(transaction, asked);
+        if (made === undefined) {
+          throw new Refusal(
+            "TENANT_EXISTS",
+            "There is a tenant of that name, or its records have not gone yet.",
+          );
+        }
+        await recordChange(transaction, call, {
+          action: "CreateTenant",
+          target: `tenant ${made.name}`,
+          tenant: made,
+          after: { policy: { ...made.policy }, ...limitsSnapshot(made) },
+        });
+        return made;
+      });
+      return create(CreateTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async getTenant({ name }) {
+      const violations = new Violations();
+      checkName("name", name, violations);
+      violations.throwIfAny();
+      const tenant = await findTenantResource(pool, name);
+      if (tenant === undefined) throw tenantNotFound();
+      return create(OperatorServiceGetTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async listTenants(request) {
+      const violations = new Violations();
+      const scope = ["ListTenants"];
+      const size = pageSize(request.pageSize, violations);
+      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await listTenantResources(pool, afterName, size + 1);
+      const { messages, last } = replyPage(found, size, TenantSchema, tenantMessage);
+      return create(ListTenantsResponseSchema, {
+        tenants: messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [last.name]) }),
+      });
+    },
+
+    async updateTenantLimits(request, call) {
+      const violations = new Violations();
+      checkName("name", request.name, violations);
+      const asked = parseLimits(request, violations);
+      const isSet = (field: string) => isLimitSet(request, field);
+      const masked = maskedFields(request.updateMask, LIMIT_FIELDS, isSet, violations);
+      violations.throwIfAny();
+
+      const tenant = await pool.transaction(async (transaction) => {
+        const was = await lockServedTenant(transaction, request.name);
+        checkEtag(request.etag, tenantEtag(was));
+        const becomes = { ...was, ...mergeLimits(was, asked, masked) };
+        const contradictions = new Violations();
+        checkBounds(becomes.bounds, contradictions);
+        contradictions.throwIfAny();
+        if (request.validateOnly) return becomes;
+
+        await recordChange(transaction, call, {
+          action: "UpdateTenantLimits",
+          target: `tenant ${was.name}`,
+          tenant: was,
+          before: limitsSnapshot(was),
+          after: limitsSnapshot(becomes),
+        });
+        return updateTenant(transaction, becomes);
+      });
+      changes.tenantChanged(tenant.id);
+      return create(UpdateTenantLimitsResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async createTenantApiKey(request, call) {
+      const violations = new Violations();
+      checkName("tenant", request.tenant, violations);
+      const terms = parseApiKeyTerms(request.apiKey, violations);
+      violations.throwIfAny();
+      const { key, secret } = await pool.transaction(async (transaction) => {
+        const tenant = await lockServedTenant(transaction, request.tenant);
+        return makeApiKey(transaction, call, { action: "CreateTenantApiKey", tenant, terms, pepper });
+      });
+      changes.apiKeyChanged(key.id);
+      return create(CreateTenantApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
+    },
+  };
+}

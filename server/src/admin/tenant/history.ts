@@ -1,0 +1,29 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import {
+  ListAuditEventsResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { Violations } from "../../messages/violations.ts";
+import { listAuditEvents } from "../audit-lists.ts";
+import { administeredTenant } from "./own-tenant.ts";
+import type { TenantAdminOptions } from "./service.ts";
+
+/** What was changed or refused in the tenant: its own events, not those of an earlier one of its name. */
+export function createHistoryHandlers({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "listAuditEvents"> {
+  return {
+    async listAuditEvents(request, call) {
+      const { id } = administeredTenant(call);
+      const page = await listAuditEvents(
+        { runner: pool.of(call), pageTokens },
+        id,
+        request,
+        new Violations(),
+      );
+      return create(ListAuditEventsResponseSchema, page);
+    },
+  };
+}

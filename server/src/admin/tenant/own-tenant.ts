@@ -1,0 +1,41 @@
+import type { Call } from "../../calls/call.ts";
+import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { Runner } from "../../store/pool.ts";
+import { lockTenant } from "../../store/tenants/tenant-resources.ts";
+
+/**
+ * The tenant that a caller administers, as a whole.
+ *
+ * @throws Refusal NAMESPACE_DENIED for a credential that is limited to namespaces.
+ */
+export function administeredTenant({ principal }: Call): Tenant {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  if (principal.namespaces !== undefined) {
+    throw new Refusal(
+      "NAMESPACE_DENIED",
+      "The credential is limited to namespaces; this concerns the tenant.",
+    );
+  }
+  return principal.tenant;
+}
+
+/** The tenant of a caller who may administer this namespace. @throws Refusal NAMESPACE_DENIED. */
+export function administeredNamespace({ principal }: Call, namespace: string): Tenant {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  if (principal.namespaces !== undefined && !principal.namespaces.has(namespace)) {
+    throw new Refusal("NAMESPACE_DENIED", "The credential is limited to other namespaces.", {
+      metadata: { namespace },
+    });
+  }
+  return principal.tenant;
+}
+
+/** The caller's tenant as it stands, which nobody else changes until the transaction has ended. */
+export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promise<TenantResource> {
+  const tenant = await lockTenant(transaction, id);
+  // It was deleted a moment ago; the credential goes with it.
+  if (tenant === undefined) throw credentialInvalid();
+  return tenant;
+}

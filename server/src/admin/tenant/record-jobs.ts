@@ -1,0 +1,54 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import {
+  GetRecordJobResponseSchema,
+  ListRecordJobsResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import { Violations } from "../../messages/violations.ts";
+import { findRecordJob, listRecordJobs } from "../../store/tenants/record-jobs.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
+import { recordJobMessage } from "../tenant-messages.ts";
+import { administeredTenant } from "./own-tenant.ts";
+import type { TenantAdminOptions } from "./service.ts";
+
+/** The RPCs that say how far background changes of records are. */
+export function createRecordJobHandlers({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getRecordJob" | "listRecordJobs"> {
+  return {
+    async getRecordJob({ id }, call) {
+      const { principal } = call;
+      if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+      const { tenant, namespaces } = principal;
+      const job = await findRecordJob(pool.of(call), tenant.id, id);
+      const mayBeSeen = namespaces === undefined || namespaces.has(job?.namespace ?? "");
+      if (job === undefined || !mayBeSeen) throw notFound();
+      return create(GetRecordJobResponseSchema, { job: recordJobMessage(job) });
+    },
+
+    async listRecordJobs(request, call) {
+      const own = administeredTenant(call);
+      const violations = new Violations();
+      const scope = [own.id, "ListRecordJobs"];
+      const limit = pageSize(request.pageSize, violations);
+      const [beforeId] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await listRecordJobs(pool.of(call), own.id, beforeId, limit + 1);
+      const { messages, last } = replyPage(found, limit, RecordJobSchema, recordJobMessage);
+      return create(ListRecordJobsResponseSchema, {
+        jobs: messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [String(last.id)]) }),
+      });
+    },
+  };
+}
+
+function notFound(): Refusal {
+  return new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
+}

@@ -1,0 +1,85 @@
+import type { Call } from "../../calls/call.ts";
+import { parsing } from "../../claims/requests.ts";
+import { MAX_KEY_BYTES, MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import type { Policy } from "../../domain/policy.ts";
+import type { Resolution, ResolveCommand } from "../../domain/resolution.ts";
+import { digestResult } from "../../domain/result-digest.ts";
+import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
+import type { ListRecordsRequest, ResolveRecordRequest } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { checkResultSize, parseResult } from "../../messages/result-requests.ts";
+import type { Violations } from "../../messages/violations.ts";
+import type { RecordFilter } from "../../store/records/list-records.ts";
+import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
+
+/** Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
+export function parseRecordFilter(
+  request: ListRecordsRequest,
+  call: Call,
+  violations: Violations,
+): RecordFilter {
+  const { namespace, keyPrefix } = request;
+  if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
+    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+  }
+  violations.text("key_prefix", keyPrefix, { maxBytes: MAX_KEY_BYTES });
+  const filter = {
+    namespace: namespace === "" ? undefined : namespace,
+    state: parseState(request.state, violations),
+    keyPrefix,
+    claimedAfterMs: violations.timestampMs("claimed_after", request.claimedAfter),
+    claimedBeforeMs: violations.timestampMs("claimed_before", request.claimedBefore),
+  };
+  const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+  return { tenantId: tenant.id, ...filter };
+}
+
+function parseState(state: Record_State, violations: Violations): RecordFilter["state"] {
+  switch (state) {
+    case Record_State.UNSPECIFIED:
+      return undefined;
+    case Record_State.IN_PROGRESS:
+      return "inProgress";
+    case Record_State.COMPLETED:
+      return "completed";
+    case Record_State.RELEASED:
+      return "released";
+    case Record_State.AMBIGUOUS:
+      return "ambiguous";
+    default:
+      violations.add("state", "must be a state of a record");
+      return undefined;
+  }
+}
+
+/** @throws Refusal INVALID_REQUEST with every violation, NAMESPACE_DENIED, RESULT_TOO_LARGE. */
+export function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
+  const { id, policy, violations } = parsing(request, principal);
+  const { reason, fencingToken } = request;
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  if (reason.trim() === "") violations.add("reason", "is required");
+  if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
+  const resolution = parseResolution(request.resolution, policy, violations);
+  return { id, resolution, reason, fencingToken: fencingToken === 0n ? undefined : fencingToken };
+}
+
+function parseResolution(
+  resolution: ResolveRecordRequest["resolution"],
+  policy: Policy,
+  violations: Violations,
+): Resolution {
+  if (resolution.case === undefined) violations.add("resolution", "must be forget, release or complete");
+  const result =
+    resolution.case === "complete"
+      ? parseResult("complete.result", resolution.value.result, violations)
+      : undefined;
+  violations.throwIfAny();
+  switch (resolution.case) {
+    case "forget":
+    case "release":
+      return { kind: resolution.case };
+    default:
+      if (result === undefined) throw new Error("a result that is neither there nor a violation");
+      checkResultSize(result, policy);
+      return { kind: "complete", result, resultDigest: digestResult(result) };
+  }
+}

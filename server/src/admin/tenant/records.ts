@@ -1,0 +1,115 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import { loadPolicies } from "../../calls/load-policies.ts";
+import { parseLookup } from "../../claims/requests.ts";
+import { valueOfOnly } from "../../domain/ended.ts";
+import { type LiveRecord, recordName } from "../../domain/record.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
+import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
+import {
+  GetRecordResponseSchema,
+  ListRecordsResponseSchema,
+  ResolveRecordResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { recordMessage } from "../../messages/record-messages.ts";
+import { Violations } from "../../messages/violations.ts";
+import { withPayload } from "../../store/records/large-payloads.ts";
+import { findRecords, placeBehind, type RecordPlace, startOf } from "../../store/records/list-records.ts";
+import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
+import type { Snapshot } from "../../store/tenants/audit-events.ts";
+import { recordChange } from "../audited-change.ts";
+import { pageSize } from "../page-tokens.ts";
+import { createRecordTarget } from "../record-targets.ts";
+import { lookUntil, replyPage } from "../reply-pages.ts";
+import { parseRecordFilter, parseResolve } from "./record-requests.ts";
+import type { TenantAdminOptions } from "./service.ts";
+
+/** The RPCs about single records. */
+export function createRecordHandlers({
+  pool,
+  records,
+  pageTokens,
+  changes,
+  pepper,
+  onSettled,
+}: TenantAdminOptions): Pick<
+  Handlers<typeof TenantAdminService>,
+  "listRecords" | "getRecord" | "resolveRecord"
+> {
+  const recordTarget = createRecordTarget(pepper);
+
+  return {
+    async listRecords(request, call) {
+      const violations = new Violations();
+      const filter = parseRecordFilter(request, call, violations);
+      const { tenantId, namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs } = filter;
+      const scope = [tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs];
+      const size = pageSize(request.pageSize, violations);
+      const cursor = pageTokens.read(scope, request.pageToken, violations);
+      violations.throwIfAny();
+
+      const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
+      const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
+        const look = await findRecords(pool.of(call), filter, place, count);
+        return { items: look.records, next: look.next };
+      });
+      const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
+      const onwards = last === undefined ? next : placeBehind(last.id);
+      return create(ListRecordsResponseSchema, {
+        records: messages,
+        ...(onwards && { nextPageToken: pageTokens.write(scope, [onwards.namespace, onwards.key]) }),
+      });
+    },
+
+    async getRecord(request, call) {
+      const record = valueOfOnly(await records.read([parseLookup(request, call.principal)], call));
+      if (record === undefined) {
+        throw new Refusal(
+          "RECORD_NOT_FOUND",
+          "There is no such record: never claimed, or its retention has ended.",
+        );
+      }
+      return create(GetRecordResponseSchema, { record: recordMessage(record) });
+    },
+
+    async resolveRecord(request, call) {
+      await loadPolicies([request.namespace], call);
+      const command = parseResolve(request, call);
+      const record = await pool.of(call).transaction(async (transaction) => {
+        const met = await lockRecord(transaction, command.id);
+        const was = recordToChange(met, command);
+        if (was === undefined) return met;
+        const became = await resolveRecord(transaction, command.id, command.resolution, command.reason);
+        await recordChange(transaction, call, {
+          action: "ResolveRecord",
+          target: recordTarget(command.id),
+          reason: command.reason,
+          before: recordSnapshot(was),
+          ...(became && { after: recordSnapshot(became) }),
+        });
+        return became;
+      });
+      // Copies are named by the tenant's generation, which forgetting raised.
+      changes.tenantChanged(command.id.tenantId);
+      onSettled(recordName(command.id));
+      return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
+    },
+  };
+}
+
+function placeOf([namespace = "", key = ""]: readonly string[]): RecordPlace {
+  return { namespace, key };
+}
+
+/** Where the payload of the result did not come along, the request has the same one. */
+function replyRecord(record: LiveRecord, { resolution }: ResolveCommand) {
+  const payload = resolution.kind === "complete" ? resolution.result.payload : undefined;
+  return recordMessage(payload === undefined ? record : withPayload(record, payload));
+}
+
+/** What the audit may know of a record: neither its key nor its result. */
+function recordSnapshot({ phase, fencingToken, attempt, owner }: LiveRecord): Snapshot {
+  return { state: phase.kind, fencingToken: String(fencingToken), attempt, owner };
+}

@@ -1,0 +1,73 @@
+import { create } from "@bufbuild/protobuf";
+import { isOutdated } from "../../calls/authority.ts";
+import type { Call } from "../../calls/call.ts";
+import { isOver } from "../../domain/deadline.ts";
+import { changeFor, type RetentionChanges } from "../../domain/retention-change.ts";
+import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import type { Runner } from "../../store/pool.ts";
+import { nextNamespace, previewPage } from "../../store/records/restamp-records.ts";
+
+/** Records that one statement looks at: some milliseconds' worth, after which other tenants have their turns. */
+const PAGE_RECORDS = 1000;
+/** What is left of a call's time when the preview stops looking, for the answer to arrive. */
+const REPLY_MARGIN_MS = 1000;
+/** A preview is for people: who asks for one waits no longer, whatever the deadline. */
+const MAX_PREVIEW_MS = 20_000;
+
+/** A page's worth of names: one namespace, or all of the tenant's, one after another. */
+async function* namespacesOf(
+  runner: Runner,
+  tenantId: number,
+  only: string | undefined,
+): AsyncIterable<string> {
+  if (only !== undefined) {
+    yield only;
+    return;
+  }
+  for (
+    let namespace = await nextNamespace(runner, tenantId, "");
+    namespace !== undefined;
+    namespace = await nextNamespace(runner, tenantId, namespace)
+  )
+    yield namespace;
+}
+
+/**
+ * What re-stamping would do to a tenant's records, or one namespace's. Looks at every record, page by page, for as long as
+ * the call has; `truncated` if that was not enough.
+ *
+ * @throws Refusal as a call is refused that comes now, if its authority ended meanwhile.
+ */
+export async function retentionEffect(
+  runner: Runner,
+  {
+    tenantId,
+    namespace,
+    changes,
+  }: { tenantId: number; namespace: string | undefined; changes: RetentionChanges },
+  asked: Call,
+): Promise<RetentionEffect> {
+  let call = asked;
+  const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_PREVIEW_MS);
+  const found = { recordsChanged: 0n, recordsForgotten: 0n, recordsExamined: 0n, truncated: false };
+  for await (const name of namespacesOf(runner, tenantId, namespace)) {
+    const change = changeFor(changes, name);
+    let afterKey: string | undefined = change && "";
+    while (change !== undefined && afterKey !== undefined) {
+      if (isOver({ atMs, cancelled: call.cancelled })) {
+        return create(RetentionEffectSchema, { ...found, truncated: true });
+      }
+      if (isOutdated(call)) call = await call.again();
+      const page = await previewPage(
+        runner,
+        { tenantId, namespace: name, afterKey, limit: PAGE_RECORDS },
+        change,
+      );
+      found.recordsExamined += BigInt(page.examined);
+      found.recordsChanged += BigInt(page.changed);
+      found.recordsForgotten += BigInt(page.forgotten);
+      afterKey = page.examined === PAGE_RECORDS ? page.lastKey : undefined;
+    }
+  }
+  return create(RetentionEffectSchema, found);
+}

@@ -1,0 +1,72 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import { LATENESS_LIMITS_MS } from "../../domain/usage.ts";
+import { GetUsageResponseSchema, type TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { type UsageHour, UsageHourSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import { Violations } from "../../messages/violations.ts";
+import { duration, timestamp } from "../../messages/wire-times.ts";
+import { readUsage, type UsageHourRow } from "../../store/tenants/usage.ts";
+import { pageSize } from "../page-tokens.ts";
+import { replyPage } from "../reply-pages.ts";
+import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
+import type { TenantAdminOptions } from "./service.ts";
+
+/** GetUsage. */
+export function createUsageHandlers({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getUsage"> {
+  return {
+    async getUsage(request, call) {
+      const { namespace } = request;
+      const violations = new Violations();
+      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
+        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+      }
+      const limit = pageSize(request.pageSize, violations);
+      const own = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+      const beforeMs = violations.timestampMs("before", request.before);
+      const afterMs = violations.timestampMs("after", request.after);
+      const scope = [own.id, "GetUsage", namespace, beforeMs, afterMs];
+      const [hourMs, lastNamespace] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await readUsage(pool.of(call), {
+        tenantId: own.id,
+        namespace: namespace || undefined,
+        afterMs,
+        beforeMs,
+        behind:
+          lastNamespace === undefined ? undefined : { hourMs: Number(hourMs), namespace: lastNamespace },
+        limit: limit + 1,
+      });
+      const { messages, last } = replyPage(found, limit, UsageHourSchema, usageHour);
+      return create(GetUsageResponseSchema, {
+        hours: messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [String(last.hourMs), last.namespace]) }),
+      });
+    },
+  };
+}
+
+function usageHour({ hourMs, namespace, counters, repeatLateness }: UsageHourRow): UsageHour {
+  return create(UsageHourSchema, {
+    namespace,
+    hour: timestamp(hourMs),
+    claims: BigInt(counters.claims),
+    granted: BigInt(counters.granted),
+    replayed: BigInt(counters.replayed),
+    inProgress: BigInt(counters.in_progress),
+    ambiguous: BigInt(counters.ambiguous),
+    mismatches: BigInt(counters.mismatches),
+    reclaims: BigInt(counters.reclaims),
+    fenced: BigInt(counters.fenced),
+    completions: BigInt(counters.completions),
+    swept: BigInt(counters.swept),
+    repeatLateness: repeatLateness.map((repeats, bucket) => {
+      const limitMs = LATENESS_LIMITS_MS[bucket];
+      return { repeats: BigInt(repeats), ...(limitMs !== undefined && { upTo: duration(limitMs) }) };
+    }),
+  });
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { latenessBucket } from "../domain/usage.ts";
+import { createUsageMeter } from "./usage-meter.ts";
+
+const CHARGES = { tenantId: 1, namespace: "charges" };
+const CLAIMED = {
+  kind: "claimed",
+  repeated: false,
+  fencingToken: 1n,
+  leaseExpiresAtMs: 0,
+  leaseRemainingMs: 0,
+  checkpoint: undefined,
+  expiresAtMs: 0,
+  firstClaimedAtMs: 1000,
+  answeredAtMs: undefined,
+} as const;
+const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
+
+describe("a usage meter", () => {
+  test("counts claims by their outcome, and the outcomes add up to the claims", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGES, { ...CLAIMED, attempt: 2 }, 1000);
+    meter.claimed(CHARGES, IN_PROGRESS, 1000);
+    meter.mismatched(CHARGES);
+    const [{ counters } = { counters: undefined }] = meter.take(1000);
+    expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
+  });
+
+  test("keeps tenants and namespaces apart", () => {
+    const meter = createUsageMeter(() => {});
+    meter.count(CHARGES, "fenced");
+    meter.count({ tenantId: 2, namespace: "charges" }, "fenced", 2);
+    meter.count({ tenantId: 1, namespace: "refunds" }, "fenced", 3);
+    expect(
+      meter.take(1000).map(({ tenantId, namespace, counters }) => [tenantId, namespace, counters.fenced]),
+    ).toEqual([
+      [1, "charges", 1],
+      [1, "refunds", 3],
+      [2, "charges", 2],
+    ]);
+  });
+
+  test("gives so many namespaces at a time, each once", () => {
+    const meter = createUsageMeter(() => {});
+    for (const tenantId of [1, 2, 3])
+      for (const namespace of ["a", "b", "c"]) meter.count({ tenantId, namespace }, "swept");
+    const taken = [];
+    for (let takes = 0; takes < 3; takes++) taken.push(meter.take(4));
+    expect(taken.map((each) => each.length)).toEqual([4, 4, 1]);
+    expect(new Set(taken.flat().map(({ tenantId, namespace }) => `${tenantId} ${namespace}`)).size).toBe(9);
+    expect([meter.size(), meter.take(4)]).toEqual([0, []]);
+  });
+
+  test("drops counts of further namespaces while it holds as many as it may, and says so", () => {
+    let dropped = 0;
+    const meter = createUsageMeter(() => dropped++, 2);
+    for (const namespace of ["a", "b", "c", "a"]) meter.count({ tenantId: 1, namespace }, "swept");
+    expect(dropped).toBe(1);
+    expect(meter.take(10).map(({ namespace, counters }) => [namespace, counters.swept])).toEqual([
+      ["a", 2],
+      ["b", 1],
+    ]);
+    meter.count({ tenantId: 1, namespace: "c" }, "swept");
+    expect([dropped, meter.size()]).toEqual([1, 1]);
+  });
+
+  test("gives what it counted once", () => {
+    const meter = createUsageMeter(() => {});
+    meter.count(CHARGES, "swept", 5);
+    expect(meter.take(1000)).toHaveLength(1);
+    expect(meter.take(1000)).toEqual([]);
+  });
+
+  test("sorts repeats by how late they came after the first claim, and a first claim is none", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGES, IN_PROGRESS, 1500);
+    meter.claimed(CHARGES, { ...CLAIMED, attempt: 2 }, 1000 + 1_800_000);
+    const [usage] = meter.take(1000);
+    const buckets = usage?.repeatLateness.flatMap((repeats, bucket) =>
+      repeats > 0 ? [[bucket, repeats]] : [],
+    );
+    expect(buckets).toEqual([
+      [latenessBucket(500), 1],
+      [latenessBucket(1_800_000), 1],
+    ]);
+  });
+});
+
+test.each([
+  [-5, 0],
+  [1000, 0],
+  [1001, 1],
+  [1_800_000, 4],
+  [30 * 86_400_000, 10],
+  [30 * 86_400_000 + 1, 11],
+])("a repeat that is %i ms late falls into bucket %i", (latenessMs, bucket) => {
+  expect(latenessBucket(latenessMs)).toBe(bucket);
+});

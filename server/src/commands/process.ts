@@ -1,0 +1,44 @@
+import { describeFailure } from "./failure.ts";
+import type { Host } from "./host.ts";
+
+/** A supervisor such as npm forwards the signal that a terminal has sent to the whole process group: both ask for one stop. */
+const SAME_REQUEST_MS = 1000;
+
+let stopRequested: Promise<void> | undefined;
+
+/**
+ * Runs a command in this process, with what the process has: its environment, its output, its signals. What the command
+ * throws goes to standard error, and the process ends with exit code 1.
+ */
+export async function runCommand(
+  command: (host: Host) => Promise<void>,
+  args: readonly string[],
+): Promise<void> {
+  try {
+    await command({
+      args,
+      env: process.env,
+      workingDir: process.cwd(),
+      print: (line) => process.stdout.write(`${line}\n`),
+      logDestination: process.stdout,
+      untilStopRequested,
+    });
+  } catch (error) {
+    process.stderr.write(`${describeFailure(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function untilStopRequested(): Promise<void> {
+  stopRequested ??= new Promise((resolve) => {
+    let askedAtMs: number | undefined;
+    const onSignal = () => {
+      if (askedAtMs !== undefined && performance.now() - askedAtMs > SAME_REQUEST_MS) process.exit(1);
+      askedAtMs ??= performance.now();
+      resolve();
+    };
+    // SIGHUP: its terminal was closed.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
+  });
+  return stopRequested;
+}

@@ -1,0 +1,123 @@
+import type { Readable } from "node:stream";
+import {
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import type {
+  UniversalServerRequest as ServerRequest,
+  UniversalServerResponse as ServerResponse,
+} from "@connectrpc/connect/protocol";
+import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
+import type { Principal } from "../../domain/tenant.ts";
+import type { ConnectionBytes } from "../arriving-bytes.ts";
+import { REPLY_COMPRESSIONS } from "../compression.ts";
+import { toConnectError } from "../errors.ts";
+import { messageLimits } from "../message-limits.ts";
+import type { IncomingCall, Pipeline } from "../pipeline.ts";
+import type { ReceivedMessage } from "../read-message.ts";
+import type { Route } from "../route.ts";
+import { parseTimeoutMs, TIMEOUT_HEADER } from "../timeouts.ts";
+import type { UnreadReplies } from "../unread-replies.ts";
+import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
+
+/** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
+export type ConnectHandler = (
+  request: ServerRequest,
+  body: Readable,
+  connection: HttpConnection,
+) => Promise<ServerResponse>;
+
+/** What the requests of a connection share. */
+export interface HttpConnection {
+  readonly arriving: ConnectionBytes;
+  readonly unread: UnreadReplies;
+}
+
+interface Arrival extends HttpConnection {
+  readonly message: PendingMessage;
+}
+
+const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
+
+/**
+ * The RPCs by path, as Connect, gRPC-Web and JSON.
+ *
+ * connect-node would decompress and parse a message before the pipeline can ask who sent it. So it is given each request with
+ * an empty message, and the pipeline takes the message in. connect-node tells the protocols apart and answers in them.
+ */
+export function createConnectHandlers(
+  routes: readonly Route[],
+  pipeline: Pipeline,
+): ReadonlyMap<string, ConnectHandler> {
+  const router = createConnectRouter({
+    // Native gRPC has a port of its own.
+    grpc: false,
+    acceptCompression: REPLY_COMPRESSIONS,
+    writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
+  });
+  addRoutes(router, routes, pipeline);
+  return new Map(
+    router.handlers.map((handle) => [
+      handle.requestPath,
+      (request: ServerRequest, body: Readable, connection: HttpConnection) => {
+        const { empty, message } = splitRequest(request, body);
+        const contextValues = createContextValues().set(ARRIVAL, { ...connection, message });
+        return handle({ ...empty, contextValues });
+      },
+    ]),
+  );
+}
+
+function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pipeline): void {
+  for (const route of routes) {
+    router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
+      try {
+        return await pipeline.answer(route, new IncomingConnectCall(route, context), asItIs);
+      } catch (error) {
+        throw toConnectError(error);
+      }
+    });
+  }
+}
+
+/** connect-node encodes it as the request asks for. */
+function asItIs<Reply>(reply: Reply): Reply {
+  return reply;
+}
+
+class IncomingConnectCall implements IncomingCall {
+  readonly #route: Route;
+  readonly #context: HandlerContext;
+
+  constructor(route: Route, context: HandlerContext) {
+    this.#route = route;
+    this.#context = context;
+  }
+
+  header(name: string): string | undefined {
+    return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  get timeoutMs(): number | undefined {
+    return parseTimeoutMs(this.header(TIMEOUT_HEADER));
+  }
+
+  receive(principal: Principal): Promise<ReceivedMessage> {
+    const arrival = this.#context.values.get(ARRIVAL);
+    if (arrival === undefined) throw new Error("a request came past splitRequest");
+    const { message, arriving, unread } = arrival;
+    unread.admit();
+    return message.receive(messageLimits(this.#route.method), arriving, principal);
+  }
+
+  get cancelled(): boolean {
+    return this.#context.signal.aborted;
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+}

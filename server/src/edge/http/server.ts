@@ -1,0 +1,141 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { Logger } from "pino";
+import type { AddressLimit } from "../connections.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Route } from "../route.ts";
+import { takeTimeoutHeader } from "../timeouts.ts";
+import type { Tls } from "../tls.ts";
+import type { TransportBudgets } from "../transport-budgets.ts";
+import { createUnreadReplies, type UnreadReplies } from "../unread-replies.ts";
+import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
+import { createHttpPort } from "./port.ts";
+
+/** The port for browsers, curl and everything without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
+export interface HttpServer {
+  /** The port it listens on. */
+  listen(host: string, port: number): Promise<number>;
+  /** From now on every answer asks its connection to leave; requests are still taken. */
+  startDraining(): void;
+  /** Lets requests finish for so long, then closes what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface HttpServerOptions extends AddressLimit {
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  readonly budgets: TransportBudgets;
+  readonly log: Logger;
+  /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
+  readonly requestTimeoutMs: number;
+  readonly tls: Tls | undefined;
+}
+
+const MAX_HEADERS_TIMEOUT_MS = 10_000;
+const CHECKING_INTERVAL_MS = 1000;
+const KEEP_ALIVE_MS = 65_000;
+/** A caller that doesn't read its answer: longer than any call takes, during which nothing is sent. */
+const SILENCE_MS = 11 * 60_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** A reverse proxy may pipeline many; a connection that sent this many starts over, so that load spreads. */
+const MAX_REQUESTS_PER_CONNECTION = 10_000;
+/** Of a connection: a caller may send many requests before it reads an answer. */
+const MAX_UNREAD_BYTES = 32 * 1024 * 1024;
+/** Each costs memory and a file descriptor; a proxy in front needs far fewer. */
+const MAX_CONNECTIONS = 10_000;
+
+/** @see HttpServer */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { routes, pipeline, budgets, log, requestTimeoutMs, tls } = options;
+  const handlers = createConnectHandlers(routes, pipeline);
+  const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
+  const limits = {
+    headersTimeout,
+    handshakeTimeout: headersTimeout,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: CHECKING_INTERVAL_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+  const connections = new WeakMap<Socket, HttpConnection>();
+  function connectionOf(socket: Socket): HttpConnection {
+    const known = connections.get(socket);
+    if (known !== undefined) return known;
+    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
+    const made = { arriving: budgets.arriving.ofConnection(), unread };
+    connections.set(socket, made);
+    return made;
+  }
+  let draining = false;
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    if (!hasUsableHost(request)) return refuseHost(response);
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const handle = handlers.get(path);
+    if (handle === undefined) return refusePath(response);
+    takeTimeoutHeader(request.headers);
+    const connection = connectionOf(request.socket);
+    handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
+      .then((answered) => {
+        if (draining || isTooMuchToDrop(request)) response.setHeader("connection", "close");
+        const body = answered.body && countedUntilRead(answered.body, response, connection.unread);
+        return universalResponseToNodeResponse({ ...answered, ...(body && { body }) }, response);
+      })
+      .catch((error: unknown) => {
+        // The caller went away, or else the answer can't be written: either way it gets none.
+        if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
+        response.destroy();
+      });
+  };
+  const port = createHttpPort(limits, tls, answer, { maxPerAddress: options.maxPerAddress });
+  const { server } = port;
+  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = SILENCE_MS;
+  return {
+    listen: port.listen,
+    startDraining() {
+      draining = true;
+    },
+    close: port.close,
+  };
+}
+
+/** What is left of a refused message is read and dropped, so that its sender gets to the answer; beyond this it is cut off. */
+const MAX_DROPPED_BYTES = 1024 * 1024;
+
+function isTooMuchToDrop({ complete, headers }: IncomingMessage): boolean {
+  return !complete && Number(headers["content-length"] ?? 0) > MAX_DROPPED_BYTES;
+}
+
+/** Counts a reply's bytes as unread until its response is closed. */
+async function* countedUntilRead(
+  body: AsyncIterable<Uint8Array>,
+  response: ServerResponse,
+  unread: UnreadReplies,
+): AsyncIterable<Uint8Array> {
+  for await (const piece of body) {
+    unread.add(response, piece.byteLength);
+    yield piece;
+  }
+}
+
+function refusePath(response: ServerResponse): void {
+  response.writeHead(404);
+  response.end();
+}
+
+/**
+ * connect-node makes a URL of the Host header, outside of any try: a host such as `[` would end the process. Told here
+ * by the same means.
+ */
+function hasUsableHost({ url, headers: { host } }: IncomingMessage): boolean {
+  return host !== undefined && URL.canParse(url ?? "", `http://${host}`);
+}
+
+function refuseHost(response: ServerResponse): void {
+  response.writeHead(400, { "content-type": "application/json", connection: "close" });
+  response.end(
+    JSON.stringify({ code: "invalid_argument", message: "The Host header or the path is malformed." }),
+  );
+}

@@ -1,0 +1,329 @@
+import { expect, test } from "vitest";
+import type { Deadline } from "../../domain/deadline.ts";
+import { Failed } from "../../domain/ended.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { StatementFailed } from "../pool.ts";
+import { type BatcherOptions, createBatcher } from "./batcher.ts";
+import { createTenantShares, UNSHARED } from "./tenant-shares.ts";
+
+const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const MAX_QUEUED_BY_ONE = 20_000;
+const MIB = 1024 * 1024;
+
+interface Op {
+  readonly name: string;
+  readonly bytes?: number;
+}
+
+/** A statement that has been sent and waits for the test to answer it. */
+interface Sent {
+  readonly names: readonly string[];
+  succeed(): void;
+  fail(error: unknown): void;
+}
+
+/** A batcher whose statements the test answers: a row says which statement gave it, and whether it was shared. */
+function newBatcher(options: Partial<BatcherOptions<Op, string>> = {}) {
+  const statements: Sent[] = [];
+  const batcher = createBatcher<Op, string>({
+    nameOf: (op) => op.name,
+    maxInFlight: 1,
+    execute: (ops) =>
+      new Promise((resolve, reject) => {
+        const number = statements.length;
+        statements.push({
+          names: ops.map((op) => op.name),
+          succeed: () => resolve(ops.map((op) => `${op.name} by ${number}`)),
+          fail: reject,
+        });
+      }),
+    ...options,
+  });
+  const submit = (name: string, deadline = WHENEVER) => batcher.submit({ name }, deadline);
+  return { batcher, submit, statements };
+}
+
+/** A turn of the event loop, after which whatever was ready has left. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Answers every statement that is sent, until none is any more. */
+async function succeedAll(statements: readonly Sent[], from = 0): Promise<void> {
+  await turn();
+  for (let i = from; i < statements.length; i++) {
+    statements[i]?.succeed();
+    await turn();
+    await turn();
+  }
+}
+
+test("a lone operation leaves in the same turn of the event loop", async () => {
+  const { submit, statements } = newBatcher();
+  const lone = submit("a");
+  await turn();
+  expect(statements.map(({ names }) => names)).toEqual([["a"]]);
+  statements[0]?.succeed();
+  expect(await lone).toBe("a by 0");
+});
+
+test("operations that arrive together leave together, in their order", async () => {
+  const { submit, statements } = newBatcher();
+  const all = Promise.all(["b", "a", "c"].map((name) => submit(name)));
+  await succeedAll(statements);
+  expect(statements.map(({ names }) => names)).toEqual([["b", "a", "c"]]);
+  expect(await all).toEqual(["b by 0", "a by 0", "c by 0"]);
+});
+
+test("what is submitted together travels with others, and each ends by itself, in its place", async () => {
+  const { batcher, submit, statements } = newBatcher({
+    execute: (ops) =>
+      ops.some((op) => op.name === "poison")
+        ? Promise.reject(new StatementFailed("22P02", new Error("no")))
+        : Promise.resolve(ops.map((op) => `${op.name} in ${ops.length}`)),
+  });
+  const together = batcher.submitAll([{ name: "a" }, { name: "poison" }, { name: "c" }], WHENEVER);
+  const lone = submit("d");
+  expect(await together).toEqual(["a in 1", new Failed(expect.any(StatementFailed)), "c in 1"]);
+  expect(await lone).toBe("d in 1");
+  expect(await batcher.submitAll([], WHENEVER)).toEqual([]);
+  expect(statements).toEqual([]);
+});
+
+test("what is submitted together is answered when the last of it has ended", async () => {
+  const { batcher, statements } = newBatcher();
+  let answered = false;
+  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], WHENEVER).then((ended) => {
+    answered = true;
+    return ended;
+  });
+  await turn();
+  statements[0]?.succeed();
+  await turn();
+  expect(answered).toBe(false);
+  await succeedAll(statements, 1);
+  expect(await together).toEqual(["a by 0", "a by 1"]);
+});
+
+test("what arrives while the statements run leaves with the next one", async () => {
+  const { submit, statements } = newBatcher({ maxInFlight: 2 });
+  const first = submit("a");
+  await turn();
+  const second = submit("b");
+  await turn();
+  const later = Promise.all(["c", "d"].map((name) => submit(name)));
+  await turn();
+  expect(statements.map(({ names }) => names)).toEqual([["a"], ["b"]]);
+  await succeedAll(statements);
+  expect(await Promise.all([first, second])).toEqual(["a by 0", "b by 1"]);
+  expect(await later).toEqual(["c by 2", "d by 2"]);
+});
+
+test("operations of one name never share a statement: the second one waits for the next", async () => {
+  const { submit, statements } = newBatcher();
+  const all = Promise.all(["a", "a", "b"].map((name) => submit(name)));
+  await succeedAll(statements);
+  expect(statements.map(({ names }) => names)).toEqual([["a", "b"], ["a"]]);
+  expect(await all).toEqual(["a by 0", "a by 1", "b by 0"]);
+});
+
+test("where outcomes are shared, operations of one name are told what the first of them left", async () => {
+  const { submit, statements } = newBatcher({ follow: (row) => `${row}, shared` });
+  const all = Promise.all(["a", "a", "b", "a"].map((name) => submit(name)));
+  await succeedAll(statements);
+  expect(statements.map(({ names }) => names)).toEqual([["a", "b"]]);
+  expect(await all).toEqual(["a by 0", "a by 0, shared", "b by 0", "a by 0, shared"]);
+});
+
+test("an operation never shares the outcome of a statement that was sent before it came", async () => {
+  const { submit, statements } = newBatcher({ follow: (row) => `${row}, shared` });
+  const first = submit("a");
+  await turn();
+  const second = submit("a");
+  await succeedAll(statements);
+  expect(await Promise.all([first, second])).toEqual(["a by 0", "a by 1"]);
+});
+
+test("an operation whose caller has stopped waiting is dropped without effect", async () => {
+  const { submit, statements } = newBatcher();
+  const late = submit("late", { atMs: performance.now() - 1, cancelled: false });
+  const gone = submit("gone", { ...WHENEVER, cancelled: true });
+  const waiting = submit("waiting");
+  const refusals = await Promise.allSettled([late, gone]);
+  expect(refusals).toMatchObject([
+    { status: "rejected", reason: { reason: "DEADLINE_EXCEEDED" } },
+    { status: "rejected", reason: { reason: "DEADLINE_EXCEEDED" } },
+  ]);
+  await succeedAll(statements);
+  expect(await waiting).toBe("waiting by 0");
+  expect(statements.map(({ names }) => names)).toEqual([["waiting"]]);
+});
+
+test("a full queue refuses what comes next, and takes on again once it has room", async () => {
+  const { submit, statements } = newBatcher();
+  const sent = submit("sent");
+  await turn();
+  const queued = Array.from({ length: MAX_QUEUED_BY_ONE }, (_, index) => submit(`queued-${index}`));
+  await expect(submit("too many")).rejects.toMatchObject({
+    reason: "OVERLOADED",
+    retryAfterMs: expect.any(Number),
+  });
+  statements[0]?.succeed();
+  await sent;
+  await turn();
+  await turn();
+  const after = submit("after");
+  await succeedAll(statements, 1);
+  expect(await after).toMatch(/^after by/);
+  expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED_BY_ONE);
+  expect(Math.max(...statements.map(({ names }) => names.length))).toBe(256);
+});
+
+test("a statement takes operations on until it carries 4 MiB, and one that is larger alone", async () => {
+  const { batcher, statements } = newBatcher({ bytesOf: (op) => op.bytes ?? 0 });
+  const sizes = [MIB, MIB, 3 * MIB, 5 * MIB, MIB];
+  const all = sizes.map((bytes, index) => batcher.submit({ name: `${index}`, bytes }, WHENEVER));
+  await succeedAll(statements);
+  await Promise.all(all);
+  expect(statements.map(({ names }) => names)).toEqual([["0", "1", "2"], ["3"], ["4"]]);
+});
+
+test("a statement that Postgres refuses is made again one by one, and the culprit fails alone", async () => {
+  const poison = new StatementFailed("22P02", new Error("no"));
+  const { submit } = newBatcher({
+    execute: (ops) =>
+      ops.some((op) => op.name === "poison")
+        ? Promise.reject(poison)
+        : Promise.resolve(ops.map((op) => `${op.name} in ${ops.length}`)),
+  });
+  const all = await Promise.allSettled(["a", "poison", "b"].map((name) => submit(name)));
+  expect(all).toMatchObject([
+    { value: "a in 1" },
+    { status: "rejected", reason: poison },
+    { value: "b in 1" },
+  ]);
+});
+
+test("an operation whose deadline passes while its statement fails is not sent again", async () => {
+  const { submit, statements } = newBatcher({ follow: (row) => `${row}, followed` });
+  const expiring = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+  const all = Promise.allSettled([
+    submit("a", expiring),
+    submit("b", expiring),
+    submit("b"),
+    submit("b"),
+    submit("c"),
+  ]);
+  await turn();
+  expiring.cancelled = true;
+  statements[0]?.fail(new StatementFailed("55P03", new Error("locked")));
+  await succeedAll(statements, 1);
+  expect(statements.map(({ names }) => names)).toEqual([["a", "b", "c"], ["b"], ["c"]]);
+  expect(await all).toMatchObject([
+    { reason: { reason: "DEADLINE_EXCEEDED" } },
+    { reason: { reason: "DEADLINE_EXCEEDED" } },
+    { value: "b by 1" },
+    { value: "b by 1, followed" },
+    { value: "c by 2" },
+  ]);
+});
+
+test.each(["55P03", "40P01", "40001"])(
+  "who lost to another transaction (%s) is told to come again",
+  async (state) => {
+    const { submit } = newBatcher({
+      execute: () => Promise.reject(new StatementFailed(state, new Error("locked"))),
+    });
+    await expect(submit("a")).rejects.toMatchObject({
+      reason: "RECORD_CONTENDED",
+      retryAfterMs: expect.any(Number),
+    });
+  },
+);
+
+test("where the database does not answer, all fail at once, and nothing is sent again", async () => {
+  const { submit, statements } = newBatcher();
+  const all = ["a", "b"].map((name) => submit(name));
+  await turn();
+  statements[0]?.fail(new Refusal("DATABASE_UNAVAILABLE", "away"));
+  expect(await Promise.allSettled(all)).toMatchObject([
+    { reason: { reason: "DATABASE_UNAVAILABLE" } },
+    { reason: { reason: "DATABASE_UNAVAILABLE" } },
+  ]);
+  expect(statements).toHaveLength(1);
+});
+
+/** Operations of a tenant, named `1-0`, `1-1` and so on. */
+function opsOf(tenant: number, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${tenant}-${i}`);
+}
+
+const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
+
+test("with more queued than a statement takes, each tenant has its share of it", async () => {
+  const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares: { ...UNSHARED, weightOf } });
+  const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
+  await succeedAll(statements);
+  await Promise.all(all);
+  const shares = statements.map(({ names }) => names.map((name) => name[0]));
+  const taken = (statement: number, tenant: string) =>
+    shares[statement]?.filter((each) => each === tenant).length ?? 0;
+  expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([64, 64, 128]);
+  // The second tenant needs no more than what is left of it.
+  expect(taken(3, "2")).toBe(8);
+});
+
+test("a tenant whose queue is full leaves room for another", async () => {
+  const { submit, statements } = newBatcher(BY_TENANT);
+  const sent = submit("1-first");
+  await turn();
+  const greedy = Promise.allSettled(opsOf(1, 2 * MAX_QUEUED_BY_ONE).map((name) => submit(name)));
+  const modest = submit("2-only");
+  await succeedAll(statements);
+  await sent;
+  expect(await modest).toBe("2-only by 1");
+  expect((await greedy).filter(({ status }) => status === "rejected")).toHaveLength(MAX_QUEUED_BY_ONE);
+});
+
+test("operations of one name that are queued together share an outcome, however many others there are", async () => {
+  const { submit, statements } = newBatcher({
+    ...BY_TENANT,
+    follow: (row) => `${row}, shared`,
+    maxInFlight: 2,
+  });
+  const all = ["1-0", ...opsOf(1, 600), "1-0"].map((name) => submit(name));
+  await succeedAll(statements);
+  expect((await Promise.all(all)).at(-1)).toBe("1-0 by 0, shared");
+});
+
+test("while another tenant calls, a tenant has no more than its share in statements, and the rest waits", async () => {
+  const shares = createTenantShares({ weightOf: () => 1, places: 4 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares, maxInFlight: 3 });
+  const modest = submit("2-0");
+  const greedy = opsOf(1, 10).map((name) => submit(name));
+  await turn();
+  expect(statements.map(({ names }) => names)).toEqual([["2-0", ...opsOf(1, 4)]]);
+  const again = submit("2-1");
+  await turn();
+  expect(statements[1]?.names).toEqual(["2-1"]);
+  statements[0]?.succeed();
+  await turn();
+  await turn();
+  expect(statements[2]?.names).toEqual(["1-4", "1-5", "1-6", "1-7"]);
+  await succeedAll(statements, 1);
+  expect(statements.map(({ names }) => names.length)).toEqual([5, 1, 4, 2]);
+  expect(await Promise.all([modest, again])).toEqual(["2-0 by 0", "2-1 by 1"]);
+  expect((await Promise.all(greedy)).at(-1)).toBe("1-9 by 3");
+});
+
+test("a statement that fails gives its places back", async () => {
+  const shares = createTenantShares({ weightOf: () => 1, places: 1 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, shares });
+  const all = Promise.allSettled(["2-0", "1-0", "1-1"].map((name) => submit(name)));
+  await turn();
+  statements[0]?.fail(new Refusal("DATABASE_UNAVAILABLE", "away"));
+  await turn();
+  await succeedAll(statements, 1);
+  expect((await all).map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+});

@@ -1,0 +1,215 @@
+import { LRUCache } from "lru-cache";
+import type { Deadline } from "../../domain/deadline.ts";
+import { Failed } from "../../domain/ended.ts";
+import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
+import { type Batcher, createBatcher } from "../batching/batcher.ts";
+import { createTenantShares, type TenantShares } from "../batching/tenant-shares.ts";
+import type { Runner } from "../pool.ts";
+import { intArray, textArray } from "../sql-arrays.ts";
+import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
+
+/** The policies of tenants' namespaces that were loaded, kept for as long as their tenant changes none of them. */
+export interface LoadedNamespaces {
+  /**
+   * A tenant's, as of the version of its namespaces. Of a version that is new here, those that were in use lately are
+   * loaded at once, so that a call that waits finds its namespace's.
+   */
+  of(tenant: NamespacesOwner, version: number): Promise<NamespacePolicies>;
+}
+
+/** Whose the namespaces are. After a restore of the database an id and a version may both be given out again. */
+export interface NamespacesOwner {
+  readonly tenantId: number;
+  /** Differs for every tenant, and for the same tenant after a restore. */
+  readonly identity: string;
+}
+
+/** A namespace of a tenant. */
+interface Namespace {
+  readonly tenantId: number;
+  readonly name: string;
+}
+
+type Load = Batcher<Namespace, PolicyOverrides | undefined>;
+
+/** As many as one batch of calls may name, and so the least that has to be kept of a tenant; it keeps up to twice that. */
+const KEPT_PER_TENANT = 1000;
+/** Of all tenants, some 30 MiB; with more, those of the tenant that has the most are not kept any longer. */
+const MAX_KEPT = 200_000;
+/** As many as the authenticator knows. */
+const MAX_TENANTS = 20_000;
+/** One statement's worth. */
+const RELOADED_AT_ONCE = 256;
+/** Statements at once. */
+const MAX_IN_FLIGHT = 2;
+/** Namespaces of a tenant that are loaded at once while other tenants load, too. */
+const LOAD_SHARE = 64;
+const RETRY_AFTER_MS = 100;
+const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+
+const readPolicies = {
+  name: "read_namespace_policies",
+  text: `
+select n.tenant_id, n.name, ${POLICY_COLUMNS}
+  from unnest($1::int[], $2::text[]) as i (tenant_id, name)
+ cross join lateral (
+       select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
+};
+
+/** @see LoadedNamespaces */
+export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
+  const load = createLoad(runner, createTenantShares({ weightOf: () => 1, places: LOAD_SHARE }));
+  let size = 0;
+  // Calls that have begun go on with what they have.
+  const kept = new LRUCache<number, TenantNamespaces>({
+    max: MAX_TENANTS,
+    dispose(own) {
+      size -= own.size;
+      own.onGrown = undefined;
+    },
+  });
+
+  /** Makes room by keeping the policies of the tenant no longer that has the most. */
+  function dropMost(): void {
+    let most: TenantNamespaces | undefined;
+    for (const each of kept.values()) if (most === undefined || each.size > most.size) most = each;
+    if (most !== undefined) kept.delete(most.tenantId);
+  }
+
+  function onGrown(by: number): void {
+    size += by;
+    if (size > MAX_KEPT) dropMost();
+  }
+
+  return {
+    async of({ tenantId, identity }, version) {
+      const found = kept.get(tenantId);
+      const was = found?.identity === identity ? found : undefined;
+      if (was?.version === version) return was;
+      if (version === 0) return NEVER_DECLARED;
+      const own = new TenantNamespaces({ tenantId, identity }, version, load);
+      const inUse = was?.latest(RELOADED_AT_ONCE) ?? [];
+      // What can't be loaded now is loaded by the next call that needs it, which is told of the failure.
+      if (inUse.length > 0) await own.load(inUse, WHENEVER).catch(() => {});
+      kept.set(tenantId, own);
+      onGrown(own.size);
+      own.onGrown = onGrown;
+      return own;
+    },
+  };
+}
+
+/** Tenants take turns, so that none waits for all that another loads. */
+function createLoad(runner: Runner, shares: TenantShares): Load {
+  return createBatcher<Namespace, PolicyOverrides | undefined>({
+    nameOf: nameOf,
+    tenantOf: ({ tenantId }) => tenantId,
+    shares,
+    follow: (overrides) => overrides,
+    maxInFlight: MAX_IN_FLIGHT,
+    async execute(namespaces) {
+      const rows = await runner.run<PolicyRow & { readonly tenant_id: number; readonly name: string }>(
+        readPolicies,
+        [intArray(namespaces.map(({ tenantId }) => tenantId)), textArray(namespaces.map(({ name }) => name))],
+        namespaces.length,
+      );
+      const found = new Map(
+        rows.map((row) => [nameOf({ tenantId: row.tenant_id, name: row.name }), parsePolicy(row)]),
+      );
+      return namespaces.map((namespace) => found.get(nameOf(namespace)));
+    },
+  });
+}
+
+function nameOf({ tenantId, name }: Namespace): string {
+  return `${tenantId} ${name}`;
+}
+
+/** What a namespace sets, and the policy that it makes with what the tenant last set. */
+interface Entry {
+  /** Undefined: it was never declared. */
+  readonly overrides: PolicyOverrides | undefined;
+  base: PolicyOverrides | undefined;
+  policy: Policy | undefined;
+}
+
+/** The loaded policies of one tenant, in two halves: one that fills, and the one that filled before, which goes next. */
+class TenantNamespaces implements NamespacePolicies {
+  readonly tenantId: number;
+  readonly identity: string;
+  readonly version: number;
+  /** Told by how many policies more, or, if negative, fewer there are. */
+  onGrown: ((by: number) => void) | undefined;
+  readonly #load: Load;
+  #newer = new Map<string, Entry>();
+  #older = new Map<string, Entry>();
+
+  constructor({ tenantId, identity }: NamespacesOwner, version: number, load: Load) {
+    this.tenantId = tenantId;
+    this.identity = identity;
+    this.version = version;
+    this.#load = load;
+  }
+
+  get size(): number {
+    return this.#newer.size + this.#older.size;
+  }
+
+  isLoaded(namespace: string): boolean {
+    return this.#find(namespace) !== undefined;
+  }
+
+  async load(namespaces: readonly string[], deadline: Deadline): Promise<void> {
+    const asked = namespaces.map((name) => ({ tenantId: this.tenantId, name }));
+    const loaded = await this.#load.submitAll(asked, deadline);
+    loaded.forEach((overrides, place) => {
+      if (overrides instanceof Failed) throw overrides.error;
+      this.#keep(namespaces[place] as string, { overrides, base: undefined, policy: undefined });
+    });
+  }
+
+  policyOf(namespace: string, { overrides, policy }: Pick<Tenant, "overrides" | "policy">): Policy {
+    const entry = this.#find(namespace);
+    if (entry === undefined) throw notLoaded();
+    if (entry.overrides === undefined) return policy;
+    if (entry.policy === undefined || entry.base !== overrides) {
+      entry.policy = resolvePolicy(overrides, entry.overrides);
+      entry.base = overrides;
+    }
+    return entry.policy;
+  }
+
+  /** The names of those that were loaded or asked for last. */
+  latest(count: number): readonly string[] {
+    return [...this.#older.keys(), ...this.#newer.keys()].slice(-count);
+  }
+
+  #find(namespace: string): Entry | undefined {
+    const newer = this.#newer.get(namespace);
+    if (newer !== undefined) return newer;
+    const older = this.#older.get(namespace);
+    if (older === undefined) return undefined;
+    this.#older.delete(namespace);
+    this.onGrown?.(-1);
+    this.#keep(namespace, older);
+    return older;
+  }
+
+  #keep(namespace: string, entry: Entry): void {
+    const { size } = this;
+    if (this.#newer.size >= KEPT_PER_TENANT) {
+      this.#older = this.#newer;
+      this.#newer = new Map();
+    }
+    this.#newer.set(namespace, entry);
+    this.onGrown?.(this.size - size);
+  }
+}
+
+function notLoaded(): Refusal {
+  return new Refusal("OVERLOADED", "The namespace's policy is not loaded on this replica any more.", {
+    retryAfterMs: RETRY_AFTER_MS,
+  });
+}

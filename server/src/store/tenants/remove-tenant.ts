@@ -1,0 +1,48 @@
+import type { Runner, Statement } from "../pool.ts";
+
+/** What refers to a tenant with as many rows as it likes. Its totals are one row, which goes with the tenant's. */
+const OWNED_TABLES = ["usage_hours", "namespaces", "api_keys"] as const;
+
+const removals: readonly Statement[] = OWNED_TABLES.map((table) => ({
+  name: `remove_tenant_${table}`,
+  text: `
+with removed as (
+  delete from ${table} where ctid = any (array(
+    select o.ctid from ${table} o where o.tenant_id = $1::int limit $2::int))
+  returning 1
+)
+select count(*)::int as removed from removed`,
+}));
+
+/** Nothing that refers to the tenant is added while it is locked. */
+const lockDeletedTenant = {
+  name: "lock_deleted_tenant",
+  text: "select 1 from tenants where id = $1::int and deleted_at is not null for update",
+};
+
+const removeTenantRow = {
+  name: "remove_tenant",
+  text: `delete from tenants where id = $1::int and deleted_at is not null`,
+};
+
+/**
+ * Removes up to so many rows that hang on a deleted tenant whose records have gone, and once there are no more, the tenant.
+ * Its audit events stay.
+ *
+ * @returns whether the tenant is gone.
+ */
+export async function removeTenantBatch(
+  transaction: Runner,
+  tenantId: number,
+  maxRows: number,
+): Promise<boolean> {
+  await transaction.run(lockDeletedTenant, [tenantId]);
+  let rowsLeft = maxRows;
+  for (const removal of removals) {
+    const [row] = await transaction.run<{ removed: number }>(removal, [tenantId, rowsLeft]);
+    rowsLeft -= row?.removed ?? 0;
+    if (rowsLeft === 0) return false;
+  }
+  await transaction.run(removeTenantRow, [tenantId]);
+  return true;
+}
