@@ -1,6 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { SessionManager } from "../../clients/typescript/src/session-manager.ts";
+import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
 
 /**
  * Connect's transport to a port of this machine, on connections of our client's kind: a server that drains would end the

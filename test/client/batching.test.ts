@@ -1,9 +1,9 @@
 import type { Transport } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createUnaryTransport } from "../../clients/typescript/src/grpc-transport.ts";
-import { SessionManager } from "../../clients/typescript/src/session-manager.ts";
-import { credential } from "../../clients/typescript/src/transport-options.ts";
+import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
+import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
+import { credential } from "../../clients/typescript/src/transport/transport-options.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
 import { startTestServer, type TestServer } from "../helpers/server.ts";
 import { createTenant } from "../helpers/tenants.ts";

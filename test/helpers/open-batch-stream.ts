@@ -6,7 +6,7 @@ import {
   type BatchStreamResponse,
   BatchStreamResponseSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { MessageSplitter } from "../../clients/typescript/src/grpc-messages.ts";
+import { MessageSplitter } from "../../clients/typescript/src/wire/grpc-messages.ts";
 import { framed, grpcHeaders } from "./raw-grpc.ts";
 
 /** A BatchStream as a client in any language may use it, frame by frame. */

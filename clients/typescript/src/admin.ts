@@ -4,11 +4,11 @@
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
-import { type ConnectionOptions, connect } from "./connection.ts";
+import { type ConnectionOptions, connect } from "./transport/connection.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 
-export { errorFromCall } from "./error-mapping.ts";
+export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";
 export * from "./gen/onceward/v1/policy_pb.ts";
 export * from "./gen/onceward/v1/tenant_admin_pb.ts";

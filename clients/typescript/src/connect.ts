@@ -12,15 +12,15 @@ import {
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { protobufCodec } from "./codec.ts";
-import type { Claim } from "./held-claim.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./idempotency-key.ts";
+import { protobufCodec } from "./run/codec.ts";
+import type { Claim } from "./run/held-claim.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./run/idempotency-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
-import type { Runner } from "./runner.ts";
+import type { Runner } from "./run/runner.ts";
 
-export { formatIdempotencyKey } from "./idempotency-key.ts";
+export { formatIdempotencyKey } from "./run/idempotency-key.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
 /** A call as the options see it. */

@@ -3,15 +3,15 @@
 import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
-import type { Claim } from "./held-claim.ts";
+import type { Claim } from "./run/held-claim.ts";
 import { readBounded } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import type { HttpOptions } from "./http/options.ts";
 import { parsedBody } from "./http/parsed-body.ts";
 import { splitTarget } from "./http/request-target.ts";
-import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
-import type { Runner } from "./runner.ts";
+import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
+import type { Runner } from "./run/runner.ts";
 
 declare module "fastify" {
   interface FastifyRequest {

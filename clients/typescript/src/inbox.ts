@@ -5,7 +5,7 @@
  * `once` needs no service. `completeIn` and `startRelay` tell the service of what has committed, through any crash.
  */
 
-export type { Codec, EncodedValue } from "./codec.ts";
+export type { Codec, EncodedValue } from "./run/codec.ts";
 export { type CompletedClaim, completeIn } from "./inbox/complete-in.ts";
 export {
   type DeliverOptions,

@@ -13,8 +13,8 @@
  */
 
 import type { Span, Tracer } from "@opentelemetry/api";
-import { OncewardError } from "./errors.ts";
-import type { Trace } from "./events.ts";
+import { OncewardError } from "./errors/errors.ts";
+import type { Trace } from "./run/events.ts";
 
 /** SpanStatusCode.ERROR. Its import would be the only one that is more than types. */
 const STATUS_ERROR = 2;

@@ -44,7 +44,7 @@
 import { createRouterTransport, type Transport } from "@connectrpc/connect";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import type { Record as KnownRecord } from "./gen/onceward/v1/record_pb.ts";
-import { createOnceward, type Onceward } from "./onceward.ts";
+import { createOnceward, type Onceward } from "./run/onceward.ts";
 import { TestingClock } from "./testing/clock.ts";
 import { Faults } from "./testing/faults.ts";
 import { resolvePolicy, type TestingPolicy } from "./testing/policy.ts";

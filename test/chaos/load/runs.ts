@@ -1,10 +1,10 @@
-import type { Codec } from "../../../clients/typescript/src/codec.ts";
-import { OncewardError, TerminalError } from "../../../clients/typescript/src/errors.ts";
-import { createUnaryTransport } from "../../../clients/typescript/src/grpc-transport.ts";
-import { createOnceward } from "../../../clients/typescript/src/onceward.ts";
-import { Replicas } from "../../../clients/typescript/src/replicas.ts";
-import { SessionManager } from "../../../clients/typescript/src/session-manager.ts";
-import { credential } from "../../../clients/typescript/src/transport-options.ts";
+import type { Codec } from "../../../clients/typescript/src/run/codec.ts";
+import { OncewardError, TerminalError } from "../../../clients/typescript/src/errors/errors.ts";
+import { createUnaryTransport } from "../../../clients/typescript/src/transport/grpc-transport.ts";
+import { createOnceward } from "../../../clients/typescript/src/run/onceward.ts";
+import { Replicas } from "../../../clients/typescript/src/transport/replicas.ts";
+import { SessionManager } from "../../../clients/typescript/src/transport/session-manager.ts";
+import { credential } from "../../../clients/typescript/src/transport/transport-options.ts";
 import type { Random } from "../../demo/random.ts";
 import { fingerprintOf } from "../../helpers/verbs.ts";
 import type { Journal } from "../../history/journal.ts";

@@ -1,5 +1,5 @@
 import type { Claim, CodedRunOptions, Onceward } from "@onceward/client";
-import type { Runner } from "../../../clients/typescript/src/runner.ts";
+import type { Runner } from "../../../clients/typescript/src/run/runner.ts";
 
 /** When a client leaves: while its key is claimed, in the handler, or while the outcome is stored. */
 export type Moment = "claimed" | "begun" | "written" | "answered";

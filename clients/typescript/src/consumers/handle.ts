@@ -1,8 +1,8 @@
-import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors.ts";
-import type { Claim } from "../held-claim.ts";
-import type { Jsonify } from "../jsonify.ts";
-import { checkRunOptions } from "../run-options.ts";
-import type { Runner } from "../runner.ts";
+import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
+import type { Claim } from "../run/held-claim.ts";
+import type { Jsonify } from "../run/jsonify.ts";
+import { checkRunOptions } from "../run/run-options.ts";
+import type { Runner } from "../run/runner.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import { DeliveryIdWarning } from "./key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";

@@ -1,5 +1,5 @@
-import { AmbiguousError, InProgressError } from "../errors.ts";
-import { sleep } from "../sleep.ts";
+import { AmbiguousError, InProgressError } from "../errors/errors.ts";
+import { sleep } from "../run/sleep.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** Two extensions may fail before another consumer sees the message. */

@@ -1,7 +1,7 @@
-import type { Violation } from "../errors.ts";
-import { MAX_KEY_BYTES } from "../limits.ts";
-import { checkText, throwIfAny } from "../violations.ts";
-import { warn } from "../warn.ts";
+import type { Violation } from "../errors/errors.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
+import { checkText, throwIfAny } from "../errors/violations.ts";
+import { warn } from "../run/warn.ts";
 
 /** The header, attribute or property that carries a message's operation key. */
 export const KEY_HEADER = "idempotency-key";

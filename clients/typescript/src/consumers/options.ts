@@ -1,4 +1,4 @@
-import type { RunOptions } from "../run-options.ts";
+import type { RunOptions } from "../run/run-options.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** How a consumer names its operations, and whom it tells what became of them. */

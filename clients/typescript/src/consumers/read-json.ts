@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { TerminalError } from "../errors.ts";
+import { TerminalError } from "../errors/errors.ts";
 
 /**
  * A message's body as JSON. For use within the guarded function: a body that can't be read won't be readable next time,

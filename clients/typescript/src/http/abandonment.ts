@@ -1,4 +1,4 @@
-import { ClaimAbandoned } from "../claim-abandoned.ts";
+import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
 import type { Handled, Handling } from "./guard.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Claim } from "../held-claim.ts";
+import type { Claim } from "../run/held-claim.ts";
 
 /** By namespace, the claims that a request is handled under. */
 const claims = new WeakMap<object, Map<string, Claim>>();

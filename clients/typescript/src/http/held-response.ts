@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { MAX_RESULT_BYTES } from "../limits.ts";
+import { MAX_RESULT_BYTES } from "../wire/limits.ts";
 import { type Handled, type Handling, ResponseCut } from "./guard.ts";
 import { HiddenDeparture, isAbort } from "./hidden-departure.ts";
 import { PropertyOverrides } from "./property-overrides.ts";

@@ -1,4 +1,4 @@
-import { type HandedOn, handedOn } from "../guarded-run.ts";
+import { type HandedOn, handedOn } from "../run/guarded-run.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request (of Hono: its context). */

@@ -1,13 +1,13 @@
-import type { Codec, EncodedValue } from "../codec.ts";
-import { OncewardError } from "../errors.ts";
+import type { Codec, EncodedValue } from "../run/codec.ts";
+import { OncewardError } from "../errors/errors.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
   MAX_METADATA_ENTRIES,
   MAX_METADATA_NAME_BYTES,
   MAX_METADATA_VALUE_BYTES,
   MAX_RESULT_BYTES,
-} from "../limits.ts";
-import { utf8Length } from "../utf8.ts";
+} from "../wire/limits.ts";
+import { utf8Length } from "../wire/utf8.ts";
 
 /** A response that is whole in memory, as it is stored and replayed. Header names are in lower case. */
 export interface WholeResponse {

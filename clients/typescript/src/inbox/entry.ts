@@ -1,4 +1,4 @@
-import { RecordContendedError } from "../error-catalogue.ts";
+import { RecordContendedError } from "../errors/catalogue.ts";
 
 /** A row that was there and then was not has been swept in between, which hardly happens once. */
 export const ENTRY_ATTEMPTS = 3;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Violation } from "../errors.ts";
-import { throwIfAny } from "../violations.ts";
+import type { Violation } from "../errors/errors.ts";
+import { throwIfAny } from "../errors/violations.ts";
 import { type DeliverOptions, deliverCompletions } from "./deliver.ts";
 
 /** What is written while all is well has been told by its run; the relay is for the others, which can wait so long. */

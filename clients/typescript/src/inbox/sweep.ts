@@ -1,5 +1,5 @@
-import type { Violation } from "../errors.ts";
-import { throwIfAny } from "../violations.ts";
+import type { Violation } from "../errors/errors.ts";
+import { throwIfAny } from "../errors/violations.ts";
 import type { Executor } from "./executor.ts";
 
 /** Small enough that no lock is held for long. */

@@ -1,14 +1,14 @@
 import { Code } from "@connectrpc/connect";
-import { callerOf } from "../caller.ts";
-import type { Codec } from "../codec.ts";
-import { TerminalError } from "../errors.ts";
-import { fingerprintWithFiles } from "../fingerprint.ts";
-import { guardedRun, handedOn } from "../guarded-run.ts";
-import type { Claim } from "../held-claim.ts";
-import { parseIdempotencyKey } from "../idempotency-key.ts";
-import { joinKey } from "../join-key.ts";
-import type { CodedRunOptions } from "../run-options.ts";
-import type { Runner } from "../runner.ts";
+import { callerOf } from "../run/caller.ts";
+import type { Codec } from "../run/codec.ts";
+import { TerminalError } from "../errors/errors.ts";
+import { fingerprintWithFiles } from "../run/fingerprint.ts";
+import { guardedRun, handedOn } from "../run/guarded-run.ts";
+import type { Claim } from "../run/held-claim.ts";
+import { parseIdempotencyKey } from "../run/idempotency-key.ts";
+import { joinKey } from "../run/join-key.ts";
+import type { CodedRunOptions } from "../run/run-options.ts";
+import type { Runner } from "../run/runner.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
 

@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import type { HandedOn } from "../guarded-run.ts";
+import type { HandedOn } from "../run/guarded-run.ts";
 
 /** How calls are guarded. `Call` is what the library knows of a call. */
 export interface RpcOptions<Call> extends HandedOn {

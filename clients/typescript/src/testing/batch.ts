@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { OncewardError } from "../errors.ts";
+import { OncewardError } from "../errors/errors.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
@@ -8,7 +8,7 @@ import {
   BatchResponseItemSchema,
   BatchResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
-import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../limits.ts";
+import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../wire/limits.ts";
 import { batchItemError, invalid, refusal } from "./refusal.ts";
 import type { CallContext, SingleCalls } from "./single-calls.ts";
 

@@ -15,7 +15,7 @@ import {
   MAX_WAIT_MS,
   MIN_LEASE_MS,
   NAMESPACE_PATTERN,
-} from "../limits.ts";
+} from "../wire/limits.ts";
 import type { TestingPolicy } from "./policy.ts";
 import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";

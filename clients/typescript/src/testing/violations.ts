@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import type { Violation } from "../errors.ts";
+import type { Violation } from "../errors/errors.ts";
 import { refusal } from "./refusal.ts";
 
 /** Unicode category Cc. */

@@ -1,0 +1,123 @@
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createOnceward, type Onceward } from "./onceward.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+
+const operation = { namespace: "charges", key: "order-1" };
+/** Longer than a test may take. */
+const TOO_LONG_MS = 600_000;
+
+function newTesting(): TestingOnceward {
+  const testing = createTestingOnceward();
+  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
+  return testing;
+}
+
+/** Another client of the same service. */
+function newOnceward(transport: Transport): Onceward {
+  const onceward = createOnceward({ transport, owner: "worker-2" });
+  onTestFinished(() => onceward.close({ timeoutMs: 0 }));
+  return onceward;
+}
+
+test("a run that waits for another holder ends as soon as its client closes, and nothing ran", async () => {
+  const testing = newTesting();
+  await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
+  const onceward = newOnceward(testing.transport);
+  const fn = vi.fn();
+  const waiter = expect(onceward.run({ ...operation, waitMs: TOO_LONG_MS }, fn)).rejects.toMatchObject({
+    reason: "CLOSED",
+  });
+  await vi.waitUntil(() => testing.waiting === 1);
+  await onceward.close();
+  await waiter;
+  expect(testing.waiting).toBe(0);
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("a run that tries again while the service is away ends as soon as its client closes", async () => {
+  const testing = newTesting();
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const onceward = newOnceward(testing.transport);
+  const fn = vi.fn();
+  const options = { ...operation, timeoutMs: TOO_LONG_MS, onUnavailable: "proceed" } as const;
+  const run = expect(onceward.run(options, fn)).rejects.toMatchObject({ reason: "CLOSED" });
+  // Its call is under way, and what fails is tried again.
+  await new Promise((resolve) => setImmediate(resolve));
+  await onceward.close();
+  await run;
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("a claim that is granted just when its client closes is released", async () => {
+  const testing = newTesting();
+  const held = await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
+  const granted = vi.fn();
+  /** The answer to a call that waits is on its way for ever. */
+  const transport: Transport = {
+    stream: testing.transport.stream,
+    async unary(method, signal, ...call) {
+      const answer = await testing.transport.unary(method, signal, ...call);
+      if (signal === undefined) return answer;
+      granted();
+      return await new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(new ConnectError("aborted", Code.Canceled)));
+      });
+    },
+  };
+  const onceward = newOnceward(transport);
+  const waiter = onceward.run({ ...operation, waitMs: TOO_LONG_MS }, vi.fn());
+  const closed = expect(waiter).rejects.toMatchObject({ reason: "CLOSED" });
+  await vi.waitUntil(() => testing.waiting === 1);
+  const { outcome } = held;
+  if (outcome.case !== "claimed") throw new Error(`the first claim is answered with ${outcome.case}`);
+  await testing.onceward.calls.release({ ...operation, fencingToken: outcome.value.fencingToken });
+  await vi.waitUntil(() => granted.mock.calls.length === 1);
+  await onceward.close();
+  await closed;
+  expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
+});
+
+test("a closing client lets functions finish", async () => {
+  const { onceward } = newTesting();
+  const held = Promise.withResolvers<string>();
+  const fn = vi.fn(() => held.promise);
+  const running = onceward.run(operation, fn);
+  await vi.waitUntil(() => fn.mock.calls.length === 1);
+  const closed = onceward.close();
+  held.resolve("charged");
+  expect(await running).toBe("charged");
+  await closed;
+});
+
+test("a client closes after its timeout although a function runs, whose lease is then lost", async () => {
+  const { onceward } = newTesting();
+  const held = Promise.withResolvers<string>();
+  const signals: AbortSignal[] = [];
+  const running = onceward.run({ ...operation, leaseMs: 1000 }, (claim) => {
+    signals.push(claim.signal);
+    return held.promise;
+  });
+  await vi.waitUntil(() => signals.length === 1);
+  // The first one waits for the function.
+  const patient = onceward.close();
+  await onceward.close({ timeoutMs: 20 });
+  await vi.waitUntil(() => signals[0]?.aborted, { timeout: 5000 });
+  expect(signals[0]?.reason).toMatchObject({ reason: "CLOSED" });
+  held.resolve("charged");
+  await expect(running).rejects.toMatchObject({
+    name: "CompletionError",
+    reason: "CLOSED",
+    stored: false,
+    effect: { status: "fulfilled", value: "charged" },
+  });
+  await patient;
+});
+
+test.each([-1, 0.5, Number.NaN, 2 ** 31])(
+  "a timeout of %s for closing is refused by name",
+  async (timeoutMs) => {
+    const { onceward } = newTesting();
+    await expect(onceward.close({ timeoutMs })).rejects.toThrow(/^timeoutMs must be/);
+  },
+);

@@ -1,0 +1,101 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { OncewardError } from "../errors/errors.ts";
+import { type ExtendLeaseResponse, ExtendLeaseResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { Lease } from "./lease.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const LEASE_MS = 3000;
+
+/** A lease of 3 s that was just granted. `sentAtMs` of each heartbeat is kept; `reply` is what it is answered with. */
+function grantedLease(reply: () => Promise<ExtendLeaseResponse>) {
+  const heartbeatsAtMs: number[] = [];
+  const startMs = performance.now();
+  const lease = new Lease(() => {
+    heartbeatsAtMs.push(performance.now() - startMs);
+    return reply();
+  });
+  lease.granted(startMs, LEASE_MS);
+  return { lease, heartbeatsAtMs };
+}
+
+function extended(): Promise<ExtendLeaseResponse> {
+  return Promise.resolve(create(ExtendLeaseResponseSchema, { leaseRemaining: durationFromMs(LEASE_MS) }));
+}
+
+function refused(reason: string): Promise<ExtendLeaseResponse> {
+  return Promise.reject(new OncewardError(reason, "refused"));
+}
+
+test("a heartbeat is sent at every third of the lease, and the signal stays quiet", async () => {
+  const { lease, heartbeatsAtMs } = grantedLease(extended);
+  const { signal } = lease;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(heartbeatsAtMs).toEqual([1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000]);
+  expect(signal.aborted).toBe(false);
+  lease.end();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(heartbeatsAtMs).toHaveLength(10);
+});
+
+test("the signal aborts a tenth of the lease before its end if no heartbeat is answered", async () => {
+  const { lease } = grantedLease(() => new Promise(() => {}));
+  const { signal } = lease;
+  await vi.advanceTimersByTimeAsync(2699);
+  expect(signal.aborted).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
+});
+
+test("a heartbeat that fails is repeated before the lease ends", async () => {
+  const replies = [() => refused("DATABASE_UNAVAILABLE"), () => refused("DATABASE_UNAVAILABLE"), extended];
+  const { lease, heartbeatsAtMs } = grantedLease(() => (replies.shift() ?? extended)());
+  await vi.advanceTimersByTimeAsync(4000);
+  expect(heartbeatsAtMs).toEqual([1000, 1300, 1600, 2600, 3600]);
+  expect(lease.signal.aborted).toBe(false);
+});
+
+test("the signal aborts at once when somebody has taken over, and the heartbeats end", async () => {
+  const { lease, heartbeatsAtMs } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
+  const { signal } = lease;
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(signal.reason).toMatchObject({ reason: "CLAIM_SUPERSEDED" });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(heartbeatsAtMs).toEqual([1000]);
+});
+
+test("a signal that is asked for after the loss is aborted already", async () => {
+  const { lease } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(lease.signal.aborted).toBe(true);
+});
+
+test("a lease counts from when its claim was sent, not from the answer", async () => {
+  const { lease } = grantedLease(() => new Promise(() => {}));
+  const slow = new Lease(() => new Promise(() => {}));
+  slow.granted(performance.now() - 2000, LEASE_MS);
+  const { signal } = slow;
+  await vi.advanceTimersByTimeAsync(700);
+  expect(signal.aborted).toBe(true);
+  expect(lease.signal.aborted).toBe(false);
+});
+
+test("after a stall the loss is noticed on the first turn, and a heartbeat revives the lease all the same", async () => {
+  const { lease, heartbeatsAtMs } = grantedLease(extended);
+  const { signal } = lease;
+  vi.setSystemTime(0);
+  const stalled = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000);
+  await vi.advanceTimersByTimeAsync(1000);
+  stalled.mockRestore();
+  expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
+  expect(heartbeatsAtMs).toHaveLength(1);
+  lease.end();
+});

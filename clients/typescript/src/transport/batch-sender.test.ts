@@ -1,0 +1,84 @@
+import {
+  Code,
+  ConnectError,
+  createClient,
+  createRouterTransport,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { Calls } from "../run/calls.ts";
+import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+
+/** What a Batch is answered with, as scripted; the service's behaviour is tested against the service. */
+function callsTo(service: Partial<ServiceImpl<typeof IdempotencyService>>): Calls {
+  const transport = createRouterTransport(({ service: serve }) => serve(IdempotencyService, service));
+  return new Calls(createClient(IdempotencyService, transport));
+}
+
+const name = { namespace: "charges", key: "order-1" };
+
+test("an item whose reply did not fit is asked again alone", async () => {
+  const error = { code: Code.ResourceExhausted, reason: ErrorReason.RESPONSE_TOO_LARGE };
+  const calls = callsTo({
+    batch: () => ({ items: [{ response: { case: "error", value: error } }] }),
+    lookup: ({ key }) => ({ record: { key } }),
+  });
+  expect((await calls.lookup(name)).record?.key).toBe("order-1");
+});
+
+test("an item that spoils its batch fails alone", async () => {
+  const calls = callsTo({
+    batch: () => {
+      throw new ConnectError("unparsable", Code.InvalidArgument);
+    },
+    lookup: ({ key }) => {
+      if (key === "bad") throw new ConnectError("unparsable", Code.InvalidArgument);
+      return { record: { key } };
+    },
+  });
+  const [good, bad] = await Promise.allSettled([calls.lookup(name), calls.lookup({ ...name, key: "bad" })]);
+  expect(good).toMatchObject({ status: "fulfilled", value: { record: { key: "order-1" } } });
+  expect(bad).toMatchObject({ status: "rejected", reason: { code: Code.InvalidArgument } });
+});
+
+test("an item that can't be encoded fails alone", async () => {
+  const calls = callsTo({ batch: () => ({ items: [] }), release: () => ({}), lookup: () => ({}) });
+  const noInt64 = 2n ** 63n;
+  const [good, bad] = await Promise.allSettled([
+    calls.lookup(name),
+    calls.release({ ...name, fencingToken: noInt64 }),
+  ]);
+  expect(good).toMatchObject({ status: "fulfilled" });
+  expect(bad).toMatchObject({ status: "rejected", reason: { name: "OncewardError", reason: "NO_ANSWER" } });
+});
+
+test("an error of the whole batch is every item's, and nothing is asked again", async () => {
+  const calls = callsTo({
+    batch: () => {
+      throw new ConnectError("no credential", Code.Unauthenticated);
+    },
+    lookup: () => {
+      throw new Error("asked again");
+    },
+  });
+  const settled = await Promise.allSettled([calls.lookup(name), calls.lookup(name)]);
+  expect(settled).toMatchObject([
+    { status: "rejected", reason: { code: Code.Unauthenticated } },
+    { status: "rejected", reason: { code: Code.Unauthenticated } },
+  ]);
+});
+
+test("a batch that is answered with too few items leaves no call without an answer", async () => {
+  const calls = callsTo({ batch: () => ({ items: [] }) });
+  await expect(calls.lookup(name)).rejects.toMatchObject({ reason: "INTERNAL" });
+});
+
+test("a call that is answered as if it were another fails, and is not asked again", async () => {
+  const calls = callsTo({ batch: () => ({ items: [{ response: { case: "release", value: {} } }, {}] }) });
+  const settled = await Promise.allSettled([calls.lookup(name), calls.lookup(name)]);
+  expect(settled).toMatchObject([
+    { reason: { reason: "INTERNAL", message: "A lookup was answered as if it were release." } },
+    { reason: { reason: "INTERNAL", message: "A lookup was answered as if it were a call unknown here." } },
+  ]);
+});

@@ -1,0 +1,99 @@
+import type { Client } from "@connectrpc/connect";
+import type { Pending } from "./coalescer.ts";
+import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
+import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
+import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import type {
+  BatchResponseItem,
+  ClaimResponse,
+  CompleteResponse,
+  ExtendLeaseResponse,
+  IdempotencyService,
+  LookupResponse,
+  ReleaseResponse,
+} from "../gen/onceward/v1/idempotency_pb.ts";
+import type { BatchedRequest } from "../wire/request-size.ts";
+
+/** Of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is better. */
+export const ATTEMPT_TIMEOUT_MS = 5000;
+
+/** The service as connect sees it: one RPC a call, connect's errors. */
+export type Api = Client<typeof IdempotencyService>;
+
+/** What each call is answered with. */
+export interface Responses {
+  readonly claim: ClaimResponse;
+  readonly complete: CompleteResponse;
+  readonly release: ReleaseResponse;
+  readonly extendLease: ExtendLeaseResponse;
+  readonly lookup: LookupResponse;
+}
+
+/** Any call's response. */
+export type Reply = Responses[keyof Responses];
+
+/**
+ * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with alone.
+ * What a batch can't carry (a reply too large for what is left, an item that spoils it for the others) is asked alone.
+ */
+export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
+  try {
+    const items = batch.map(({ request }) => ({ request }));
+    const { items: replies } = await api.batch({ items }, { timeoutMs: ATTEMPT_TIMEOUT_MS });
+    batch.forEach((pending, index) => {
+      settle(api, pending, replies[index]?.response);
+    });
+  } catch (cause) {
+    const error = errorFromCall(cause);
+    const guiltyUnknown = batch.length > 1 && isAboutContent(error);
+    for (const pending of batch) {
+      if (guiltyUnknown) void sendAlone(api, pending);
+      else pending.reject(error);
+    }
+  }
+}
+
+function settle(
+  api: Api,
+  pending: Pending<Reply>,
+  response: BatchResponseItem["response"] | undefined,
+): void {
+  const { case: asked } = pending.request;
+  if (response === undefined) {
+    pending.reject(new InternalError("The batch was answered with too few items."));
+  } else if (response.case === "error") {
+    if (response.value.reason === ErrorReason.RESPONSE_TOO_LARGE) void sendAlone(api, pending);
+    else pending.reject(errorFromItem(response.value));
+  } else if (response.case === undefined || response.case !== asked) {
+    const answered = response.case ?? "a call unknown here";
+    pending.reject(new InternalError(`A ${asked} was answered as if it were ${answered}.`));
+  } else {
+    pending.resolve(response.value);
+  }
+}
+
+async function sendAlone(api: Api, { request, resolve, reject }: Pending<Reply>): Promise<void> {
+  try {
+    resolve(await askAlone(api, request));
+  } catch (cause) {
+    reject(errorFromCall(cause));
+  }
+}
+
+function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
+  const options = { timeoutMs: ATTEMPT_TIMEOUT_MS };
+  switch (request.case) {
+    case "claim":
+      return api.claim(request.value, options);
+    case "complete":
+      return api.complete(request.value, options);
+    case "release":
+      return api.release(request.value, options);
+    case "extendLease":
+      return api.extendLease(request.value, options);
+    case "lookup":
+      return api.lookup(request.value, options);
+    case undefined:
+      throw new InvalidRequestError("The item holds no request.");
+  }
+}

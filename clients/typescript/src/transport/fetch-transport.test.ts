@@ -1,0 +1,41 @@
+import { createClient } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { errorFromCall, isAboutContent, isRetryable } from "../errors/mapping.ts";
+import { createFetchTransport } from "./fetch-transport.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+
+/** Returns the error of a lookup that is answered like this. */
+async function failure(status: number, contentType: string, body: string) {
+  const fetch = async () => new Response(body, { status, headers: { "content-type": contentType } });
+  const api = createClient(IdempotencyService, createFetchTransport("http://localhost", "ow_x_y", fetch));
+  return api.lookup({ namespace: "charges", key: "order-1" }).then(
+    () => {
+      throw new Error("the call did not fail");
+    },
+    (cause: unknown) => errorFromCall(cause),
+  );
+}
+
+test.each([
+  [503, "text/html"],
+  [500, "text/plain"],
+  [404, "text/html"],
+  [401, "text/html"],
+  [200, "text/html"],
+  [404, "application/json"],
+])("an answer of HTTP %i with %s that is not the service's is repeated", async (status, contentType) => {
+  const error = await failure(status, contentType, "{}");
+  expect(error).toMatchObject({ reason: "NO_ANSWER" });
+  expect(isRetryable(error)).toBe(true);
+});
+
+test("an answer that the request is too large is about the request, and not repeated", async () => {
+  const error = await failure(413, "text/html", "<html>");
+  expect([isRetryable(error), isAboutContent(error)]).toEqual([false, true]);
+});
+
+test("an error of the service is its own", async () => {
+  const error = await failure(400, "application/json", '{"code": "invalid_argument", "message": "key"}');
+  expect(error.message).toContain("key");
+  expect(isRetryable(error)).toBe(false);
+});

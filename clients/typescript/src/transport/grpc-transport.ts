@@ -1,0 +1,92 @@
+import type { OutgoingHttpHeaders } from "node:http2";
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
+import { BatchStreams } from "./batch-streams.ts";
+import { type BatchRequestSchema, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { frameMessage, readMessage } from "../wire/grpc-messages.ts";
+import { checkStatus, webHeaders } from "./grpc-status.ts";
+import { exchange } from "./http2-exchange.ts";
+import type { AnsweredWith } from "./http2-streams.ts";
+import type { SessionManager } from "./session-manager.ts";
+
+/**
+ * Connect's transport for unary gRPC, straight on an HTTP/2 connection. Connect's own serves streams, compression and
+ * interceptors, too, and costs three times as much a call (`server/decisions/0005-what-a-claim-costs.md`).
+ *
+ * What is asked of Batch travels on a BatchStream, where the server has that: it is answered alike, and costs less.
+ */
+export function createUnaryTransport(sessions: SessionManager, authorization: string): Transport {
+  const batchStreams = new BatchStreams(sessions, requestHeaders(authorization, undefined, undefined));
+  return {
+    async unary(method, signal, timeoutMs, header, input) {
+      if (isBatch(method) && signal === undefined && header === undefined && timeoutMs !== undefined) {
+        const message = await batchStreams.ask(
+          input as MessageInitShape<typeof BatchRequestSchema>,
+          timeoutMs,
+        );
+        // Its type is this method's, which the compiler can't tell.
+        if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
+      }
+      const answer = await exchange(sessions, {
+        path: `/${method.parent.typeName}/${method.name}`,
+        headers: requestHeaders(authorization, timeoutMs, header),
+        body: frameMessage(method.input, input),
+        timeoutMs: timeoutMs !== undefined && timeoutMs > 0 ? timeoutMs : undefined,
+        signal,
+      });
+      checkStatus(answer);
+      return new Reply(method, answer, readMessage(method.output, answer.body));
+    },
+    stream: () =>
+      Promise.reject(new ConnectError("Batches find their stream by themselves.", Code.Unimplemented)),
+  };
+}
+
+function isBatch(method: DescMethodUnary): boolean {
+  return method.output.typeName === IdempotencyService.method.batch.output.typeName;
+}
+
+/** What a stream is answered with is not an answer's own. */
+const WITHOUT_HEADERS: AnsweredWith = { headers: {}, trailers: {} };
+
+class Reply<I extends DescMessage, O extends DescMessage> implements UnaryResponse<I, O> {
+  readonly stream = false;
+  readonly method: DescMethodUnary<I, O>;
+  readonly message: MessageShape<O>;
+  readonly #answer: AnsweredWith;
+
+  constructor(method: DescMethodUnary<I, O>, answer: AnsweredWith, message: MessageShape<O>) {
+    this.method = method;
+    this.message = message;
+    this.#answer = answer;
+  }
+
+  get service() {
+    return this.method.parent;
+  }
+  /** Made when somebody asks, which hardly anybody does. */
+  get header(): Headers {
+    return webHeaders(this.#answer.headers);
+  }
+  get trailer(): Headers {
+    return webHeaders(this.#answer.trailers);
+  }
+}
+
+/** The most that gRPC's header takes, in its milliseconds: eight digits. */
+const MAX_TIMEOUT_MS = 99_999_999;
+
+function requestHeaders(
+  authorization: string,
+  timeoutMs: number | undefined,
+  own: ConstructorParameters<typeof Headers>[0],
+): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = own === undefined ? {} : Object.fromEntries(new Headers(own));
+  headers["content-type"] = "application/grpc+proto";
+  headers["user-agent"] ??= "onceward-typescript";
+  headers.te = "trailers";
+  headers.authorization = authorization;
+  if (timeoutMs !== undefined && timeoutMs > 0)
+    headers["grpc-timeout"] = `${Math.min(Math.ceil(timeoutMs), MAX_TIMEOUT_MS)}m`;
+  return headers;
+}
