@@ -6,16 +6,15 @@ import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
 /** What statements and transactions answer: runs once per Postgres version that is there. */
-const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,client/inbox}/**/*.test.ts"];
+const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,adapters/inbox}/**/*.test.ts"];
 /** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
 const ONE_DATABASE_TESTS = [
-  "test/{cache,cli,consumers,neighbours,outage,transports,client/adapters}/**/*.test.ts",
-  "test/client/*.test.ts",
+  "test/{cache,cli,client,neighbours,outage,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
 ];
 
-const POSTGRES_SETUP = "test/helpers/postgres-setup.ts";
-const REDIS_SETUP = "test/helpers/redis-setup.ts";
-const RABBITMQ_SETUP = "test/helpers/rabbitmq-setup.ts";
+const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
+const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
+const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
 
@@ -34,8 +33,8 @@ const shared = {
 /** For tests of what works with two majors of a package: they import it by its name, and get the older one. */
 const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
 const OLDER_MAJORS_TESTS = [
-  "test/client/adapters/{express,fastify}.test.ts",
-  "test/consumers/{bullmq,rabbitmq}.test.ts",
+  "test/adapters/http/{express,fastify}.test.ts",
+  "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
 ];
 
 /** Files leave nothing behind in their worker, and the next one finds the sources loaded: a fifth of the run. */

@@ -2,16 +2,16 @@ import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { QuotaFailureSchema } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { connectAdmin } from "../helpers/admin.ts";
-import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/batches.ts";
-import type { IdempotencyClient } from "../helpers/clients.ts";
-import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { granted } from "../helpers/records.ts";
-import { createApiKey } from "../helpers/tenants.ts";
-import { countRows } from "../helpers/time.ts";
-import { complete, grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
+import type { IdempotencyClient } from "../helpers/calls/clients.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+import { countRows } from "../helpers/database/time.ts";
+import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 
 /** One operation a second, and one at once. */
 const ONE = { quota_operations_per_second: 1, quota_burst: 1 };

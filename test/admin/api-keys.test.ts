@@ -5,13 +5,13 @@ import { ListApiKeysResponseSchema } from "../../clients/typescript/src/gen/once
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
-import { connectAdmin, describeAdministration } from "../helpers/admin.ts";
-import { eventsOf } from "../helpers/audit.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readPages } from "../helpers/pages.ts";
-import { createApiKey } from "../helpers/tenants.ts";
-import { grant, lookUp, ORDER } from "../helpers/verbs.ts";
+import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
+import { eventsOf } from "../helpers/database/audit.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readPages } from "../helpers/calls/pages.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 const AN_HOUR_MS = 3_600_000;

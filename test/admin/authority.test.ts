@@ -2,20 +2,20 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { type AdministeredTenant, createWorld } from "../helpers/admin.ts";
-import { connectClient, type IdempotencyClient, type TransportName } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { runRecordJobs } from "../helpers/jobs.ts";
-import { type OpenBatchStream, openBatchStream } from "../helpers/open-batch-stream.ts";
-import { connectHttp2 } from "../helpers/raw-grpc.ts";
-import { endLeases, granted } from "../helpers/records.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createApiKey, type PolicyColumns } from "../helpers/tenants.ts";
-import { countRows, forgetRecords } from "../helpers/time.ts";
-import { transportsUnderTest } from "../helpers/transports-under-test.ts";
-import { grant, ORDER, seconds } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+import { type AdministeredTenant, createWorld } from "../helpers/calls/admin.ts";
+import { connectClient, type IdempotencyClient, type TransportName } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { runRecordJobs } from "../helpers/database/jobs.ts";
+import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
+import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
+import { endLeases, granted } from "../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { countRows, forgetRecords } from "../helpers/database/time.ts";
+import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
+import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** A tenant, and a caller of it with a key of its own. */
 interface Bearer extends AdministeredTenant {

@@ -7,12 +7,12 @@ import {
   connectAdmin,
   describeAdministration,
   type TenantAdminClient,
-} from "../helpers/admin.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readPages } from "../helpers/pages.ts";
-import { ageRecords, endLeases } from "../helpers/records.ts";
-import { createApiKey } from "../helpers/tenants.ts";
-import { bytes, complete, grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+} from "../helpers/calls/admin.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readPages } from "../helpers/calls/pages.ts";
+import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+import { bytes, complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 
 /** Of a later version of the contract. */
 const UNKNOWN_STATE = 99 as Record_State;

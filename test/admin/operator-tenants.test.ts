@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { ApiKey_Role, Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, describeAdministration, type OperatorClient } from "../helpers/admin.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readPages } from "../helpers/pages.ts";
-import { grant, seconds } from "../helpers/verbs.ts";
+import { connectAdmin, describeAdministration, type OperatorClient } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readPages } from "../helpers/calls/pages.ts";
+import { grant, seconds } from "../helpers/calls/verbs.ts";
 
 const DAY = seconds(86_400);
 

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { createAuthenticator } from "../../server/src/auth/authenticate.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import type { Statement } from "../../server/src/store/pool.ts";
-import { openStorePool } from "../helpers/connections.ts";
-import { createTestDatabase } from "../helpers/database.ts";
-import { TEST_PEPPER } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { TEST_PEPPER } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /** What is known of keys and tenants is given for so long, and decided by for a second more: the contract's 10 s. */

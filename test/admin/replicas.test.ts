@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, connectOperator } from "../helpers/admin.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { repeatOften } from "../helpers/fast-path.ts";
-import { ageRecords } from "../helpers/records.ts";
-import { hasRedis, startRedis } from "../helpers/redis.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createApiKey, createTenant } from "../helpers/tenants.ts";
-import { complete, ORDER, seconds } from "../helpers/verbs.ts";
+import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
+import { ageRecords } from "../helpers/calls/records.ts";
+import { hasRedis, startRedis } from "../helpers/redis/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { complete, ORDER, seconds } from "../helpers/calls/verbs.ts";
 
 /** The contract's bound. Changes are waited for as long as it takes, and together, so that the bound passes once. */
 const EVERYWHERE = { timeout: 10_000, interval: 50 };

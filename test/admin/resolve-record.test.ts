@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { type AdministeredTenant, createWorld, describeAdministration } from "../helpers/admin.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { ageRecords, endLeases } from "../helpers/records.ts";
-import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/resolutions.ts";
-import { startTestServer } from "../helpers/server.ts";
-import { countRows, secondsBetween, sweep } from "../helpers/time.ts";
+import { type AdministeredTenant, createWorld, describeAdministration } from "../helpers/calls/admin.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/calls/resolutions.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
 import {
   bytes,
   complete,
@@ -16,8 +16,8 @@ import {
   ORDER,
   seconds,
   success,
-} from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+} from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 describeAdministration("ResolveRecord", (world, transport) => {
   async function ambiguous(): Promise<AdministeredTenant & { fencingToken: bigint }> {

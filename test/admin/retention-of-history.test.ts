@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { createPruners } from "../../server/src/background/pruner.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
-import { openStorePool } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const DAY_MS = 86_400_000;
 

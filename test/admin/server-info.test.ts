@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { VERSION } from "../../server/src/version.ts";
-import { describeAdministration } from "../helpers/admin.ts";
-import { TEST_PEPPER } from "../helpers/server.ts";
+import { describeAdministration } from "../helpers/calls/admin.ts";
+import { TEST_PEPPER } from "../helpers/servers/server.ts";
 
 const MIGRATIONS = new URL("../../server/migrations/", import.meta.url);
 

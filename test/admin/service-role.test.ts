@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { createWorld } from "../helpers/admin.ts";
-import { createTestDatabase } from "../helpers/database.ts";
-import { startTestServer } from "../helpers/server.ts";
-import { complete } from "../helpers/verbs.ts";
+import { createWorld } from "../helpers/calls/admin.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { complete } from "../helpers/calls/verbs.ts";
 
 const DEPLOY_README = new URL("../../deploy/README.md", import.meta.url);
 

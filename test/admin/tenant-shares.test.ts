@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runBatch } from "../helpers/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, type PolicyColumns } from "../helpers/tenants.ts";
+import { runBatch } from "../helpers/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
 
 const SHARE = 4;
 /** A tenant counts for a second after its call, and a busy machine may take longer between two. */

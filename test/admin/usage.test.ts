@@ -9,14 +9,14 @@ import {
   connectAdmin,
   createWorld,
   describeAdministration,
-} from "../helpers/admin.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { ageRecords, endLeases } from "../helpers/records.ts";
-import { startTestServer } from "../helpers/server.ts";
-import { createApiKey } from "../helpers/tenants.ts";
-import { fingerprintOf, grant, ORDER, success } from "../helpers/verbs.ts";
+} from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };

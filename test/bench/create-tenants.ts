@@ -1,5 +1,5 @@
 import { digestSecret, formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
-import { TEST_PEPPER } from "../helpers/server.ts";
+import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import type { BenchDatabase } from "./database.ts";
 
 /** Makes so many tenants, in one statement, and answers a caller's API key of each. */

@@ -7,10 +7,10 @@ import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { startEmbeddedRedis } from "../../server/dev/embedded/redis.ts";
 import { ensureDatabase } from "../../server/src/store/databases.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
-import { compileImageProgram } from "../helpers/image-program.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
-import { withStallProbe } from "../helpers/stalls.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { compileImageProgram } from "../helpers/processes/image-program.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
+import { withStallProbe } from "../helpers/servers/stalls.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { type BenchDatabase, openBenchDatabase } from "./database.ts";
 import { DIY_TABLE } from "./target-diy.ts";
 

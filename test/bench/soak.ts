@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { readMetrics } from "../helpers/metrics.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
 import type { Bench } from "./figure.ts";
 import { runSlice } from "./load.ts";
 import { number } from "./report.ts";

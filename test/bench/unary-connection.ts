@@ -8,7 +8,7 @@ import {
   headerBlock,
   openWindows,
   PREFACE,
-} from "../helpers/http2-frames.ts";
+} from "../helpers/network/http2-frames.ts";
 
 /**
  * A gRPC connection that costs as little as it can, so that what is measured is the server: frames are written as they

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQSClient } from "@aws-sdk/client-sqs";
-import { freePort } from "../helpers/redis.ts";
+import { freePort } from "../helpers/redis/redis.ts";
 import { startJava } from "./java.ts";
 
 /** Starts an empty ElasticMQ, which speaks SQS, on loopback. */

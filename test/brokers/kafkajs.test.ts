@@ -3,7 +3,7 @@ import { TerminalError } from "@onceward/client";
 import type { Kafka, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
-import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { startKafka } from "./kafka.ts";
 
 const newGuard = useGuards();

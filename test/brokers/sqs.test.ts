@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
-import { cutOff, type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { startElasticMq } from "./elasticmq.ts";
 
 const newGuard = useGuards();

@@ -12,7 +12,7 @@ export default defineConfig({
   test: {
     name: "brokers",
     include: ["test/brokers/**/*.test.ts"],
-    globalSetup: ["test/helpers/postgres-setup.ts", "test/brokers/setup.ts"],
+    globalSetup: ["test/helpers/database/postgres-setup.ts", "test/brokers/setup.ts"],
     provide: { postgresBinaries: "" },
     maxWorkers: 1,
     testTimeout: 60_000,

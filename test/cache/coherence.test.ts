@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { lockRows, openConnection } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/fast-path.ts";
-import { granted, grantsAmong } from "../helpers/records.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { statementsDuring } from "../helpers/statements.ts";
-import { createTenant, type PolicyColumns } from "../helpers/tenants.ts";
-import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/verbs.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { lockRows, openConnection } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/servers/fast-path.ts";
+import { granted, grantsAmong } from "../helpers/calls/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
+import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 
 /** Without memory, so that it is Redis that answers. */
 describeWithRedis("A copy in Redis", () => {

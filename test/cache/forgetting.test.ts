@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/fast-path.ts";
-import { granted } from "../helpers/records.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
-import { startTestServer } from "../helpers/server.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/tcp-proxy.ts";
-import { createTenant } from "../helpers/tenants.ts";
-import { forgetRecords } from "../helpers/time.ts";
-import { complete, grant, ORDER, success } from "../helpers/verbs.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/servers/fast-path.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+import { forgetRecords } from "../helpers/database/time.ts";
+import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 describeWithRedis("What was forgotten", () => {
   let redis: TestRedis;

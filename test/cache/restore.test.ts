@@ -1,17 +1,17 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { repeatOften } from "../helpers/fast-path.ts";
-import { granted } from "../helpers/records.ts";
-import { describeWithRedis, startRedis } from "../helpers/redis.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
 import {
   createCopiedDatabase,
   createDumpedDatabase,
   POSTGRES_15,
   type RestorableDatabase,
-} from "../helpers/restores.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
-import { success } from "../helpers/verbs.ts";
+} from "../helpers/database/restores.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+import { success } from "../helpers/calls/verbs.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";

@@ -1,16 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { endLeases, grantsAmong } from "../helpers/records.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { statementsDuring } from "../helpers/statements.ts";
-import { createTenant } from "../helpers/tenants.ts";
-import { grant, ORDER, seconds, success } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { endLeases, grantsAmong } from "../helpers/calls/records.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
 /** Longer than any wait: who is woken was told. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import type { ItemRequest } from "../helpers/batches.ts";
+import type { ItemRequest } from "../helpers/calls/batches.ts";
 import type { FinalRead } from "../history/final-reads.ts";
 import { openJournal } from "../history/journal.ts";
 import { seenRecord } from "../history/messages.ts";

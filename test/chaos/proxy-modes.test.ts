@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { Writable } from "node:stream";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createPacedPipe } from "../helpers/paced-pipe.ts";
-import { type ProxyMode, startTcpProxy } from "../helpers/tcp-proxy.ts";
+import { createPacedPipe } from "../helpers/network/paced-pipe.ts";
+import { type ProxyMode, startTcpProxy } from "../helpers/network/tcp-proxy.ts";
 
 /** What reached the server, which answers everything with itself. */
 let asked: string[] = [];

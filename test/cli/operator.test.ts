@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { cliFor } from "../helpers/cli.ts";
-import { useCliWorld } from "../helpers/cli-world.ts";
+import { cliFor } from "../helpers/processes/cli.ts";
+import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
 const world = useCliWorld();
 

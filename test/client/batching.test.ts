@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
 import { credential } from "../../clients/typescript/src/transport/transport-options.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

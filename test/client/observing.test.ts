@@ -15,9 +15,9 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { tracing } from "../../clients/typescript/src/otel.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

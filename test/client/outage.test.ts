@@ -3,10 +3,10 @@ import { createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { startTcpProxy } from "../helpers/tcp-proxy.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

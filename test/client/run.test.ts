@@ -12,9 +12,9 @@ import {
   TerminalError,
 } from "@onceward/client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

@@ -6,9 +6,9 @@ import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deriveKey } from "../../clients/typescript/src/run/derive-key.ts";
 import type * as Web from "../../clients/typescript/src/web.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const ENTRY = fileURLToPath(new URL("../../clients/typescript/src/web.ts", import.meta.url));
 /** What a page pays for the whole client, everything exported, with connect and Protobuf. */

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createWorkplace, runCommand } from "../helpers/command.ts";
-import { type OpenDatabase, openDatabase } from "../helpers/database.ts";
-import { useOwnPostgres } from "../helpers/own-postgres.ts";
-import { settingsFor, startServe } from "../helpers/serve.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();
 /** So far tokens are raised at least: server/migrations/0006_identities.sql. */

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { connectOperator } from "../helpers/admin.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { createWorkplace, runCommand } from "../helpers/command.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { useOwnPostgres } from "../helpers/own-postgres.ts";
-import { settingsFor, startServe } from "../helpers/serve.ts";
+import { connectOperator } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();
 const CLAIM = { namespace: "charges", key: "order-1" };

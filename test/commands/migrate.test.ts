@@ -1,8 +1,8 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { createWorkplace, runCommand } from "../helpers/command.ts";
-import { useOwnPostgres } from "../helpers/own-postgres.ts";
-import { settingsFor, startServe } from "../helpers/serve.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { createWorkplace, type Workplace } from "../helpers/command.ts";
-import { type Dev, pressCtrlC, startDev } from "../helpers/dev.ts";
-import { buildFetching, hasMaven, runMaven } from "../helpers/maven.ts";
-import { codeBlocks, firstBlock } from "../helpers/readme.ts";
+import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { type Dev, pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { buildFetching, hasMaven, runMaven } from "../helpers/packages/maven.ts";
+import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/README.md";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createWorkplace } from "../helpers/command.ts";
-import { pressCtrlC, startDev } from "../helpers/dev.ts";
-import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/follow-readme.ts";
+import { createWorkplace } from "../helpers/processes/command.ts";
+import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
 /** Some thirty commands, each of which starts npm and Node. */
 const TIMEOUT_MS = 240_000;

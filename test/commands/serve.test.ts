@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/command.ts";
-import { compileImageProgram } from "../helpers/image-program.ts";
-import { useOwnPostgres } from "../helpers/own-postgres.ts";
-import { settingsFor, startServe } from "../helpers/serve.ts";
-import { startServerProcess } from "../helpers/server-process.ts";
+import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
+import { compileImageProgram } from "../helpers/processes/image-program.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { settingsFor, startServe } from "../helpers/processes/serve.ts";
+import { startServerProcess } from "../helpers/servers/server-process.ts";
 
 const postgres = useOwnPostgres();
 /** A port that nothing listens on. */

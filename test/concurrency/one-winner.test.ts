@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { IdempotencyClient } from "../helpers/clients.ts";
-import { connectCrowd } from "../helpers/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { endLeases, granted, grantsAmong } from "../helpers/records.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import type { IdempotencyClient } from "../helpers/calls/clients.ts";
+import { connectCrowd } from "../helpers/calls/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { endLeases, granted, grantsAmong } from "../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const CROWD = 100;
 const ROUNDS = 5;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { IdempotencyClient } from "../helpers/clients.ts";
-import { connectCrowd } from "../helpers/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { describeError } from "../helpers/errors.ts";
-import { endLeases, granted, grantsAmong } from "../helpers/records.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import type { IdempotencyClient } from "../helpers/calls/clients.ts";
+import { connectCrowd } from "../helpers/calls/crowd.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { describeError } from "../helpers/calls/errors.ts";
+import { endLeases, granted, grantsAmong } from "../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const ROUNDS = 25;
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { lockRows, openConnection, untilBlocked } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { describeError } from "../helpers/errors.ts";
-import { granted } from "../helpers/records.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
-import { bytes } from "../helpers/verbs.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { describeError } from "../helpers/calls/errors.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { bytes } from "../helpers/calls/verbs.ts";
 
 let database: TestDatabase;
 let server: TestServer;

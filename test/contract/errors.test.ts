@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/domain/refusal.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { lockRows, openConnection } from "../helpers/connections.ts";
-import { type Caller, type Contract, describeContract } from "../helpers/contract.ts";
-import { errorOf, type SeenError } from "../helpers/errors.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/shared-contract.ts";
-import { createApiKey } from "../helpers/tenants.ts";
-import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { lockRows, openConnection } from "../helpers/database/connections.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
+import { errorOf, type SeenError } from "../helpers/calls/errors.ts";
+import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** Something that goes wrong, and what it is answered with. */
 interface Situation<Arguments extends readonly unknown[]> {

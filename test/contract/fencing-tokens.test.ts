@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { describeContract } from "../helpers/contract.ts";
-import { describeSharedContract } from "../helpers/shared-contract.ts";
-import { countRows, forgetRecords, sweep } from "../helpers/time.ts";
-import { complete, grant, ORDER } from "../helpers/verbs.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { countRows, forgetRecords, sweep } from "../helpers/database/time.ts";
+import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
 
 const PAST_KEY_RETENTION_S = 73 * 3600;
 

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ItemResponse, runBatch } from "../helpers/batches.ts";
-import { comparable } from "../helpers/comparable.ts";
-import { describeContract } from "../helpers/contract.ts";
-import { runOneByOne } from "../helpers/one-by-one.ts";
-import { anyOperation, type Operation, requestOf } from "../helpers/operations.ts";
-import { newCallerInMemory, type SharedCaller } from "../helpers/shared-contract.ts";
-import type { PolicyColumns } from "../helpers/tenants.ts";
-import { relativeTimes } from "../helpers/time.ts";
+import { type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
+import { comparable } from "../helpers/calls/comparable.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
+import { runOneByOne } from "../helpers/calls/one-by-one.ts";
+import { anyOperation, type Operation, requestOf } from "../helpers/calls/operations.ts";
+import { newCallerInMemory, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import type { PolicyColumns } from "../helpers/servers/tenants.ts";
+import { relativeTimes } from "../helpers/database/time.ts";
 
 /** What happens next. A sweep deletes rows of the server's, and the answers are to stay equal all the same. */
 type Step =

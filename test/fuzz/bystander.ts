@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { connectClient, type TransportName } from "../helpers/clients.ts";
+import { connectClient, type TransportName } from "../helpers/calls/clients.ts";
 import type { Victim } from "./attack.ts";
 
 /** Somebody who does nothing wrong, and has to be served all the while. */

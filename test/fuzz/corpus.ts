@@ -9,8 +9,8 @@ import {
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { Addresses } from "../../server/src/server.ts";
 import type { Random } from "../demo/random.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, PREFACE } from "../helpers/http2-frames.ts";
-import { frameOf, pathOf } from "../helpers/raw-grpc.ts";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, PREFACE } from "../helpers/network/http2-frames.ts";
+import { frameOf, pathOf } from "../helpers/network/raw-grpc.ts";
 import { pick } from "./mutation.ts";
 
 /** A conversation that a server has nothing against, as what one side sends of it; a frame is the unit of most mutations. */

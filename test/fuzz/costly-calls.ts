@@ -3,9 +3,9 @@ import type { ClientHttp2Session } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import type { Addresses } from "../../server/src/server.ts";
-import { openBatchStream } from "../helpers/open-batch-stream.ts";
-import { callRaw, frameOf, grpcHeaders } from "../helpers/raw-grpc.ts";
-import { post } from "../helpers/raw-http.ts";
+import { openBatchStream } from "../helpers/network/open-batch-stream.ts";
+import { callRaw, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
+import { post } from "../helpers/network/raw-http.ts";
 import { type CostlyRequest, gzipped } from "./costly-requests.ts";
 
 /** A way to send a request; resolves with the name of the code that it was answered with. */

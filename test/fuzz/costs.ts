@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { RPCS, roleOf } from "../helpers/hostile-calls.ts";
-import { connectHttp2 } from "../helpers/raw-grpc.ts";
-import type { ServerProcess } from "../helpers/server-process.ts";
-import { type LongestStall, longestStall } from "../helpers/stalls.ts";
+import { RPCS, roleOf } from "../helpers/attacks/hostile-calls.ts";
+import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
+import type { ServerProcess } from "../helpers/servers/server-process.ts";
+import { type LongestStall, longestStall } from "../helpers/servers/stalls.ts";
 import { COSTLY_TRANSPORTS, type CostlyTransport } from "./costly-calls.ts";
 import { type CostlyRequest, costlyRequests } from "./costly-requests.ts";
 

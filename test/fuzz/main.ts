@@ -5,10 +5,10 @@ import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { openBenchDatabase } from "../bench/database.ts";
-import { type Certificate, makeCertificate, tlsSettings } from "../helpers/certificates.ts";
-import { startServerProcess } from "../helpers/server-process.ts";
-import { withStallProbe } from "../helpers/stalls.ts";
-import { createApiKey, createTenant } from "../helpers/tenants.ts";
+import { type Certificate, makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
+import { startServerProcess } from "../helpers/servers/server-process.ts";
+import { withStallProbe } from "../helpers/servers/stalls.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 

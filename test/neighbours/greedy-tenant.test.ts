@@ -3,16 +3,16 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { callHeaders, openUnaryConnection } from "../bench/unary-connection.ts";
-import { connectAdmin, type TenantAdminClient } from "../helpers/admin.ts";
-import { type ItemRequest, runBatch } from "../helpers/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/tenants.ts";
-import { grant, ORDER, seconds } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+import { connectAdmin, type TenantAdminClient } from "../helpers/calls/admin.ts";
+import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 // What a greedy tenant does at each resource that tenants share, and what another gets done meanwhile: before the greedy
 // tenant has what it asked for, and in a number of statements that does not depend on how much that was.

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase } from "../helpers/database.ts";
-import { errorOf } from "../helpers/errors.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { granted } from "../helpers/records.ts";
-import { startTestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
-import { grant, ORDER, seconds, success } from "../helpers/verbs.ts";
-import { untilWaiting } from "../helpers/waiters.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const PATIENCE = { timeout: 15_000, interval: 20 };
 const OTHER = { ...ORDER, key: "order-2" };

@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "vitest";
-import { API_FILE, apiReport, declarationsOf, exportsOf } from "../helpers/api-report.ts";
-import { readSurface, type Surface } from "../helpers/declarations.ts";
-import { parseDeclarations } from "../helpers/parse-declarations.ts";
+import { API_FILE, apiReport, declarationsOf, exportsOf } from "../helpers/packages/api-report.ts";
+import { readSurface, type Surface } from "../helpers/packages/declarations.ts";
+import { parseDeclarations } from "../helpers/packages/parse-declarations.ts";
 
 const CLIENT = new URL("../../clients/typescript/", import.meta.url);
 

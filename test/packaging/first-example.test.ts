@@ -3,10 +3,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { createWorkplace } from "../helpers/command.ts";
-import { pressCtrlC, startDev } from "../helpers/dev.ts";
-import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packed-client.ts";
-import { firstBlock } from "../helpers/readme.ts";
+import { createWorkplace } from "../helpers/processes/command.ts";
+import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
+import { firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/typescript/README.md";

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { expect, test } from "vitest";
-import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packed-client.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const LOAD_TIMEOUT_MS = 30_000;

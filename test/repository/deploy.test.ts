@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig, VARIABLES } from "../../server/src/config/config.ts";
-import { makeCertificate, tlsSettings } from "../helpers/certificates.ts";
+import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { limitLocks } from "../../server/src/store/limit-locks.ts";
 import type { Runner } from "../../server/src/store/pool.ts";
-import { openConnection, openStorePool } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
+import { openConnection, openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 let database: TestDatabase;
 

@@ -3,11 +3,11 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { granted } from "../helpers/records.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/server-process.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
 const KEYS = 200;

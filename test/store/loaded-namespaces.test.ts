@@ -3,9 +3,9 @@ import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
 import type { Statement } from "../../server/src/store/pool.ts";
 import { createFindTenants } from "../../server/src/store/tenants/tenants.ts";
-import { openStorePool } from "../helpers/connections.ts";
-import { createTestDatabase } from "../helpers/database.ts";
-import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers/tenants.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers/servers/tenants.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 

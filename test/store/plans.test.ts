@@ -5,8 +5,8 @@ import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { claimCommand } from "../helpers/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
 
 const ROWS = 100_000;
 /** What statistics know of. */

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/clients.ts";
-import { lockRows, openConnection } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { granted } from "../helpers/records.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { lockRows, openConnection } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

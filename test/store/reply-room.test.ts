@@ -5,8 +5,8 @@ import type { LiveRecord, Result } from "../../server/src/domain/record.ts";
 import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { claimCommand } from "../helpers/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024 };

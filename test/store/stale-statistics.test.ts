@@ -44,10 +44,10 @@ import {
 } from "../../server/src/store/tenants/tenant-totals.ts";
 import { createFindTenants, findTenantIds } from "../../server/src/store/tenants/tenants.ts";
 import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
-import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/crowded-tables.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { claimCommand, DONE } from "../helpers/domain.ts";
-import { type Explained, explainingPool, rowsProcessed } from "../helpers/plans.ts";
+import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand, DONE } from "../helpers/calls/domain.ts";
+import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
 
 /** In the range of each statement. */
 const ROWS = 20_000;

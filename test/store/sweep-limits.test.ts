@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
-import { openStorePool } from "../helpers/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { startTestServer } from "../helpers/server.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 
 let database: TestDatabase;
 

@@ -10,7 +10,7 @@ import {
   type HostileCall,
   type HostileCaller,
   RPCS,
-} from "../helpers/hostile-calls.ts";
+} from "../helpers/attacks/hostile-calls.ts";
 import {
   apart,
   type Change,
@@ -18,11 +18,11 @@ import {
   fieldPaths,
   nameOf,
   requestWith,
-} from "../helpers/hostile-requests.ts";
-import { hostileFields } from "../helpers/hostile-values.ts";
-import { startTarget, type Target } from "../helpers/hostility.ts";
-import { connectHttp2 } from "../helpers/raw-grpc.ts";
-import { statementsDuring } from "../helpers/statements.ts";
+} from "../helpers/attacks/hostile-requests.ts";
+import { hostileFields } from "../helpers/attacks/hostile-values.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
 
 /** Calls on their way at once. */
 const AT_ONCE = 16;

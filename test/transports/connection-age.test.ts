@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Claimant, saysUnavailable, startLoad } from "../helpers/claim-load.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { grpcJsClient } from "../helpers/grpc-js-client.ts";
-import { onHttp2Stream } from "../helpers/http2-streams.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { type Claimant, saysUnavailable, startLoad } from "../helpers/calls/claim-load.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
+import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 /** So often the client is asked to leave. */
 const GOAWAYS = 3;

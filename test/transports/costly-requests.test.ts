@@ -2,10 +2,10 @@ import { brotliCompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { startBystander } from "../fuzz/bystander.ts";
 import { measureCosts } from "../fuzz/costs.ts";
-import { startTarget, type Target } from "../helpers/hostility.ts";
-import { post } from "../helpers/raw-http.ts";
-import { longestStall, withStallProbe } from "../helpers/stalls.ts";
-import { createApiKey, createTenant } from "../helpers/tenants.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { post } from "../helpers/network/raw-http.ts";
+import { longestStall, withStallProbe } from "../helpers/servers/stalls.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
 /** `npm run bench` holds it to 50 ms (P13) where nothing else runs; machines that run tests have other things to do, too. */

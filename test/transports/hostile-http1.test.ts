@@ -1,9 +1,9 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { startTarget, type Target } from "../helpers/hostility.ts";
-import { pathOf } from "../helpers/raw-grpc.ts";
-import { post } from "../helpers/raw-http.ts";
-import { exchange, openSocket } from "../helpers/raw-socket.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { pathOf } from "../helpers/network/raw-grpc.ts";
+import { post } from "../helpers/network/raw-http.ts";
+import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
 
 const CLAIM = pathOf("Claim");
 const MIB = 1024 * 1024;

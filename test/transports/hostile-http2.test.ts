@@ -6,8 +6,8 @@ import {
   BatchRequestSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient } from "../helpers/clients.ts";
-import { startTarget, type Target } from "../helpers/hostility.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -16,11 +16,11 @@ import {
   headerBlock,
   openHttp2,
   openWindows,
-} from "../helpers/http2-frames.ts";
-import { readMetrics } from "../helpers/metrics.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
-import { openSocket } from "../helpers/raw-socket.ts";
-import { grant, ORDER, success } from "../helpers/verbs.ts";
+} from "../helpers/network/http2-frames.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
+import { openSocket } from "../helpers/network/raw-socket.ts";
+import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 const MIB = 1024 * 1024;
 /** Streams of one connection that the server takes at once. */

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createTestDatabase } from "../helpers/database.ts";
-import { startTestServer } from "../helpers/server.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 
 test("the management port has an address of its own, and the other ports have theirs", async () => {
   const database = await createTestDatabase();

@@ -2,9 +2,9 @@ import http2 from "node:http2";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../helpers/hostility.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/raw-grpc.ts";
-import { openSocket } from "../helpers/raw-socket.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
+import { openSocket } from "../helpers/network/raw-socket.ts";
 
 const MIB = 1024 * 1024;
 /** What the server adds at most for messages that don't end, with what its allocator keeps back. */

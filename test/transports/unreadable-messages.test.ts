@@ -4,11 +4,11 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/raw-grpc.ts";
-import { type HttpAnswer, post } from "../helpers/raw-http.ts";
-import { startTestServer, type TestServer } from "../helpers/server.ts";
-import { createTenant } from "../helpers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
+import { type HttpAnswer, post } from "../helpers/network/raw-http.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
 const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };

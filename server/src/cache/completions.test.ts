@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DONE, ID } from "../../../test/helpers/domain.ts";
+import { DONE, ID } from "../../../test/helpers/calls/domain.ts";
 import type { CompletedCopy } from "../domain/record.ts";
 import type { CopyTerms } from "../domain/tenant.ts";
 import { createCompletions } from "./completions.ts";

@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
 import type { ClaimOutcome } from "../domain/claim.ts";
 import { ClaimResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
 import { answerClaim, answerFromCopy } from "./claim.ts";
 import { copyOf, type Phase } from "./record.ts";
 

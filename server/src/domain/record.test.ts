@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PHASES, recordIn } from "../../../test/helpers/domain.ts";
+import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
 import { copyOf, type Phase } from "./record.ts";
 
 test("nothing has a copy but a completed record with its result", () => {

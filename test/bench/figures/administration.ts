@@ -1,6 +1,6 @@
 import { createOnceward } from "@onceward/client";
 import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
-import { createApiKey, createTenant } from "../../helpers/tenants.ts";
+import { createApiKey, createTenant } from "../../helpers/servers/tenants.ts";
 import type { Figure } from "../figure.ts";
 import { fillRecords } from "../fill.ts";
 import { runSlice, type Slice, summarize } from "../load.ts";

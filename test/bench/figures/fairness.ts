@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { createTenant } from "../../helpers/tenants.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
 import type { Figure } from "../figure.ts";
 import { runSlice, type Slice, summarize } from "../load.ts";
 import type { Station } from "../rig.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { measureCosts } from "../../fuzz/costs.ts";
-import { pathOf } from "../../helpers/raw-grpc.ts";
-import { openSocket } from "../../helpers/raw-socket.ts";
-import type { ServerProcess } from "../../helpers/server-process.ts";
-import { createApiKey } from "../../helpers/tenants.ts";
+import { pathOf } from "../../helpers/network/raw-grpc.ts";
+import { openSocket } from "../../helpers/network/raw-socket.ts";
+import type { ServerProcess } from "../../helpers/servers/server-process.ts";
+import { createApiKey } from "../../helpers/servers/tenants.ts";
 import type { Figure } from "../figure.ts";
 
 const MAX_STALL_MS = 50;

@@ -1,4 +1,4 @@
-import { readMetrics } from "../../helpers/metrics.ts";
+import { readMetrics } from "../../helpers/servers/metrics.ts";
 import type { Bench, Figure } from "../figure.ts";
 import type { Station } from "../rig.ts";
 import { ascending, percentile } from "../statistics.ts";

@@ -1,4 +1,4 @@
-import type { ItemRequest } from "../../helpers/batches.ts";
+import type { ItemRequest } from "../../helpers/calls/batches.ts";
 import type { Rig } from "../rig.ts";
 import { connectTo } from "./callers.ts";
 import type { Acknowledgement } from "./losses.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { createRandom } from "../../demo/random.ts";
-import { socketOf } from "../../helpers/sockets.ts";
-import { startTcpProxy } from "../../helpers/tcp-proxy.ts";
+import { socketOf } from "../../helpers/network/sockets.ts";
+import { startTcpProxy } from "../../helpers/network/tcp-proxy.ts";
 import { nameOf, nowMs } from "../../history/operation.ts";
 import { readAll } from "../final.ts";
 import { untilMs } from "../injector.ts";

@@ -1,4 +1,4 @@
-import { DELAY_MS } from "../../helpers/tcp-proxy.ts";
+import { DELAY_MS } from "../../helpers/network/tcp-proxy.ts";
 import type { Failover, Setting } from "./measure.ts";
 
 /** Whether it kept what is promised: with a synchronous standby nothing is lost; of others nothing is said. */

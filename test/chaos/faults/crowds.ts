@@ -5,7 +5,7 @@ import {
   BatchRequestSchema,
   IdempotencyService,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import type { IdempotencyClient } from "../../helpers/clients.ts";
+import type { IdempotencyClient } from "../../helpers/calls/clients.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -14,9 +14,9 @@ import {
   headerBlock,
   openHttp2,
   openWindows,
-} from "../../helpers/http2-frames.ts";
-import { framed, pathOf } from "../../helpers/raw-grpc.ts";
-import { seconds, success } from "../../helpers/verbs.ts";
+} from "../../helpers/network/http2-frames.ts";
+import { framed, pathOf } from "../../helpers/network/raw-grpc.ts";
+import { seconds, success } from "../../helpers/calls/verbs.ts";
 import { grpcTransport } from "../grpc-transport.ts";
 import { bearing } from "../load/calls.ts";
 import { TENANTS } from "../load/spaces.ts";

@@ -1,4 +1,4 @@
-import type { ProxyMode } from "../../helpers/tcp-proxy.ts";
+import type { ProxyMode } from "../../helpers/network/tcp-proxy.ts";
 import { anyReplica, type Fault, last, type Scene } from "./fault.ts";
 
 /** What happens on the way to Postgres: of one replica, or of all of them. */

@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Certificate, makeCertificate } from "../../../../test/helpers/certificates.ts";
+import { type Certificate, makeCertificate } from "../../../../test/helpers/network/certificates.ts";
 import { createOnceward } from "../run/onceward.ts";
 
 let certificate: Certificate;

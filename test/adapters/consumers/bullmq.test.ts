@@ -1,0 +1,170 @@
+import { randomUUID } from "node:crypto";
+import { TerminalError } from "@onceward/client";
+import { type Job, type JobsOptions, type Processor, Queue, Worker, type WorkerOptions } from "bullmq";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
+import { collectWarnings, eventually, useGuards } from "./fixtures.ts";
+
+interface Data {
+  readonly amount: number;
+}
+
+const newGuard = useGuards();
+
+describeWithRedis("A worker of BullMQ", () => {
+  let redis: TestRedis;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+
+  afterAll(async () => {
+    await redis?.stop();
+  });
+
+  /** A queue of a test's own, its workers, and how its jobs end. */
+  function newQueue() {
+    const connection = { port: redis.port, maxRetriesPerRequest: null };
+    const queue = new Queue(`charges-${randomUUID()}`, { connection });
+    onTestFinished(() => queue.close());
+    return {
+      queue,
+      connection,
+      newWorker(processor: Processor, options: Partial<WorkerOptions> = {}) {
+        const worker = new Worker(queue.name, processor, { connection, ...options });
+        onTestFinished(() => worker.close());
+      },
+      ended: (job: Job) =>
+        eventually(async () => {
+          const found = await queue.getJob(job.id ?? "");
+          if (found?.finishedOn === undefined) throw new Error("it has not ended");
+          return found;
+        }),
+    };
+  }
+
+  /** The same with a worker. */
+  function newConsumer(processor: Processor) {
+    const { queue, newWorker, ended } = newQueue();
+    newWorker(processor);
+    const add = (data: object, options: JobsOptions = {}) => queue.add("charge", data, options);
+    return { queue, add, ended };
+  }
+
+  test("an operation that is added twice is performed once, and both jobs have its value", async () => {
+    await using guard = await newGuard();
+    const fn = vi.fn((job: Job<Data>) => ({ charged: job.data.amount }));
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
+    const jobs = [
+      await add(withKey("order-1", { amount: 100 })),
+      await add(withKey("order-1", { amount: 100 })),
+    ];
+    for (const job of jobs) expect((await ended(job)).returnvalue).toEqual({ charged: 100 });
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("while somebody else is doing it, a job is delayed at the cost of no attempt", async () => {
+    await using guard = await newGuard();
+    const complete = await guard.holdElsewhere("order-1");
+    const fn = vi.fn();
+    const processor = jobOnce(guard.onceward, { ...guard.options, redeliverAfterMs: 50 }, fn);
+    const { queue, add, ended } = newConsumer(processor);
+    const job = await add(withKey("order-1", {}), { attempts: 1 });
+    await eventually(() => expect(guard.kinds()).toEqual(["postponed", "postponed"]));
+    expect(await queue.getFailedCount()).toBe(0);
+    await complete();
+    expect((await ended(job)).attemptsMade).toBe(1);
+    expect(await job.isCompleted()).toBe(true);
+    expect(guard.kinds()).toEqual(["postponed", "postponed", "duplicate"]);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  test("a job whose function throws is retried by BullMQ, and performed then", async () => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn(() => "charged")
+      .mockImplementationOnce(() => {
+        throw new Error("the provider is down");
+      });
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
+    const job = await add(withKey("order-1", {}), { attempts: 2 });
+    expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
+    expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
+  });
+
+  test.each(NESTED_FAILURES)(
+    "a job whose function lets a nested run $name fail, by its $error, is retried, and performed then",
+    async ({ fail }) => {
+      await using guard = await newGuard();
+      const fn = vi.fn<() => Promise<unknown>>(async () => "charged");
+      fn.mockImplementationOnce(() => fail(guard.onceward));
+      const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
+      const job = await add(withKey("order-1", {}), { attempts: 2 });
+      expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
+      expect(guard.kinds()).toEqual(["released", "processed"]);
+    },
+  );
+
+  test("a terminal error fails the job and its duplicate, whatever attempts are left", async () => {
+    await using guard = await newGuard();
+    const fn = vi.fn(() => {
+      throw new TerminalError("card declined");
+    });
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
+    for (const kind of ["failed", "duplicate"]) {
+      const job = await add(withKey("order-1", {}), { attempts: 5 });
+      expect(await ended(job)).toMatchObject({ failedReason: "card declined", attemptsMade: 1 });
+      expect(guard.kinds().at(-1)).toBe(kind);
+    }
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test.each([
+    ["without a key", {}, {}],
+    ["whose key stands for another request", { [KEY_FIELD]: "order-1", amount: 200 }, { attempts: 3 }],
+  ])("a job %s fails at once, and nothing runs", async (_, data, options) => {
+    await using guard = await newGuard();
+    await guard.onceward.run({ ...guard.options, key: "order-1", fingerprint: 100 }, () => {});
+    const fn = vi.fn();
+    const settings = { ...guard.options, fingerprint: (job: Job) => job.data.amount };
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, settings, fn));
+    expect(await ended(await add(data, options))).toMatchObject({ attemptsMade: 1 });
+    expect(guard.kinds()).toEqual(["refused"]);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  test("a job whose worker fell silent after the effect is not performed again", async () => {
+    await using guard = await newGuard();
+    const fn = vi.fn(() => "charged");
+    const processor = jobOnce(guard.onceward, guard.options, fn);
+    const { queue, connection, newWorker, ended } = newQueue();
+    const job = await queue.add("charge", withKey("order-1", {}));
+    // It takes the job and performs it, but never tells Redis; its lock runs out.
+    const silent = new Worker(queue.name, undefined, { connection, lockDuration: 100 });
+    onTestFinished(() => silent.close(true));
+    const taken = await silent.getNextJob("token");
+    await processor(taken as Job, "token");
+    newWorker(processor, { stalledInterval: 200 });
+    expect((await ended(job)).returnvalue).toBe("charged");
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("the job's id as a key is warned of, once, unless the producer chose it", async () => {
+    await using guard = await newGuard();
+    const warnings = collectWarnings();
+    const options = { ...guard.options, key: ({ id }: Job) => id };
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, options, () => {}));
+    await ended(await add({}, { jobId: "order-1" }));
+    expect(warnings).toEqual([]);
+    for (let times = 0; times < 2; times++) await ended(await add({}));
+    expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+  });
+
+  test("what can't be a key is found where the job is added", () => {
+    expect(() => withKey("", {})).toThrow("key must be 1-255 bytes of UTF-8, is 0");
+  });
+});

@@ -1,0 +1,149 @@
+import { TerminalError } from "@onceward/client";
+import { expect, test, vi } from "vitest";
+import { createHandler } from "../../../clients/typescript/src/consumers/handle.ts";
+import type { ConsumerOptions } from "../../../clients/typescript/src/consumers/options.ts";
+import type { Claim } from "../../../clients/typescript/src/run/held-claim.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
+
+const newGuard = useGuards();
+
+/** A consumer whose messages are their keys. */
+function handlerOf<Value>(
+  { onceward, options }: Guarded,
+  fn: (message: string, claim: Claim) => Value | Promise<Value>,
+  more: Partial<ConsumerOptions<string>> = {},
+) {
+  const source = { keyOf: (message: string) => message, deliveryIdsOf: () => [] };
+  return createHandler(onceward, { ...options, ...more }, source, fn);
+}
+
+test.each([
+  ["is no JSON", () => 1n],
+  ["is larger than the policy takes", () => "x".repeat(70_000)],
+])(
+  "an effect whose value %s is processed all the same, and its repeat a duplicate without a value",
+  async (_, effect) => {
+    await using guard = await newGuard();
+    const fn = vi.fn(effect);
+    const handle = handlerOf<unknown>(guard, fn);
+    expect(await handle("order-1")).toEqual({
+      kind: "processed",
+      key: "order-1",
+      attempt: 1,
+      value: effect(),
+    });
+    expect(await handle("order-1")).toMatchObject({ kind: "duplicate", value: undefined, error: undefined });
+    expect(fn).toHaveBeenCalledOnce();
+  },
+);
+
+test("a failure whose details are no JSON is stored as one", async () => {
+  await using guard = await newGuard();
+  const handle = handlerOf(guard, () => {
+    throw new TerminalError("card declined", 1n);
+  });
+  expect(await handle("order-1")).toMatchObject({ kind: "failed", error: { message: "card declined" } });
+  expect(await handle("order-1")).toMatchObject({ kind: "duplicate", error: { message: "card declined" } });
+});
+
+test("an effect that could not be stored, because somebody took over, comes again", async () => {
+  await using guard = await newGuard();
+  const handle = handlerOf(guard, async (_, claim) => {
+    await guard.endLeases();
+    await guard.onceward.calls.claim({ namespace: claim.namespace, key: claim.key, owner: "worker-2" });
+  });
+  expect(await handle("order-1")).toMatchObject({
+    kind: "postponed",
+    error: { name: "CompletionError", reason: "CLAIM_SUPERSEDED" },
+  });
+});
+
+test("an error that the consumer calls terminal is stored, and not delivered again", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn(() => {
+    throw new RangeError("no such currency");
+  });
+  const handle = handlerOf(guard, fn, {
+    classifyError: (error) => (error instanceof RangeError ? "terminal" : "release"),
+  });
+  expect(await handle("order-1")).toMatchObject({ kind: "failed", error: { message: "no such currency" } });
+  expect(await handle("order-1")).toMatchObject({
+    kind: "duplicate",
+    error: { message: "no such currency" },
+  });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test.each(NESTED_FAILURES)(
+  "a nested run $name, which throws its $error, releases the message's claim",
+  async ({ error, fail }) => {
+    await using guard = await newGuard();
+    const warnings = collectWarnings();
+    const fn = vi.fn<(message: string) => Promise<unknown>>(async () => "charged");
+    fn.mockImplementationOnce(() => fail(guard.onceward));
+    const handle = handlerOf(guard, fn, { onDelivery: undefined });
+    expect(await handle("order-1")).toMatchObject({ kind: "released", error: { name: error } });
+    expect(warnings).toEqual(["ONCEWARD_NOT_PROCESSED"]);
+    expect(await handle("order-1")).toMatchObject({ kind: "processed", attempt: 2, value: "charged" });
+  },
+);
+
+test("a nested run that failed for good fails the message for good", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn(() =>
+    guard.onceward.run({ namespace: "nested", key: "charge-1" }, () => {
+      throw new TerminalError("card declined");
+    }),
+  );
+  const handle = handlerOf(guard, fn);
+  expect(await handle("order-1")).toMatchObject({ kind: "failed", error: { message: "card declined" } });
+  expect(await handle("order-1")).toMatchObject({ kind: "duplicate", error: { message: "card declined" } });
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test.each<[string, string, Partial<ConsumerOptions<string>>]>([
+  ["a key over the limit", "refused", { key: () => "x".repeat(256) }],
+  ["a fingerprint that can't be hashed", "refused", { fingerprint: () => new Map() }],
+  ["a lease over the policy's limit", "postponed", { leaseMs: 3_600_000 }],
+])("%s: the message is %s, and nothing runs", async (_, kind, more) => {
+  await using guard = await newGuard();
+  const fn = vi.fn();
+  expect(await handlerOf(guard, fn, more)("order-1")).toMatchObject({ kind });
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("a fingerprint that can't be had refuses the message", async () => {
+  await using guard = await newGuard();
+  const handle = handlerOf(guard, () => {}, { fingerprint: (message) => JSON.parse(`{${message}`) });
+  expect(await handle("order-1")).toMatchObject({ kind: "refused", key: undefined });
+});
+
+test("settings that can't be meant are found before the first message", async () => {
+  await using guard = await newGuard();
+  const wrong: Partial<ConsumerOptions<string>>[] = [
+    { namespace: "Charges" },
+    { leaseMs: 1 },
+    { waitMs: -1 },
+  ];
+  for (const more of wrong) {
+    expect(() => handlerOf(guard, () => {}, more)).toThrow(
+      expect.objectContaining({ reason: "INVALID_REQUEST" }),
+    );
+  }
+});
+
+test("without a hook, what went wrong is a warning, and what is only in progress is none", async () => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const handle = handlerOf(
+    guard,
+    (message) => {
+      throw message === "released" ? new Error("the provider is down") : new TerminalError("card declined");
+    },
+    { onDelivery: undefined, key: (message) => (message === "" ? undefined : message) },
+  );
+  await guard.holdElsewhere("held");
+  for (const message of ["held", "", "released", "failed", "failed"]) await handle(message);
+  expect(warnings).toEqual(Array(3).fill("ONCEWARD_NOT_PROCESSED"));
+});

@@ -1,0 +1,113 @@
+import { createOnceward, type Onceward } from "@onceward/client";
+import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
+import type { Delivery } from "../../../clients/typescript/src/consumers/delivery.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { startTcpProxy } from "../../helpers/network/tcp-proxy.ts";
+import { createTenant, setNamespacePolicy, type TestTenant } from "../../helpers/servers/tenants.ts";
+
+/** A client of a tenant of a test's own, and what its consumers told of their deliveries. */
+export interface Guarded extends AsyncDisposable {
+  readonly onceward: Onceward;
+  readonly tenant: TestTenant;
+  readonly address: string;
+  readonly deliveries: Delivery[];
+  /** Options of every adapter. */
+  readonly options: { readonly namespace: string; readonly onDelivery: (delivery: Delivery) => void };
+  /** The kinds of deliveries so far. */
+  kinds(): string[];
+  /** Somebody else holds the claim; resolves to what completes it. */
+  holdElsewhere(key: string): Promise<() => Promise<void>>;
+  /** Lets the lease of every claim be over. */
+  endLeases(): Promise<void>;
+  /** From now on, a claim whose lease ran out is ambiguous. */
+  holdExpired(): Promise<void>;
+}
+
+/** A server of the file's own; each call makes a tenant. */
+export function useGuards(): () => Promise<Guarded> {
+  let database: TestDatabase;
+  let server: TestServer;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    server = await startTestServer(database.url);
+  });
+  afterAll(async () => {
+    await server?.stop();
+    await database?.drop();
+  });
+  return async () => guardOf(database, server);
+}
+
+const NAMESPACE = "charges";
+
+async function guardOf(database: TestDatabase, server: TestServer): Promise<Guarded> {
+  const tenant = await createTenant(database);
+  const address = `http://127.0.0.1:${server.grpcPort}`;
+  const onceward = createOnceward({ address, apiKey: tenant.apiKey });
+  const deliveries: Delivery[] = [];
+  const holds: (() => void)[] = [];
+  return {
+    onceward,
+    tenant,
+    address,
+    deliveries,
+    options: { namespace: NAMESPACE, onDelivery: (delivery) => deliveries.push(delivery) },
+    kinds: () => deliveries.map(({ kind }) => kind),
+    async holdElsewhere(key) {
+      const begun = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      const run = onceward.run({ namespace: NAMESPACE, key, owner: "elsewhere" }, async () => {
+        begun.resolve();
+        await held.promise;
+      });
+      holds.push(held.resolve);
+      await begun.promise;
+      return async () => {
+        held.resolve();
+        await run;
+      };
+    },
+    async endLeases() {
+      await database.query(
+        "update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1",
+        [tenant.id],
+      );
+    },
+    holdExpired: () => setNamespacePolicy(database, tenant, NAMESPACE, { on_lease_expiry: "HOLD" }),
+    async [Symbol.asyncDispose]() {
+      for (const end of holds) end();
+      await onceward.close();
+    },
+  };
+}
+
+/** A client of the guard's tenant whose service is away until `heal`. */
+export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: Onceward; heal(): void }> {
+  const proxy = await startTcpProxy(Number(new URL(address).port));
+  proxy.setMode("refuse");
+  const { apiKey } = tenant;
+  const onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey, timeoutMs: 100 });
+  onTestFinished(async () => {
+    await onceward.close();
+    await proxy.close();
+  });
+  return { onceward, heal: () => proxy.setMode("forward") };
+}
+
+/** Waits for what a broker and a consumer bring about. */
+export function eventually<T>(assertion: () => T | Promise<T>): Promise<T> {
+  return vi.waitFor(assertion, { timeout: 10_000 });
+}
+
+/** What the process is warned of during a test: the codes, or else the messages. */
+export function collectWarnings(): string[] {
+  const warnings: string[] = [];
+  const spy = vi.spyOn(process, "emitWarning");
+  spy.mockImplementation((warning: string | Error, options?: unknown) => {
+    const { code } = (options ?? {}) as { code?: string };
+    warnings.push(code ?? (warning instanceof Error ? warning.message : warning));
+  });
+  onTestFinished(() => spy.mockRestore());
+  return warnings;
+}

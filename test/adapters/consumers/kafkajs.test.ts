@@ -1,0 +1,215 @@
+import { TerminalError } from "@onceward/client";
+import type { EachMessagePayload, Message } from "kafkajs";
+import { expect, test, vi } from "vitest";
+import {
+  deadLetterTo,
+  type EachMessageOptions,
+  eachMessageOnce,
+  KEY_HEADER,
+  readJson,
+  withKey,
+} from "../../../clients/typescript/src/kafkajs.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
+
+/** What KafkaJS hands to `eachMessage`, as it was recorded: header values and bodies are buffers. A live broker's turn is in `test/brokers/`. */
+function delivered({ headers = {}, value }: Message, offset = "42") {
+  const resume = vi.fn();
+  const pause = vi.fn(() => resume);
+  const payload: EachMessagePayload = {
+    topic: "charges",
+    partition: 3,
+    message: {
+      key: Buffer.from("customer-7"),
+      value: value === null ? null : Buffer.from(value),
+      timestamp: "1763643862123",
+      attributes: 0,
+      offset,
+      headers: Object.fromEntries(
+        Object.entries(headers).map(([name, header]) => [
+          name,
+          Array.isArray(header) ? header.map((one) => Buffer.from(one)) : Buffer.from(header ?? ""),
+        ]),
+      ),
+    },
+    heartbeat: async () => {},
+    pause,
+  };
+  return { payload, pause, resume };
+}
+
+const newGuard = useGuards();
+
+function consumer(
+  { onceward, options }: Guarded,
+  fn: Parameters<typeof eachMessageOnce>[2],
+  more: Partial<EachMessageOptions> = {},
+) {
+  const deadLetter = vi.fn<EachMessageOptions["deadLetter"]>(async () => {});
+  return { deadLetter, eachMessage: eachMessageOnce(onceward, { ...options, deadLetter, ...more }, fn) };
+}
+
+const order = withKey("order-1", { value: '{"amount":100}' });
+
+test("a message that a rebalance delivers again is performed once, and its offset is passed both times", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn(({ message }: EachMessagePayload) => readJson(message.value));
+  const { eachMessage, deadLetter } = consumer(guard, fn);
+  await eachMessage(delivered(order).payload);
+  await eachMessage(delivered(order).payload);
+  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+  expect(fn).toHaveBeenCalledOnce();
+  expect(deadLetter).not.toHaveBeenCalled();
+});
+
+test("a message that the producer sent again, at another offset, is performed once", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn();
+  const { eachMessage } = consumer(guard, fn);
+  for (const offset of ["42", "43"]) await eachMessage(delivered(order, offset).payload);
+  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("while somebody else is doing it, the partition is paused, and the offset is not passed", async () => {
+  await using guard = await newGuard();
+  await guard.holdElsewhere("order-1");
+  const fn = vi.fn();
+  const { eachMessage, deadLetter } = consumer(guard, fn, { waitMs: 0, redeliverAfterMs: 1 });
+  const { payload, pause, resume } = delivered(order);
+  await expect(eachMessage(payload)).rejects.toMatchObject({ name: "InProgressError", owner: "elsewhere" });
+  expect(pause).toHaveBeenCalledOnce();
+  await eventually(() => expect(resume).toHaveBeenCalledOnce());
+  expect(fn).not.toHaveBeenCalled();
+  expect(deadLetter).not.toHaveBeenCalled();
+});
+
+test("somebody else who is done soon is waited for, and nothing is paused", async () => {
+  await using guard = await newGuard();
+  const complete = await guard.holdElsewhere("order-1");
+  const { eachMessage } = consumer(guard, vi.fn());
+  const { payload, pause } = delivered(order);
+  const waiting = eachMessage(payload);
+  await complete();
+  await waiting;
+  expect(guard.kinds()).toEqual(["duplicate"]);
+  expect(pause).not.toHaveBeenCalled();
+});
+
+test("an ambiguous record holds the offset, too", async () => {
+  await using guard = await newGuard();
+  await guard.holdExpired();
+  await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
+  await guard.endLeases();
+  const { eachMessage } = consumer(guard, vi.fn(), { redeliverAfterMs: 1 });
+  const { payload, pause } = delivered(order);
+  await expect(eachMessage(payload)).rejects.toMatchObject({ name: "AmbiguousError", owner: "dead" });
+  expect(pause).toHaveBeenCalledOnce();
+});
+
+test("what the function throws reaches KafkaJS unchanged, and the next delivery runs again", async () => {
+  await using guard = await newGuard();
+  const thrown = new Error("the provider is down");
+  const fn = vi.fn().mockImplementationOnce(() => {
+    throw thrown;
+  });
+  const { eachMessage } = consumer(guard, fn);
+  const { payload, pause } = delivered(order);
+  await expect(eachMessage(payload)).rejects.toBe(thrown);
+  expect(pause).not.toHaveBeenCalled();
+  await eachMessage(payload);
+  expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
+});
+
+test.each(NESTED_FAILURES)(
+  "a message whose function lets a nested run $name fail, by its $error, is not passed, and runs again",
+  async ({ error, fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const { eachMessage, deadLetter } = consumer(guard, fn);
+    const { payload, pause } = delivered(order);
+    await expect(eachMessage(payload)).rejects.toMatchObject({ name: error });
+    await eachMessage(payload);
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+    expect(pause).not.toHaveBeenCalled();
+    expect(deadLetter).not.toHaveBeenCalled();
+  },
+);
+
+test("an operation that failed for good is dead-lettered, at each delivery, and passed", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn(() => {
+    throw new TerminalError("card declined");
+  });
+  const { eachMessage, deadLetter } = consumer(guard, fn);
+  for (let times = 0; times < 2; times++) await eachMessage(delivered(order).payload);
+  expect(guard.kinds()).toEqual(["failed", "duplicate"]);
+  expect(deadLetter.mock.calls.map(([, error]) => error.message)).toEqual(["card declined", "card declined"]);
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a message that could not be dead-lettered is not passed", async () => {
+  await using guard = await newGuard();
+  const refuse = async () => {
+    throw new Error("no leader");
+  };
+  const { eachMessage } = consumer(guard, vi.fn(), { deadLetter: refuse });
+  await expect(eachMessage(delivered({ value: "{}" }).payload)).rejects.toThrow("no leader");
+});
+
+test.each([
+  ["without a key", { value: "{}" }],
+  ["with two keys", { value: "{}", headers: { [KEY_HEADER]: ["order-1", "order-2"] } }],
+  ["with an empty key", { value: "{}", headers: { [KEY_HEADER]: "" } }],
+])("a message %s is dead-lettered, and nothing runs", async (_, message) => {
+  await using guard = await newGuard();
+  const fn = vi.fn();
+  const { eachMessage, deadLetter } = consumer(guard, fn);
+  await eachMessage(delivered(message).payload);
+  expect(guard.kinds()).toEqual(["refused"]);
+  expect(deadLetter).toHaveBeenCalledOnce();
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test.each([
+  ["a tombstone", null],
+  ["a body that is no JSON", "{"],
+])("%s fails for good, and does not stop the consumer", async (_, value) => {
+  await using guard = await newGuard();
+  const { eachMessage, deadLetter } = consumer(guard, ({ message }) => readJson(message.value));
+  await eachMessage(delivered(withKey("order-1", { value })).payload);
+  expect(guard.deliveries).toMatchObject([{ kind: "failed", error: { name: "TerminalError" } }]);
+  expect(deadLetter).toHaveBeenCalledOnce();
+});
+
+test("a message goes to the dead-letter topic as it was, and with its error", async () => {
+  const send = vi.fn(async () => []);
+  const { payload } = delivered(order);
+  await deadLetterTo({ send }, "charges.dead")(payload, new Error("card declined"));
+  const { key, value, headers } = payload.message;
+  expect(send).toHaveBeenCalledExactlyOnceWith({
+    topic: "charges.dead",
+    messages: [{ key, value, headers: { ...headers, "onceward-error": "card declined" } }],
+  });
+});
+
+test("the place of a message as its key is warned of, once", async () => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const key = ({ topic, partition, message }: EachMessagePayload) =>
+    `${topic}/${partition}/${message.offset}`;
+  const { eachMessage } = consumer(guard, vi.fn(), { key });
+  for (const offset of ["42", "43"]) await eachMessage(delivered({ value: "{}" }, offset).payload);
+  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+});
+
+test("where the service is away, the partition waits", async () => {
+  await using guard = await newGuard();
+  await guard.onceward.close();
+  const { eachMessage } = consumer(guard, vi.fn(), { redeliverAfterMs: 1 });
+  const { payload, pause } = delivered(order);
+  await expect(eachMessage(payload)).rejects.toMatchObject({ reason: "CLOSED" });
+  expect(pause).toHaveBeenCalledOnce();
+});

@@ -1,0 +1,308 @@
+import { randomUUID } from "node:crypto";
+import { TerminalError } from "@onceward/client";
+import type { ChannelModel, ConfirmChannel, ConsumeMessage } from "amqplib";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import {
+  KEY_HEADER,
+  type MessageOptions,
+  messageOnce,
+  readJson,
+  withKey,
+} from "../../../clients/typescript/src/rabbitmq.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import {
+  connectTo,
+  describeWithRabbitMq,
+  RABBITMQ_START_TIMEOUT_MS,
+  startRabbitMq,
+} from "../../helpers/brokers/rabbitmq.ts";
+import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
+import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
+
+interface Queue {
+  readonly connection: ChannelModel;
+  readonly channel: ConfirmChannel;
+  readonly queue: string;
+}
+
+const newGuard = useGuards();
+
+describeWithRabbitMq("A consumer of RabbitMQ", () => {
+  let rabbitmq: RabbitMqBroker;
+
+  beforeAll(async () => {
+    rabbitmq = await startRabbitMq();
+  }, RABBITMQ_START_TIMEOUT_MS);
+
+  afterAll(async () => {
+    await rabbitmq?.stop();
+  });
+
+  /** A queue of a test's own, with a dead-letter queue, and a channel to it. */
+  async function newQueue() {
+    const { connection, ...rest } = await connectTo(rabbitmq);
+    onTestFinished(() => rest[Symbol.asyncDispose]());
+    const channel = await connection.createConfirmChannel();
+    const queue = `charges-${randomUUID()}`;
+    const dead = `${queue}.dead`;
+    await channel.assertQueue(dead);
+    await channel.assertQueue(queue, { deadLetterExchange: "", deadLetterRoutingKey: dead });
+    return { queue, dead, channel, connection };
+  }
+
+  function send(channel: ConfirmChannel, queue: string, key: string, body: string): void {
+    channel.sendToQueue(queue, Buffer.from(body), withKey(key, { persistent: true, headers: { shop: "a" } }));
+  }
+
+  async function consume(
+    { onceward, options }: Guarded,
+    { queue, channel }: Omit<Queue, "connection">,
+    fn: Parameters<typeof messageOnce>[3],
+    more: Partial<MessageOptions> = {},
+  ): Promise<void> {
+    const settings = { ...options, queue, redeliverAfterMs: 50, ...more };
+    const handle = await messageOnce(onceward, channel, settings, fn);
+    await channel.consume(queue, (message) => void (message && handle(message)));
+  }
+
+  /** Nothing lies in the queue, waits to come back to it, or is unacknowledged: that would lie in it once the channel closes. */
+  async function expectSettled({ connection, channel, queue }: Queue): Promise<void> {
+    await channel.close();
+    const fresh = await connection.createChannel();
+    expect(await fresh.checkQueue(queue)).toMatchObject({ messageCount: 0 });
+    expect(await fresh.checkQueue(`${queue}.retry-50`)).toMatchObject({ messageCount: 0 });
+  }
+
+  async function deadLetter(channel: ConfirmChannel, dead: string): Promise<ConsumeMessage> {
+    return await eventually(async () => {
+      const message = await channel.get(dead, { noAck: true });
+      if (message === false) throw new Error("nothing is dead-lettered");
+      return message as unknown as ConsumeMessage;
+    });
+  }
+
+  test("an operation that is sent twice is performed once, and the second is counted as a duplicate", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue } = await newQueue();
+    const orders: unknown[] = [];
+    await consume(guard, { channel, queue }, (message) => orders.push(readJson(message.content)));
+    for (let times = 0; times < 2; times++) send(channel, queue, "order-1", '{"amount":100}');
+    await eventually(() => expect(guard.kinds().filter((kind) => kind !== "postponed")).toHaveLength(2));
+    expect(guard.kinds()).toEqual(expect.arrayContaining(["processed", "duplicate"]));
+    expect(orders).toEqual([{ amount: 100 }]);
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test("while somebody else is doing it, a message comes back later, and is a duplicate once it was done", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue } = await newQueue();
+    const complete = await guard.holdElsewhere("order-1");
+    const fn = vi.fn();
+    await consume(guard, { channel, queue }, fn);
+    send(channel, queue, "order-1", "{}");
+    await eventually(() => expect(guard.kinds().slice(0, 2)).toEqual(["postponed", "postponed"]));
+    await complete();
+    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
+    expect(fn).not.toHaveBeenCalled();
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test.each(NESTED_FAILURES)(
+    "a message whose function lets a nested run $name fail, by its $error, comes back and is performed",
+    async ({ fail }) => {
+      await using guard = await newGuard();
+      const { connection, channel, queue } = await newQueue();
+      const fn = vi
+        .fn<() => Promise<unknown>>(async () => {})
+        .mockImplementationOnce(() => fail(guard.onceward));
+      await consume(guard, { channel, queue }, fn);
+      send(channel, queue, "order-1", "{}");
+      await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
+      expect(fn).toHaveBeenCalledTimes(2);
+      await expectSettled({ connection, channel, queue });
+    },
+  );
+
+  test("what comes back is the message as it was sent", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue } = await newQueue();
+    const seen: ConsumeMessage[] = [];
+    await consume(guard, { channel, queue }, (message) => {
+      seen.push(message);
+      if (seen.length < 3) throw new Error("the provider is down");
+    });
+    const sent = { type: "charge", messageId: "m-1", correlationId: "c-1", persistent: true, priority: 3 };
+    const { queue: copies } = await channel.assertQueue("", { exclusive: true });
+    const headers = { shop: "a", nested: { list: [1, "two"] }, CC: [copies] };
+    channel.sendToQueue(queue, Buffer.from("body"), withKey("order-1", { ...sent, headers }));
+    await eventually(() => expect(guard.kinds()).toEqual(["released", "released", "processed"]));
+    const [first, , last] = seen;
+    expect(last?.content.toString()).toBe("body");
+    const { headers: lastHeaders = {}, ...lastProperties } = last?.properties ?? {};
+    const { headers: firstHeaders = {}, ...firstProperties } = first?.properties ?? {};
+    expect(lastProperties).toEqual(firstProperties);
+    const { CC, ...own } = firstHeaders;
+    expect(lastHeaders).toMatchObject({ ...own, "x-death": [{ count: 1 }] });
+    // Whoever got a copy of the message gets none of its return.
+    expect(CC).toEqual([copies]);
+    expect(await channel.checkQueue(copies)).toMatchObject({ messageCount: 1 });
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test("an operation that failed for good is stored as that and dead-lettered, and so is its duplicate", async () => {
+    await using guard = await newGuard();
+    const { channel, queue, dead } = await newQueue();
+    const fn = vi.fn(() => {
+      throw new TerminalError("card declined");
+    });
+    await consume(guard, { channel, queue }, fn);
+    send(channel, queue, "order-1", "1");
+    expect((await deadLetter(channel, dead)).content.toString()).toBe("1");
+    send(channel, queue, "order-1", "2");
+    expect((await deadLetter(channel, dead)).content.toString()).toBe("2");
+    expect(guard.deliveries).toMatchObject([
+      { kind: "failed", error: { message: "card declined" } },
+      { kind: "duplicate", error: { message: "card declined" } },
+    ]);
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("a body that is no JSON is dead-lettered at once", async () => {
+    await using guard = await newGuard();
+    const { channel, queue, dead } = await newQueue();
+    await consume(guard, { channel, queue }, (message) => readJson(message.content));
+    send(channel, queue, "order-1", "{");
+    await deadLetter(channel, dead);
+    expect(guard.deliveries).toMatchObject([{ kind: "failed", error: { name: "TerminalError" } }]);
+  });
+
+  test.each([
+    ["without a key", {}],
+    ["with a key that is no text", { headers: { [KEY_HEADER]: 7 } }],
+    ["with a key over the limit", { headers: { [KEY_HEADER]: "x".repeat(256) } }],
+  ])("a message %s is dead-lettered, and nothing is claimed", async (_, options) => {
+    await using guard = await newGuard();
+    const { channel, queue, dead } = await newQueue();
+    const fn = vi.fn();
+    await consume(guard, { channel, queue }, fn);
+    channel.sendToQueue(queue, Buffer.from("{}"), options);
+    await deadLetter(channel, dead);
+    expect(guard.kinds()).toEqual(["refused"]);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  test("a message whose retry queue is gone goes back to its queue", async () => {
+    await using guard = await newGuard();
+    const { channel, queue } = await newQueue();
+    const warnings = collectWarnings();
+    let times = 0;
+    await consume(guard, { channel, queue }, () => {
+      if (++times < 2) throw new Error("the provider is down");
+    });
+    await channel.deleteQueue(`${queue}.retry-50`);
+    send(channel, queue, "order-1", "{}");
+    await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
+    expect(warnings).toEqual(["ONCEWARD_RETRY_QUEUE"]);
+  });
+
+  test.each([
+    ["performs it", "processed", "duplicate", () => {}],
+    [
+      "gives it up",
+      "released",
+      "processed",
+      vi.fn().mockRejectedValueOnce(new Error("the provider is down")),
+    ],
+  ])(
+    "a channel that closes while a consumer %s is no error, and the message is delivered again",
+    async (_, first, second, effect) => {
+      await using guard = await newGuard();
+      const { channel, queue } = await newQueue();
+      const { connection, ...rest } = await connectTo(rabbitmq);
+      onTestFinished(() => rest[Symbol.asyncDispose]());
+      const doomed = await connection.createConfirmChannel();
+      await consume(guard, { channel: doomed, queue }, async () => {
+        await doomed.close();
+        await effect();
+      });
+      send(channel, queue, "order-1", "{}");
+      await eventually(() => expect(guard.kinds()).toEqual([first]));
+      await consume(guard, { channel, queue }, effect);
+      await eventually(() => expect(guard.kinds()).toEqual([first, second]));
+    },
+  );
+
+  test("the delivery's tag as a key is warned of, once", async () => {
+    await using guard = await newGuard();
+    const { channel, queue } = await newQueue();
+    const warnings = collectWarnings();
+    const key = ({ fields }: ConsumeMessage) => String(fields.deliveryTag);
+    await consume(guard, { channel, queue }, () => {}, { key });
+    for (let times = 0; times < 2; times++) send(channel, queue, "order-1", "{}");
+    await eventually(() => expect(guard.kinds()).toEqual(["processed", "processed"]));
+    expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+  });
+
+  /** Workers that die when told; each says in its deliveries' queue, through `effects`, what it did. */
+  async function startWorkers(guard: Guarded, dieAt: "before completion" | "before acknowledgement") {
+    const { connection, channel, queue } = await newQueue();
+    const { queue: effects } = await channel.assertQueue("", { exclusive: true });
+    const derivedKeys: string[] = [];
+    await channel.consume(effects, (message) => message && derivedKeys.push(message.content.toString()), {
+      noAck: true,
+    });
+    const settings = {
+      url: rabbitmq.url,
+      queue,
+      effects,
+      address: guard.address,
+      apiKey: guard.tenant.apiKey,
+    };
+    send(channel, queue, "order-1", "{}");
+    const killed = startRabbitMqWorker({ ...settings, dieAt });
+    expect(await killed.exited).toBe("SIGKILL");
+    await eventually(() => expect(derivedKeys).toHaveLength(1));
+    return { connection, channel, queue, derivedKeys };
+  }
+
+  test("a worker that is killed after the completion, before the acknowledgement, repeats no effect", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before acknowledgement");
+    await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
+    await eventually(() => expect(guard.kinds()).toEqual(["duplicate"]));
+    expect(derivedKeys).toHaveLength(1);
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test("a worker that is killed before the completion has its effect repeated under the same derived key", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
+    await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
+    await eventually(() => expect(guard.kinds()).toContain("postponed"));
+    await guard.endLeases();
+    await eventually(() => expect(guard.kinds().at(-1)).toBe("processed"));
+    expect(derivedKeys).toHaveLength(2);
+    expect(new Set(derivedKeys).size).toBe(1);
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test("where the policy holds, that effect is not repeated until somebody has found out", async () => {
+    await using guard = await newGuard();
+    await guard.holdExpired();
+    const { channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
+    await guard.endLeases();
+    await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
+    await eventually(() =>
+      expect(guard.deliveries.slice(0, 2)).toMatchObject(
+        [1, 2].map(() => ({ kind: "postponed", error: { reason: "AMBIGUOUS" } })),
+      ),
+    );
+    await guard.onceward.run(
+      { namespace: "charges", key: "order-1", acceptAmbiguous: true },
+      () => "it was done",
+    );
+    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
+    expect(derivedKeys).toHaveLength(1);
+  });
+});

@@ -1,0 +1,240 @@
+import { createHash } from "node:crypto";
+import { type Message, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
+import { TerminalError } from "@onceward/client";
+import { expect, onTestFinished, test, vi } from "vitest";
+import {
+  KEY_HEADER,
+  type MessageOptions,
+  messageOnce,
+  readJson,
+  withKey,
+} from "../../../clients/typescript/src/sqs.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { startSqsEndpoint } from "./sqs-endpoint.ts";
+
+const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
+
+const newGuard = useGuards();
+
+/** Receives one message that carries these attributes, and hands it to a consumer. */
+async function consumer(
+  { onceward, options }: Guarded,
+  fn: Parameters<typeof messageOnce>[2],
+  { body = '{"amount":100}', attributes = withKey("order-1", {}).MessageAttributes, ...more }: Received = {},
+) {
+  const message: Message = {
+    MessageId: "d6790f8d-d575-4f01-bc51-40122EXAMPLE",
+    ReceiptHandle: "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a...",
+    MD5OfBody: md5(body),
+    Body: body,
+    MessageAttributes: attributes,
+  };
+  const { client, calls, refuse } = await startSqsEndpoint({ ReceiveMessage: { Messages: [message] } });
+  const settings = { ...options, client, queueUrl: QUEUE_URL, ...more };
+  const handle = messageOnce(onceward, settings, fn);
+  return {
+    calls,
+    refuse,
+    async receive() {
+      const receive = { QueueUrl: QUEUE_URL, MessageAttributeNames: [KEY_HEADER] };
+      const { Messages = [] } = await client.send(new ReceiveMessageCommand(receive));
+      calls.length = 0;
+      await Promise.all(Messages.map(handle));
+    },
+  };
+}
+
+/** The SDK checks what it is told of a body. */
+function md5(body: string): string {
+  return createHash("md5").update(body).digest("hex");
+}
+
+interface Received extends Partial<MessageOptions> {
+  readonly body?: string;
+  readonly attributes?: NonNullable<Message["MessageAttributes"]>;
+}
+
+const deletion = {
+  action: "DeleteMessage",
+  input: { QueueUrl: QUEUE_URL, ReceiptHandle: "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a..." },
+};
+
+test("a message that is received twice is performed once, and deleted both times", async () => {
+  await using guard = await newGuard();
+  const orders: unknown[] = [];
+  const { receive, calls } = await consumer(guard, ({ Body }) => orders.push(readJson(Body)));
+  for (let times = 0; times < 2; times++) {
+    await receive();
+    expect(calls).toEqual([deletion]);
+  }
+  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+  expect(orders).toEqual([{ amount: 100 }]);
+});
+
+test.each([
+  [undefined, 5],
+  [1500, 2],
+  [50_000_000, 43_200],
+])(
+  "while somebody else is doing it, a message is hidden for redeliverAfterMs, %s, in seconds: %s",
+  async (redeliverAfterMs, seconds) => {
+    await using guard = await newGuard();
+    await guard.holdElsewhere("order-1");
+    const fn = vi.fn();
+    const { receive, calls } = await consumer(guard, fn, { redeliverAfterMs });
+    await receive();
+    const input = { ...deletion.input, VisibilityTimeout: seconds };
+    expect(calls).toEqual([{ action: "ChangeMessageVisibility", input }]);
+    expect(fn).not.toHaveBeenCalled();
+  },
+);
+
+const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 61 } };
+
+test("while the service is away, a message is held hidden, and handled in the same receive once it is back", async () => {
+  await using guard = await newGuard();
+  const { onceward, heal } = await cutOff(guard);
+  const fn = vi.fn();
+  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds()).toEqual(["postponed", "postponed"]));
+  heal();
+  await received;
+  const attempts = guard.kinds().length;
+  expect(guard.kinds()).toEqual([...Array(attempts - 1).fill("postponed"), "processed"]);
+  expect(calls).toEqual([...Array(attempts - 1).fill(hidden), deletion]);
+  expect(fn).toHaveBeenCalledOnce();
+});
+
+test("a held message stays hidden while its function runs", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await using guard = await newGuard();
+  const { onceward, heal } = await cutOff(guard);
+  const begun = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  const fn = () => {
+    begun.resolve();
+    return finish.promise;
+  };
+  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
+  const received = receive();
+  await eventually(() => expect(calls).toEqual([hidden]));
+  heal();
+  await begun.promise;
+  const before = calls.length;
+  vi.advanceTimersByTime(60_000);
+  const extended = { ...hidden, input: { ...hidden.input, VisibilityTimeout: 60 } };
+  await eventually(() => expect(calls.slice(before)).toEqual([extended, extended, extended]));
+  const timers = vi.getTimerCount();
+  finish.resolve();
+  await received;
+  expect(calls.at(-1)).toEqual(deletion);
+  expect(vi.getTimerCount()).toBe(timers - 1);
+});
+
+test("a held message is given back when the client is closed", async () => {
+  await using guard = await newGuard();
+  const { onceward } = await cutOff(guard);
+  const { receive, calls } = await consumer({ ...guard, onceward }, vi.fn(), { redeliverAfterMs: 50 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds().length).toBeGreaterThan(1));
+  await onceward.close();
+  await received;
+  expect(guard.deliveries.at(-1)).toMatchObject({ kind: "postponed", error: { reason: "CLOSED" } });
+  expect(calls.at(-1)).toMatchObject({ action: "ChangeMessageVisibility", input: { VisibilityTimeout: 1 } });
+});
+
+test("a message that SQS no longer hides is not held any longer", async () => {
+  await using guard = await newGuard();
+  const { onceward } = await cutOff(guard);
+  const { receive, refuse } = await consumer({ ...guard, onceward }, vi.fn(), { redeliverAfterMs: 50 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds().length).toBeGreaterThan(1));
+  refuse("ChangeMessageVisibility", "ReceiptHandleIsInvalid");
+  await expect(received).rejects.toThrow(expect.objectContaining({ name: "ReceiptHandleIsInvalid" }));
+});
+
+test("a message whose function throws is left to its visibility timeout, and runs again", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
+  const { receive, calls } = await consumer(guard, fn);
+  await receive();
+  expect(calls).toEqual([]);
+  await receive();
+  expect(calls).toEqual([deletion]);
+  expect(guard.kinds()).toEqual(["released", "processed"]);
+});
+
+test.each(NESTED_FAILURES)(
+  "a message whose function lets a nested run $name fail, by its $error, is not deleted, and runs again",
+  async ({ fail }) => {
+    await using guard = await newGuard();
+    const fn = vi
+      .fn<() => Promise<unknown>>(async () => {})
+      .mockImplementationOnce(() => fail(guard.onceward));
+    const { receive, calls } = await consumer(guard, fn);
+    await receive();
+    expect(calls).toEqual([]);
+    await receive();
+    expect(calls).toEqual([deletion]);
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  },
+);
+
+test.each([
+  ["a terminal error", "{}", new TerminalError("card declined")],
+  ["a body that is no JSON", "{", undefined],
+])(
+  "%s is stored and the message deleted, and neither it nor its duplicate runs again",
+  async (_, body, error) => {
+    await using guard = await newGuard();
+    const fn = vi.fn(({ Body }: Message) => {
+      readJson(Body);
+      throw error;
+    });
+    const { receive, calls } = await consumer(guard, fn, { body });
+    for (let times = 0; times < 2; times++) {
+      await receive();
+      expect(calls).toEqual([deletion]);
+    }
+    expect(guard.kinds()).toEqual(["failed", "duplicate"]);
+    expect(fn).toHaveBeenCalledOnce();
+  },
+);
+
+test.each([
+  ["without a key", { attributes: {} }],
+  ["whose key stands for another request", { body: '{"amount":200}' }],
+])("a message %s is left to the queue's dead-letter queue, and nothing runs", async (_, received) => {
+  await using guard = await newGuard();
+  const fingerprint = ({ Body }: Message) => readJson(Body);
+  const first = await consumer(guard, () => {}, { fingerprint });
+  await first.receive();
+  const fn = vi.fn();
+  const { receive, calls } = await consumer(guard, fn, { fingerprint, ...received });
+  await receive();
+  expect(calls).toEqual([]);
+  expect(guard.kinds()).toEqual(["processed", "refused"]);
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("the message's id as a key is warned of, once", async () => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const { receive } = await consumer(guard, vi.fn(), { key: ({ MessageId }) => MessageId });
+  for (let times = 0; times < 2; times++) await receive();
+  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+});
+
+test("the producer's key travels beside its other attributes", async () => {
+  const { client, calls } = await startSqsEndpoint({ SendMessage: { MD5OfMessageBody: md5("{}") } });
+  const other = { DataType: "String", StringValue: "a" };
+  const message = { QueueUrl: QUEUE_URL, MessageBody: "{}", MessageAttributes: { shop: other } };
+  await client.send(new SendMessageCommand(withKey("order-1", message)));
+  const key = { DataType: "String", StringValue: "order-1" };
+  expect(calls).toMatchObject([
+    { action: "SendMessage", input: { MessageAttributes: { shop: other, [KEY_HEADER]: key } } },
+  ]);
+});

@@ -1,0 +1,132 @@
+import type { OncewardEvent } from "@onceward/client";
+import express from "express";
+import express4 from "express4";
+import Fastify from "fastify";
+import Fastify4 from "fastify4";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
+import { expressWays } from "./express-ways.ts";
+import { fastifyWays } from "./fastify-ways.ts";
+import { fetchWays, honoWays } from "./fetch-ways.ts";
+import { createWorlds, type World } from "./http-world.ts";
+import { type Moment, Steps } from "./steps.ts";
+import { type Ending, pathOf, type WaysToAnswer } from "./ways-to-answer.ts";
+
+restoreGlobals();
+
+const FRAMEWORKS: Record<string, WaysToAnswer> = {
+  "Express 5": expressWays(express),
+  "Express 4": expressWays(express4),
+  "Fastify 5": fastifyWays(Fastify),
+  "Fastify 4": fastifyWays(Fastify4 as unknown as typeof Fastify),
+  Hono: honoWays,
+  fetch: fetchWays,
+};
+
+const MOMENTS: readonly Moment[] = ["claimed", "begun", "written", "answered"];
+
+/** Every way to answer with this ending, and every moment to leave before the client has all of the answer. */
+function cells({ ways }: WaysToAnswer, ending: Ending): [way: string, moment: Moment][] {
+  return Object.entries(ways)
+    .filter(([, way]) => way.ending === ending)
+    .flatMap(([name, { inParts }]) =>
+      MOMENTS.filter((moment) => inParts || moment !== "written").map((moment): [string, Moment] => [
+        name,
+        moment,
+      ]),
+    );
+}
+
+const worlds = createWorlds();
+beforeAll(() => worlds.start());
+afterAll(() => worlds.stop());
+
+describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
+  /** An app whose client is to leave at a moment; `waiting` resolves when a repeat waits for the first request. */
+  async function begin(moment: Moment | undefined, abandonAfterMs?: number) {
+    const steps = new Steps(moment);
+    const events: OncewardEvent[] = [];
+    const world = await worlds.begin(
+      (onceward, options) => framework.start(steps.runner(onceward), options, steps),
+      {
+        options: { waitMs: 10_000, ...(abandonAfterMs !== undefined && { abandonAfterMs }) },
+        client: { onEvent: (event) => events.push(event) },
+      },
+    );
+    onTestFinished(steps.resume);
+    const told = (type: OncewardEvent["type"]) =>
+      vi.waitFor(() => expect(events).toContainEqual(expect.objectContaining({ type })), { timeout: 10_000 });
+    return { steps, world, events, told };
+  }
+
+  test.each(cells(framework, "answers").filter(([, moment]) => moment === "claimed"))(
+    "%s is replayed as it was answered to a client that stays",
+    async (way) => {
+      const { steps, world } = await begin(undefined);
+      const first = await world.send({ path: pathOf(way) });
+      const repeat = await world.send({ path: pathOf(way) });
+      expect(first.status).toBeLessThan(500);
+      expect(repeat).toMatchObject({ status: first.status, body: first.body });
+      expect(repeat.headers["content-type"]).toBe(first.headers["content-type"]);
+      expect(repeat.headers["idempotency-replayed"]).toBe("true");
+      expect(steps.effects).toBe(1);
+    },
+  );
+
+  test.each(cells(framework, "answers"))(
+    "%s is replayed if its client leaves when %s",
+    async (way, moment) => {
+      const { steps, world, told } = await begin(moment);
+      await leave(world, way, steps.stopped);
+      const repeat = world.send({ path: pathOf(way) });
+      // A repeat waits for the first request, unless that one has claimed nothing yet.
+      if (moment !== "claimed") await Promise.race([told("waiting"), repeat]);
+      steps.resume();
+      expect((await repeat).status).toBeLessThan(409);
+      if (moment !== "claimed") expect((await repeat).headers["idempotency-replayed"]).toBe("true");
+      expect(steps.effects).toBe(1);
+    },
+  );
+
+  test.each(cells(framework, "fails"))("%s runs again if its client leaves when %s", async (way, moment) => {
+    const { steps, world, told } = await begin(moment);
+    await leave(world, way, steps.stopped);
+    const repeat = world.send({ path: pathOf(way) });
+    repeat.catch(() => {});
+    if (moment !== "claimed") await Promise.race([told("waiting"), repeat]);
+    steps.resume();
+    await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 10_000 });
+    await Promise.allSettled([repeat]);
+    expect(steps.concurrentEffects).toBe(1);
+  });
+
+  test.each(cells(framework, "never ends").filter(([, moment]) => moment !== "answered"))(
+    "%s is abandoned if its client leaves when %s",
+    async (way, moment) => {
+      const { steps, world, events, told } = await begin(moment, 50);
+      await leave(world, way, steps.stopped);
+      steps.resume();
+      await told("abandoned");
+      expect(steps.claims[0]?.signal.aborted).toBe(true);
+      expect(events.map(({ type }) => type)).not.toContain("released");
+      // The lease keeps others away until it runs out, and then the policy decides.
+      const repeat = world.send({ path: pathOf(way) });
+      repeat.catch(() => {});
+      await told("waiting");
+      expect(steps.effects).toBe(1);
+      await world.updateRecords("lease_expires_at = now() - interval '1 s'");
+      await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 10_000 });
+    },
+  );
+});
+
+/** Sends a request, and leaves at the moment; resolves when the server has noticed. */
+async function leave(world: World, way: string, moment: Promise<void>): Promise<void> {
+  const leaving = new AbortController();
+  const left = world.send({ path: pathOf(way), signal: leaving.signal });
+  const closed = world.connectionClosed();
+  await Promise.race([moment, left]);
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  await closed;
+}

@@ -1,0 +1,99 @@
+import { type Claim, createOnceward, type Onceward, type OncewardOptions } from "@onceward/client";
+import { onTestFinished } from "vitest";
+import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant, type PolicyColumns } from "../../helpers/servers/tenants.ts";
+import { type HttpAnswer, type HttpRequest, send } from "./http-client.ts";
+
+/** What a test's handler answers, whatever the framework. */
+export interface Reply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cookies?: readonly string[];
+  readonly body?: Uint8Array;
+}
+
+/** Called once per effect. */
+export type Effect = (claim: Claim | undefined) => Promise<Reply> | Reply;
+
+/** The options that mean the same in every framework; the caller is the request's `x-account` header. */
+export type CommonOptions = Omit<HttpOptions<object>, "caller">;
+
+/** An app of the framework, which calls the effect for every method on /charges/:id. */
+export interface App {
+  readonly port: number;
+  /** Resolves when the next of the app's connections closes. */
+  connectionClosed(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type StartApp = (onceward: Onceward, options: CommonOptions, effect: Effect) => Promise<App>;
+
+/** Starts an app whose handlers are the test's own. */
+export type Start = (onceward: Onceward, options: CommonOptions) => Promise<App>;
+
+/** An app whose requests are guarded by a real service, with a tenant of its own; closed when the test ends. */
+export interface World {
+  readonly port: number;
+  /** Sends a request with an account and the key "order-1", unless told otherwise; `key: null` sends none. */
+  send(request?: HttpRequest & { readonly key?: string | null }): Promise<HttpAnswer>;
+  /** Moves the tenant's records in time, or whatever else the assignments say. */
+  updateRecords(assignments: string): Promise<void>;
+  /** Resolves when the next of the app's connections closes. */
+  connectionClosed(): Promise<void>;
+}
+
+export interface WorldOptions {
+  readonly options?: Partial<CommonOptions>;
+  readonly policy?: PolicyColumns;
+  /** Where the app believes the service to be. Default: where it is. */
+  readonly address?: string;
+  /** Of the app's client. */
+  readonly client?: Pick<OncewardOptions, "timeoutMs" | "classifyError" | "onEvent">;
+}
+
+/** Starts the framework's app with an effect of the test's own. */
+export type Begin = (effect: Effect, options?: WorldOptions) => Promise<World>;
+
+/** Makes the worlds of a test file: one service, an app per test. */
+export interface Worlds {
+  start(): Promise<void>;
+  begin(start: Start, options?: WorldOptions): Promise<World>;
+  stop(): Promise<void>;
+}
+
+export function createWorlds(): Worlds {
+  let database: TestDatabase;
+  let server: TestServer;
+  return {
+    async start() {
+      database = await createTestDatabase();
+      server = await startTestServer(database.url);
+    },
+    async begin(start, { options, policy, address = `http://127.0.0.1:${server.grpcPort}`, client } = {}) {
+      const tenant = await createTenant(database, policy);
+      const onceward = createOnceward({ address, apiKey: tenant.apiKey, ...client });
+      const app = await start(onceward, { namespace: "charges", ...options });
+      onTestFinished(async () => {
+        await app.close();
+        await onceward.close();
+      });
+      return {
+        port: app.port,
+        send({ key = '"order-1"', headers, ...request } = {}) {
+          const keyed = key === null ? {} : { "idempotency-key": key };
+          return send(app.port, { ...request, headers: { "x-account": "a-1", ...keyed, ...headers } });
+        },
+        connectionClosed: () => app.connectionClosed(),
+        async updateRecords(assignments) {
+          await database.query(`update records set ${assignments} where tenant_id = $1`, [tenant.id]);
+        },
+      };
+    },
+    async stop() {
+      await server?.stop();
+      await database?.drop();
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
+import { type Claim, createOnceward, type Onceward, TerminalError } from "@onceward/client";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import * as connect from "../../../clients/typescript/src/connect.ts";
+import * as grpc from "../../../clients/typescript/src/grpc.ts";
+import { idempotent } from "../../../clients/typescript/src/http.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function newOnceward(): Promise<Onceward> {
+  const { apiKey } = await createTenant(database);
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  onTestFinished(() => onceward.close());
+  return onceward;
+}
+
+type Effect = (claim: Claim | undefined) => Promise<unknown>;
+/** Makes one call under the same key, and resolves to "answered" or to how it failed. */
+type Call = () => Promise<unknown>;
+
+const common = { namespace: "charges", caller: () => "a-1" };
+
+async function beginFetch(onceward: Onceward, effect: Effect): Promise<Call> {
+  const handler = idempotent(onceward, common, async (_, claim) => {
+    await effect(claim);
+    return new Response(null, { status: 204 });
+  });
+  return async () => {
+    const headers = { "idempotency-key": '"order-1"' };
+    const answer = handler(new Request("http://localhost/charges", { method: "POST", headers }));
+    return await answer.then(
+      ({ status }) => (status === 204 ? "answered" : status),
+      () => "failed",
+    );
+  };
+}
+
+async function beginConnect(onceward: Onceward, effect: Effect): Promise<Call> {
+  const implementation = connect.idempotentUnary(
+    onceward,
+    Charges.method.create,
+    common,
+    async (_request, _context, claim) => {
+      await effect(claim);
+      return {};
+    },
+  );
+  const client = createClient(
+    Charges,
+    createRouterTransport((router) => void router.service(Charges, { create: implementation })),
+  );
+  return async () => {
+    const call = client.create({}, { headers: { "idempotency-key": '"order-1"' } });
+    return await call.then(
+      () => "answered",
+      (error) => failureOf(ConnectError.from(error).code),
+    );
+  };
+}
+
+async function beginGrpc(onceward: Onceward, effect: Effect): Promise<Call> {
+  const write = (message: Charge) => Buffer.from(toBinary(ChargeSchema, message));
+  const read = (bytes: Buffer) => fromBinary(ChargeSchema, bytes);
+  const path = "/test.v1.Charges/Create";
+  const method = {
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: write,
+    requestDeserialize: read,
+    responseSerialize: write,
+    responseDeserialize: read,
+  } as const;
+  const handler = grpc.idempotentUnary(onceward, method, common, (_, callback, claim) => {
+    effect(claim).then(() => callback(null, create(ChargeSchema)), callback);
+  });
+  const guarded = new Server();
+  guarded.addService({ create: method }, { create: handler });
+  const port = await new Promise<number>((resolve, reject) => {
+    guarded.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  onTestFinished(() => {
+    client.close();
+    guarded.forceShutdown();
+  });
+  const metadata = Metadata.fromHttp2Headers({ "idempotency-key": '"order-1"' });
+  return () =>
+    new Promise((resolve) => {
+      client.makeUnaryRequest(path, write, read, create(ChargeSchema), metadata, (error) =>
+        resolve(error === null ? "answered" : failureOf(error.code)),
+      );
+    });
+}
+
+/** An error that says nothing of the call itself is a failure of the server's. */
+function failureOf(code: number): string {
+  return code === Code.Internal || code === Code.Unknown ? "failed" : (Code[code] ?? `${code}`);
+}
+
+describe.each([
+  ["a fetch handler", beginFetch],
+  ["a Connect method", beginConnect],
+  ["a grpc-js method", beginGrpc],
+])("%s", (_, begin) => {
+  test.each(NESTED_FAILURES)(
+    "with a nested run $name, which throws its $error, fails and runs again",
+    async ({ fail }) => {
+      const onceward = await newOnceward();
+      const effect = vi.fn<Effect>(async () => {});
+      effect.mockImplementationOnce(() => fail(onceward));
+      const call = await begin(onceward, effect);
+      expect(await call()).toBe("failed");
+      expect(await call()).toBe("answered");
+      expect(effect.mock.calls.map(([claim]) => claim?.attempt)).toEqual([1, 2]);
+    },
+  );
+
+  test("with a nested run that failed for good, fails and runs again", async () => {
+    const onceward = await newOnceward();
+    const effect = vi.fn<Effect>(async () => {});
+    effect.mockImplementationOnce(() =>
+      onceward.run({ namespace: "nested", key: "charge-1" }, () => {
+        throw new TerminalError("card declined");
+      }),
+    );
+    const call = await begin(onceward, effect);
+    expect(await call()).toBe("failed");
+    expect(await call()).toBe("answered");
+    expect(effect).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,230 @@
+import { createOnceward, type Onceward } from "@onceward/client";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { endLeases } from "../../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
+import { openTransactions, type Transactions } from "./transactions.ts";
+
+let service: TestDatabase;
+let server: TestServer;
+let caller: CallerDatabase;
+let db: Transactions;
+let keys = 0;
+
+beforeAll(async () => {
+  service = await createTestDatabase();
+  server = await startTestServer(service.url);
+  caller = await createCallerDatabase();
+  db = openTransactions(caller.url);
+});
+
+afterAll(async () => {
+  await db?.[Symbol.asyncDispose]();
+  await caller?.drop();
+  await server?.stop();
+  await service?.drop();
+});
+
+// One database's completions are those of one tenant, and each test has its own.
+beforeEach(async () => {
+  await caller.query("delete from onceward_completions");
+});
+
+async function newClient(): Promise<
+  { onceward: Onceward; tenant: TestTenant; operation: { namespace: string; key: string } } & AsyncDisposable
+> {
+  const tenant = await createTenant(service);
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  keys++;
+  const operation = { namespace: "orders", key: `order-${keys}` };
+  return { onceward, tenant, operation, [Symbol.asyncDispose]: () => onceward.close() };
+}
+
+type Claim = Parameters<typeof completeIn>[1];
+
+/** The effect and its completion, in one transaction. */
+function takeOrder(claim: Claim, value: string): Promise<string> {
+  return db.transaction((tx) =>
+    completeIn(tx.executor, claim, async () => {
+      await tx.insertEffect(claim.key, value);
+      return value;
+    }),
+  );
+}
+
+/** Claims by hand: a process that crashes leaves nothing else. */
+async function claimByHand(
+  onceward: Onceward,
+  operation: { namespace: string; key: string },
+): Promise<Claim> {
+  const { outcome } = await onceward.calls.claim(operation);
+  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+  return { ...operation, fencingToken: outcome.value.fencingToken };
+}
+
+test("the run returns the value that was written, and so does a repeat", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const run = (value: string) => onceward.runDetailed(operation, (claim) => takeOrder(claim, value));
+  expect(await run("first")).toMatchObject({ value: "first", replayed: false });
+  expect(await run("second")).toMatchObject({ value: "first", replayed: true });
+  expect(await caller.effects(operation.key)).toEqual([{ key: operation.key, value: "first" }]);
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({
+    undeliverable: 0,
+    failed: 0,
+  });
+});
+
+test("what a codec encodes is delivered as it is", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const codec = {
+    encode: (value: bigint) => ({
+      payload: Buffer.from(String(value)),
+      contentType: "text/plain",
+      metadata: { unit: "cents" },
+    }),
+    decode: ({ payload }: { payload: Uint8Array }) => BigInt(Buffer.from(payload).toString()),
+  };
+  const claim = await claimByHand(onceward, operation);
+  expect(await db.transaction((tx) => completeIn(tx.executor, claim, () => 7n, codec))).toBe(7n);
+  await deliverCompletions({ onceward, database: db.pool });
+  const { record } = await onceward.calls.lookup(operation);
+  expect(record?.result).toMatchObject({
+    payload: new Uint8Array(Buffer.from("7")),
+    contentType: "text/plain",
+    metadata: { unit: "cents" },
+  });
+});
+
+test("an attempt that takes over a committed effect delivers it instead of repeating it", async () => {
+  await using client = await newClient();
+  const { onceward, operation, tenant } = client;
+  await takeOrder(await claimByHand(onceward, operation), "before the crash");
+  await endLeases(service, tenant);
+  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "after the crash"));
+  expect(await run).toMatchObject({ value: "before the crash", replayed: false, attempt: 2 });
+  expect(await caller.effects(operation.key)).toHaveLength(1);
+  const onUndeliverable = vi.fn();
+  await deliverCompletions({ onceward, database: db.pool, onUndeliverable });
+  expect(onUndeliverable).not.toHaveBeenCalled();
+});
+
+test("an attempt that takes over what was undeliverable delivers it", async () => {
+  await using client = await newClient();
+  const { onceward, operation, tenant } = client;
+  await takeOrder(await claimByHand(onceward, operation), "before the crash");
+  await endLeases(service, tenant);
+  const second = await claimByHand(onceward, operation);
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ undeliverable: 1 });
+  expect(await takeOrder(second, "after the crash")).toBe("before the crash");
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  expect(await onceward.run(operation, () => "again")).toBe("before the crash");
+  expect(await caller.effects(operation.key)).toHaveLength(1);
+});
+
+test("a holder that was stalled until somebody else was done writes nothing", async () => {
+  await using client = await newClient();
+  const { onceward, operation, tenant } = client;
+  const stalled = await claimByHand(onceward, operation);
+  await endLeases(service, tenant);
+  await onceward.run(operation, (claim) => takeOrder(claim, "by the second"));
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  expect(await takeOrder(stalled, "by the first")).toBe("by the second");
+  expect(await caller.effects(operation.key)).toEqual([{ key: operation.key, value: "by the second" }]);
+});
+
+test("an effect that was written unguarded is taken over by the first claim, and not repeated", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const unguarded = { ...operation, fencingToken: 0n };
+  expect(await takeOrder(unguarded, "unguarded")).toBe("unguarded");
+  expect(await takeOrder(unguarded, "unguarded again")).toBe("unguarded");
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ undeliverable: 1 });
+  expect(await onceward.run(operation, (claim) => takeOrder(claim, "guarded"))).toBe("unguarded");
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  expect(await caller.effects(operation.key)).toHaveLength(1);
+});
+
+test("two holders at once commit one effect between them", async () => {
+  await using client = await newClient();
+  const { onceward, operation, tenant } = client;
+  const first = await claimByHand(onceward, operation);
+  await endLeases(service, tenant);
+  const second = await claimByHand(onceward, operation);
+  const values = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      takeOrder(index % 2 === 0 ? first : second, `by ${index % 2 === 0 ? "the first" : "the second"}`),
+    ),
+  );
+  const effects = await caller.effects(operation.key);
+  expect(effects).toHaveLength(1);
+  expect(new Set(values)).toEqual(new Set([effects[0]?.value]));
+});
+
+test("a transaction that is repeated because nobody knows whether it committed commits once", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const run = onceward.run(operation, async (claim) => {
+    await takeOrder(claim, "committed, reply lost");
+    return await takeOrder(claim, "repeated");
+  });
+  expect(await run).toBe("committed, reply lost");
+  expect(await caller.effects(operation.key)).toHaveLength(1);
+});
+
+test("a key that the service has forgotten is a new operation", async () => {
+  await using client = await newClient();
+  const { onceward, operation, tenant } = client;
+  await onceward.run(operation, (claim) => takeOrder(claim, "first"));
+  await deliverCompletions({ onceward, database: db.pool });
+  await service.query("update records set expires_at = now() where tenant_id = $1", [tenant.id]);
+  expect(await onceward.run(operation, (claim) => takeOrder(claim, "second"))).toBe("second");
+  expect(await caller.effects(operation.key)).toHaveLength(2);
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+});
+
+test("a rollback leaves neither effect nor completion, and a retry runs at once", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const failing = onceward.run(operation, (claim) =>
+    db.transaction(async (tx) => {
+      await completeIn(tx.executor, claim, () => tx.insertEffect(claim.key, "undone"));
+      throw new Error("the commit failed");
+    }),
+  );
+  await expect(failing).rejects.toThrow("the commit failed");
+  expect(await caller.effects(operation.key)).toEqual([]);
+  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "done"));
+  expect(await run).toMatchObject({ value: "done", attempt: 2 });
+});
+
+test("a value that can't be stored undoes the effect instead of losing the value", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const run = onceward.run(operation, (claim) =>
+    db.transaction((tx) =>
+      completeIn(tx.executor, claim, async () => {
+        await tx.insertEffect(claim.key, "undone");
+        return 1n;
+      }),
+    ),
+  );
+  await expect(run).rejects.toMatchObject({ name: "OncewardError", reason: "RESULT_NOT_JSON" });
+  expect(await caller.effects(operation.key)).toEqual([]);
+});
+
+test("inside itself it is refused rather than run twice", async () => {
+  await using client = await newClient();
+  const { onceward, operation } = client;
+  const claim = await claimByHand(onceward, operation);
+  const fn = vi.fn();
+  const nested = db.transaction((tx) =>
+    completeIn(tx.executor, claim, () => completeIn(tx.executor, claim, fn)),
+  );
+  await expect(nested).rejects.toMatchObject({ reason: "RECORD_CONTENDED" });
+  expect(fn).not.toHaveBeenCalled();
+});

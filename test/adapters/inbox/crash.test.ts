@@ -1,0 +1,177 @@
+import { createOnceward, type Onceward } from "@onceward/client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { completeIn, deliverCompletions, once } from "../../../clients/typescript/src/inbox.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { endLeases } from "../../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
+import { type Errand, runWorker } from "./crash.ts";
+import { openTransactions, type Transaction, type Transactions } from "./transactions.ts";
+
+/** A worker per step, each a process. */
+const TIMEOUT_MS = 120_000;
+
+let service: TestDatabase;
+let server: TestServer;
+let tenant: TestTenant;
+let onceward: Onceward;
+let caller: CallerDatabase;
+let db: Transactions;
+
+beforeAll(async () => {
+  service = await createTestDatabase();
+  server = await startTestServer(service.url);
+  tenant = await createTenant(service);
+  onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  caller = await createCallerDatabase();
+  db = openTransactions(caller.url);
+});
+
+afterAll(async () => {
+  await db?.[Symbol.asyncDispose]();
+  await onceward?.close();
+  await caller?.drop();
+  await server?.stop();
+  await service?.drop();
+});
+
+function work(errand: Errand["errand"], key: string, dieBefore: number) {
+  return runWorker({
+    errand,
+    databaseUrl: caller.url,
+    address: `http://127.0.0.1:${server.grpcPort}`,
+    apiKey: tenant.apiKey,
+    key,
+    value: "by the worker",
+    dieBefore,
+  });
+}
+
+/** Kills workers before each of their steps in turn, until one gets to its end; answers the steps that it took. */
+async function killBeforeEachStep(
+  kill: (dieBefore: number) => Promise<Awaited<ReturnType<typeof runWorker>>>,
+): Promise<readonly string[]> {
+  for (let dieBefore = 0; ; dieBefore++) {
+    const { steps, died } = await kill(dieBefore);
+    if (!died) return steps;
+  }
+}
+
+/** The handler's part of a redelivery, here. */
+async function takeEffect(tx: Transaction, key: string): Promise<string> {
+  await tx.insertEffect(key, "by the redelivery");
+  return "by the redelivery";
+}
+
+test("once, killed before any step: one effect after the redelivery, and its value", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const steps = await killBeforeEachStep(async (dieBefore) => {
+    const key = `once-${dieBefore}`;
+    const worker = await work("once", key, dieBefore);
+    const committed = await caller.effects(key);
+    const redelivered = await db.transaction((tx) =>
+      once(tx.executor, { consumer: "billing", key }, () => takeEffect(tx, key)),
+    );
+    const effects = await caller.effects(key);
+    expect(effects).toHaveLength(1);
+    expect(redelivered).toEqual({ value: effects[0]?.value, replayed: committed.length === 1 });
+    return worker;
+  });
+  expect(steps).toEqual([
+    "begin",
+    "savepoint onceward",
+    "insert into onceward_inbox",
+    "insert into effects",
+    "update onceward_inbox set",
+    "release savepoint onceward",
+    "commit",
+    "end",
+  ]);
+});
+
+/** Delivers the message again to whoever is there: the lease of the dead is over. */
+async function redeliver(key: string): Promise<string> {
+  await endLeases(service, tenant, key);
+  return await onceward.run({ namespace: "orders", key }, (claim) =>
+    db.transaction((tx) => completeIn(tx.executor, claim, () => takeEffect(tx, key))),
+  );
+}
+
+async function isCompleted(key: string): Promise<boolean> {
+  const { record } = await onceward.calls.lookup({ namespace: "orders", key });
+  return record?.state === Record_State.COMPLETED;
+}
+
+async function pendingRows() {
+  return await caller.query("select key, undeliverable from onceward_completions where delivered_at is null");
+}
+
+test("run with completeIn, killed before any step: the relay tells the service exactly of what committed", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const steps = await killBeforeEachStep(async (dieBefore) => {
+    const key = `relayed-${dieBefore}`;
+    const worker = await work("run", key, dieBefore);
+    const committed = await caller.effects(key);
+    await deliverCompletions({ onceward, database: db.pool });
+    expect(await isCompleted(key)).toBe(committed.length === 1);
+    const value = await redeliver(key);
+    expect(await caller.effects(key)).toEqual([{ key, value }]);
+    if (committed.length === 1) expect(value).toBe("by the worker");
+    return worker;
+  });
+  expect(steps).toEqual([
+    "call",
+    "answer",
+    "begin",
+    "savepoint onceward",
+    "insert into onceward_completions",
+    "insert into effects",
+    "update onceward_completions set",
+    "release savepoint onceward",
+    "commit",
+    "call",
+    "answer",
+    "end",
+  ]);
+  await deliverCompletions({ onceward, database: db.pool });
+  expect(await pendingRows()).toEqual([]);
+});
+
+test("run with completeIn, killed before any step and redelivered before the relay comes: one effect, one value", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await killBeforeEachStep(async (dieBefore) => {
+    const key = `redelivered-${dieBefore}`;
+    const worker = await work("run", key, dieBefore);
+    const value = await redeliver(key);
+    expect(await caller.effects(key)).toEqual([{ key, value }]);
+    await deliverCompletions({ onceward, database: db.pool });
+    expect(await pendingRows()).toEqual([]);
+    return worker;
+  });
+});
+
+test("a relay, killed before any step: another one delivers, and the service keeps the one completion", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const steps = await killBeforeEachStep(async (dieBefore) => {
+    const key = `delivered-${dieBefore}`;
+    const { outcome } = await onceward.calls.claim({ namespace: "orders", key });
+    if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+    const claim = { namespace: "orders", key, fencingToken: outcome.value.fencingToken };
+    await db.transaction((tx) => completeIn(tx.executor, claim, () => takeEffect(tx, key)));
+    const worker = await work("deliver", key, dieBefore);
+    await caller.query("update onceward_completions set next_attempt_at = now() where delivered_at is null");
+    const counts = await deliverCompletions({ onceward, database: db.pool });
+    const settled = worker.steps.includes("update onceward_completions c");
+    expect(counts).toEqual({ delivered: settled ? 0 : 1, undeliverable: 0, failed: 0 });
+    expect(await redeliver(key)).toBe("by the redelivery");
+    expect(await caller.effects(key)).toHaveLength(1);
+    return worker;
+  });
+  expect(steps).toEqual(["with due as", "call", "answer", "update onceward_completions c", "end"]);
+});

@@ -1,0 +1,310 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createOnceward, type Onceward } from "@onceward/client";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { completeIn, deliverCompletions, startRelay } from "../../../clients/typescript/src/inbox.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { endLeases } from "../../helpers/calls/records.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
+import { openTransactions, type Transactions } from "./transactions.ts";
+
+let service: TestDatabase;
+let server: TestServer;
+let caller: CallerDatabase;
+let db: Transactions;
+
+beforeAll(async () => {
+  service = await createTestDatabase();
+  server = await startTestServer(service.url);
+  caller = await createCallerDatabase();
+  db = openTransactions(caller.url);
+});
+
+afterAll(async () => {
+  await db?.[Symbol.asyncDispose]();
+  await caller?.drop();
+  await server?.stop();
+  await service?.drop();
+});
+
+// One database's completions are those of one tenant, and each test has its own.
+beforeEach(async () => {
+  await caller.query("delete from onceward_completions");
+});
+
+type Client = { readonly onceward: Onceward; readonly tenant: TestTenant } & AsyncDisposable;
+
+async function newClient(interceptors: Interceptor[] = []): Promise<Client> {
+  const tenant = await createTenant(service);
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${tenant.apiKey}`);
+    return next(request);
+  };
+  const baseUrl = `http://127.0.0.1:${server.grpcPort}`;
+  const transport = createGrpcTransport({ baseUrl, interceptors: [authorize, ...interceptors] });
+  const onceward = createOnceward({ transport });
+  return { onceward, tenant, [Symbol.asyncDispose]: () => onceward.close() };
+}
+
+const order = { namespace: "orders", key: "order-1" };
+
+/** Claims, and commits a completion that nobody tells the service of. */
+async function crashAfterCommit(
+  { onceward }: Client,
+  operation = order,
+  value: unknown = "taken",
+): Promise<bigint> {
+  const { outcome } = await onceward.calls.claim(operation);
+  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+  const { fencingToken } = outcome.value;
+  await db.transaction((tx) => completeIn(tx.executor, { ...operation, fencingToken }, () => value));
+  return fencingToken;
+}
+
+/** Lets every completion that failed be due again. */
+async function makeDue(): Promise<void> {
+  await caller.query("update onceward_completions set next_attempt_at = now()");
+}
+
+async function rows() {
+  return await caller.query(
+    `select key, attempts, undeliverable, delivered_at is not null as delivered from onceward_completions`,
+  );
+}
+
+test("what was committed before a crash is delivered, once, and replayed", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  await crashAfterCommit(client);
+  const deliver = () => deliverCompletions({ onceward, database: db.pool });
+  expect(await deliver()).toEqual({ delivered: 1, undeliverable: 0, failed: 0 });
+  await makeDue();
+  expect(await deliver()).toEqual({ delivered: 0, undeliverable: 0, failed: 0 });
+  expect(await onceward.run(order, () => "again")).toBe("taken");
+});
+
+test("it is delivered after the lease has run out, too, if nobody took over", async () => {
+  await using client = await newClient();
+  const { onceward, tenant } = client;
+  await crashAfterCommit(client);
+  await endLeases(service, tenant);
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  expect(await onceward.run(order, () => "again")).toBe("taken");
+});
+
+test("a transaction that has not committed is not delivered", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  const { outcome } = await onceward.calls.claim(order);
+  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+  const { fencingToken } = outcome.value;
+  await db.transaction(async (tx) => {
+    await completeIn(tx.executor, { ...order, fencingToken }, () => "taken");
+    expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 0 });
+  });
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+});
+
+test("passes side by side share the completions, and each takes one once", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  await Promise.all(
+    Array.from({ length: 250 }, (_, index) => crashAfterCommit(client, { ...order, key: `order-${index}` })),
+  );
+  const passes = Array.from({ length: 5 }, () => deliverCompletions({ onceward, database: db.pool }));
+  const counts = await Promise.all(passes);
+  expect(counts.reduce((sum, { delivered }) => sum + delivered, 0)).toBe(250);
+  expect(new Set((await rows()).map(({ attempts, delivered }) => `${attempts} ${delivered}`))).toEqual(
+    new Set(["1 true"]),
+  );
+});
+
+test.each([
+  [
+    "CLAIM_SUPERSEDED",
+    async ({ onceward, tenant }: Client) => {
+      await endLeases(service, tenant);
+      await onceward.calls.claim(order);
+    },
+  ],
+  [
+    "ALREADY_RELEASED",
+    async ({ onceward }: Client, fencingToken: bigint) => {
+      await onceward.calls.release({ ...order, fencingToken });
+    },
+  ],
+  [
+    "ALREADY_COMPLETED",
+    async ({ onceward }: Client, fencingToken: bigint) => {
+      await onceward.calls.complete({ ...order, fencingToken, result: { kind: 1 } });
+    },
+  ],
+  [
+    "RECORD_NOT_FOUND",
+    async ({ tenant }: Client) => {
+      await service.query("update records set expires_at = now() where tenant_id = $1", [tenant.id]);
+    },
+  ],
+])("a completion that is refused with %s is kept, reported and not tried again", async (reason, happen) => {
+  await using client = await newClient();
+  const { onceward } = client;
+  const fencingToken = await crashAfterCommit(client);
+  await happen(client, fencingToken);
+  const onUndeliverable = vi.fn();
+  const deliver = () => deliverCompletions({ onceward, database: db.pool, onUndeliverable });
+  expect(await deliver()).toEqual({ delivered: 0, undeliverable: 1, failed: 0 });
+  await makeDue();
+  expect(await deliver()).toEqual({ delivered: 0, undeliverable: 0, failed: 0 });
+  expect(onUndeliverable.mock.calls).toEqual([[{ ...order, fencingToken, reason }]]);
+  expect(await rows()).toEqual([{ key: order.key, attempts: 1, undeliverable: reason, delivered: false }]);
+});
+
+test("what a codec made and the service does not take is delivered as done without it", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  const { outcome } = await onceward.calls.claim(order);
+  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+  const { fencingToken } = outcome.value;
+  const codec = {
+    encode: () => ({ payload: new Uint8Array(), contentType: "x".repeat(256) }),
+    decode: () => "taken",
+  };
+  await db.transaction((tx) => completeIn(tx.executor, { ...order, fencingToken }, () => "taken", codec));
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  await expect(onceward.run(order, () => "again")).rejects.toMatchObject({ reason: "RESULT_LOST" });
+});
+
+test("a completion that no service would take, since somebody changed its row, is kept and reported", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  const fencingToken = await crashAfterCommit(client);
+  await caller.query("update onceward_completions set namespace = 'Orders'");
+  const onUndeliverable = vi.fn();
+  await deliverCompletions({ onceward, database: db.pool, onUndeliverable });
+  const completion = { namespace: "Orders", key: order.key, fencingToken };
+  expect(onUndeliverable.mock.calls).toEqual([[{ ...completion, reason: "INVALID_REQUEST" }]]);
+});
+
+test("one that is refused takes none of its batch with it", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  const fencingToken = await crashAfterCommit(client);
+  await onceward.calls.release({ ...order, fencingToken });
+  await crashAfterCommit(client, { ...order, key: "order-2" });
+  expect(await deliverCompletions({ onceward, database: db.pool })).toEqual({
+    delivered: 1,
+    undeliverable: 1,
+    failed: 0,
+  });
+});
+
+test("a row that somebody spoiled takes none of its batch with it", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  await crashAfterCommit(client);
+  await crashAfterCommit(client, { ...order, key: "order-2" });
+  await caller.query("update onceward_completions set result = '\\xff' where key = 'order-2'");
+  expect(await deliverCompletions({ onceward, database: db.pool })).toEqual({
+    delivered: 1,
+    undeliverable: 0,
+    failed: 1,
+  });
+});
+
+test("a value that is larger than the policy takes is delivered as done without it", async () => {
+  await using client = await newClient();
+  const { onceward } = client;
+  await crashAfterCommit(client, order, "x".repeat(70_000));
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+  await expect(onceward.run(order, () => "again")).rejects.toMatchObject({ reason: "RESULT_LOST" });
+});
+
+test("while the service can't take it, it is tried again, ever more rarely", async () => {
+  await using client = await newClient();
+  await crashAfterCommit(client);
+  // A credential that is wrong is no more the completion's fault than an outage is.
+  const address = `http://127.0.0.1:${server.grpcPort}`;
+  await using stranger = createOnceward({ address, apiKey: "ow_unknown_key" });
+  const onError = vi.fn();
+  const delaysS: number[] = [];
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    const counts = await deliverCompletions({ onceward: stranger, database: db.pool, onError });
+    expect(counts).toEqual({ delivered: 0, undeliverable: 0, failed: 1 });
+    const [row] = await caller.query<{ s: string }>(
+      "select round(extract(epoch from next_attempt_at - now()), -1) as s from onceward_completions",
+    );
+    delaysS.push(Number(row?.s));
+    await makeDue();
+  }
+  expect(delaysS).toEqual([10, 20, 40, 60]);
+  expect(onError.mock.calls[0]).toMatchObject([{ reason: "CREDENTIAL_INVALID" }]);
+  const { onceward } = client;
+  expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
+});
+
+test("a row that an attempt took over while it was delivered is delivered again with the newer token", async () => {
+  let taken = 0n;
+  const takeOver: Interceptor = (next) => async (request) => {
+    const response = await next(request);
+    if (taken > 0n)
+      await caller.query("update onceward_completions set fencing_token = $1, next_attempt_at = now()", [
+        String(taken + 1n),
+      ]);
+    return response;
+  };
+  await using client = await newClient([takeOver]);
+  const { onceward } = client;
+  taken = await crashAfterCommit(client);
+  await deliverCompletions({ onceward, database: db.pool });
+  expect(await rows()).toMatchObject([{ undeliverable: null, delivered: false }]);
+});
+
+test("a relay delivers what comes, outlives an outage of both sides, and ends when it is closed", async () => {
+  await using client = await newClient();
+  const port = server.grpcPort;
+  const errors: unknown[] = [];
+  let databaseAway = false;
+  const relay = startRelay({
+    onceward: client.onceward,
+    database: async (text, params) => {
+      if (databaseAway) throw new Error("the database is away");
+      return await db.pool(text, params);
+    },
+    pollMs: 10,
+    onError: (error) => errors.push(error),
+  });
+  const untilDelivered = () =>
+    vi.waitFor(async () => {
+      expect(await rows()).not.toEqual([]);
+      expect((await rows()).filter(({ delivered }) => !delivered)).toEqual([]);
+    }, 10_000);
+
+  await crashAfterCommit(client);
+  await untilDelivered();
+
+  databaseAway = true;
+  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), 10_000);
+  await crashAfterCommit(client, { ...order, key: "order-2" });
+  await server.stop();
+  databaseAway = false;
+  await vi.waitFor(
+    () => expect(errors).toContainEqual(expect.objectContaining({ name: "OncewardError" })),
+    10_000,
+  );
+  server = await startTestServer(service.url, { ONCEWARD_GRPC_PORT: String(port) });
+  await makeDue();
+  await untilDelivered();
+
+  await relay.close();
+  await crashAfterCommit(client, { ...order, key: "order-3" });
+  expect(await rows()).toContainEqual({ key: "order-3", attempts: 0, undeliverable: null, delivered: false });
+});
+
+test.each([0, 9, Number.NaN, 3_600_001])("a relay that would poll every %d ms is refused", (pollMs) => {
+  const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "ow_x_y" });
+  expect(() => startRelay({ onceward, database: db.pool, pollMs })).toThrow(
+    expect.objectContaining({ reason: "INVALID_REQUEST" }),
+  );
+});

@@ -1,0 +1,286 @@
+import { createServer } from "node:http";
+import { create } from "@bufbuild/protobuf";
+import {
+  type CallOptions,
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type Interceptor,
+} from "@connectrpc/connect";
+import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
+import {
+  type Claim,
+  createOnceward,
+  ErrorInfoSchema,
+  type Onceward,
+  RetryInfoSchema,
+} from "@onceward/client";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import {
+  formatIdempotencyKey,
+  type IdempotentImpl,
+  idempotencyKeys,
+  idempotentUnary,
+  type RpcOptions,
+  type UnaryCall,
+} from "../../../clients/typescript/src/connect.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { listen } from "../http/listen.ts";
+import { ChargeSchema, Charges } from "./test-service.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+type Effect = IdempotentImpl<typeof ChargeSchema, typeof ChargeSchema>;
+type Options = Partial<RpcOptions<UnaryCall<typeof ChargeSchema>>>;
+
+/** A Connect server whose handlers are guarded by a real service, and a client of it; closed when the test ends. */
+async function begin(effect: Effect, options: Options = {}, clientInterceptors: Interceptor[] = []) {
+  const tenant = await createTenant(database);
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  return await beginWith(onceward, effect, options, clientInterceptors);
+}
+
+async function beginWith(
+  onceward: Onceward,
+  effect: Effect,
+  options: Options,
+  clientInterceptors: Interceptor[],
+): Promise<Client<typeof Charges>> {
+  const all: RpcOptions<UnaryCall<typeof ChargeSchema>> = {
+    namespace: "charges",
+    caller: ({ context }) => context.requestHeader.get("x-account") ?? "a-1",
+    ...options,
+  };
+  const adapter = connectNodeAdapter({
+    routes(router) {
+      router.service(Charges, { create: idempotentUnary(onceward, Charges.method.create, all, effect) });
+    },
+  });
+  const app = await listen(createServer(adapter));
+  onTestFinished(async () => {
+    await app.close();
+    await onceward.close();
+  });
+  const baseUrl = `http://127.0.0.1:${app.port}`;
+  return createClient(
+    Charges,
+    createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: clientInterceptors }),
+  );
+}
+
+const KEY = { "idempotency-key": '"order-1"' };
+const charged = async () => ({ id: "ch_1", labels: { a: "1" } });
+
+/** The answer, and whether it says that it was given before. */
+async function callTwice(client: Client<typeof Charges>, options: CallOptions = { headers: KEY }) {
+  const answers: { id: string; replayed: string | null }[] = [];
+  for (const _ of [1, 2]) {
+    let replayed: string | null = null;
+    const onHeader = (headers: Headers) => {
+      replayed = headers.get("idempotency-replayed");
+    };
+    const { id } = await client.create({}, { ...options, onHeader });
+    answers.push({ id, replayed });
+  }
+  return answers;
+}
+
+async function failureOf(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ConnectError)) throw new Error("it did not fail");
+  const [info] = error.findDetails(ErrorInfoSchema);
+  const [retry] = error.findDetails(RetryInfoSchema);
+  return {
+    code: error.code,
+    message: error.rawMessage,
+    reason: info?.reason,
+    retries: retry !== undefined,
+    replayed: error.metadata.get("idempotency-replayed"),
+  };
+}
+
+test("the first call runs, and a repeat gets its message, marked", async () => {
+  const effect = vi.fn(charged);
+  expect(await callTwice(await begin(effect))).toEqual([
+    { id: "ch_1", replayed: null },
+    { id: "ch_1", replayed: "true" },
+  ]);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("AIP-155's request_id is a key, too", async () => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect);
+  await client.create({ requestId: "8e03978e-40d5-43e8-bc93-6894a57f9324" });
+  await client.create({ requestId: "8e03978e-40d5-43e8-bc93-6894a57f9324" });
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("the implementation is shown its claim", async () => {
+  const claims: (Claim | undefined)[] = [];
+  const client = await begin(
+    (_request, _context, claim) => {
+      claims.push(claim);
+      return {};
+    },
+    { required: false },
+  );
+  await client.create({}, { headers: KEY });
+  await client.create({});
+  expect(claims).toMatchObject([{ namespace: "charges", attempt: 1 }, undefined]);
+});
+
+test("ten concurrent calls that wait have one effect and one answer", async () => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect, { waitMs: 10_000 });
+  const answers = await Promise.all(Array.from({ length: 10 }, () => client.create({}, { headers: KEY })));
+  expect(new Set(answers.map(({ id }) => id))).toEqual(new Set(["ch_1"]));
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a call while the first is in progress is refused, and told when to come back", async () => {
+  const handler = Promise.withResolvers<object>();
+  const begun = Promise.withResolvers<void>();
+  const client = await begin(() => {
+    begun.resolve();
+    return handler.promise;
+  });
+  const first = client.create({}, { headers: KEY });
+  await begun.promise;
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    code: Code.Aborted,
+    reason: "IN_PROGRESS",
+    retries: true,
+  });
+  handler.resolve({});
+  await first;
+});
+
+test("another request with the same key is refused, but not for the order of a map", async () => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect);
+  await client.create({ labels: { a: "1", b: "2" } }, { headers: KEY });
+  await client.create({ labels: { b: "2", a: "1" } }, { headers: KEY });
+  expect(await failureOf(client.create({ labels: { a: "2" } }, { headers: KEY }))).toMatchObject({
+    code: Code.FailedPrecondition,
+    reason: "FINGERPRINT_MISMATCH",
+  });
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test.each([{}, { "idempotency-key": '"order' }])("a call with the headers %j is refused", async (headers) => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect);
+  expect(await failureOf(client.create({}, { headers }))).toMatchObject({ code: Code.InvalidArgument });
+  expect(effect).not.toHaveBeenCalled();
+});
+
+test("a failure that is an outcome is replayed with its details", async () => {
+  const effect = vi.fn<Effect>(async () => {
+    const info = { desc: ErrorInfoSchema, value: { reason: "CARD_DECLINED", domain: "test" } };
+    throw new ConnectError("card declined", Code.FailedPrecondition, undefined, [info]);
+  });
+  const client = await begin(effect);
+  const declined = { code: Code.FailedPrecondition, message: "card declined", reason: "CARD_DECLINED" };
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({ ...declined, replayed: null });
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    ...declined,
+    replayed: "true",
+  });
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test.each([
+  ["a failure worth another attempt", new ConnectError("busy", Code.Unavailable), Code.Unavailable],
+  ["an error without a code", new Error("a bug"), Code.Internal],
+])("%s releases the claim", async (_, thrown, code) => {
+  const effect = vi.fn<Effect>(charged).mockRejectedValueOnce(thrown);
+  const client = await begin(effect);
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({ code });
+  expect((await client.create({}, { headers: KEY })).id).toBe("ch_1");
+  expect(effect).toHaveBeenCalledTimes(2);
+});
+
+test("when the service can't be asked nothing runs", async () => {
+  const effect = vi.fn(charged);
+  const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
+  const client = await beginWith(onceward, effect, {}, []);
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    code: Code.Unavailable,
+    retries: true,
+  });
+  expect(effect).not.toHaveBeenCalled();
+});
+
+test("what is wrong with the guard itself is not told to callers", async () => {
+  const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  const client = await beginWith(onceward, charged, {}, []);
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    code: Code.Internal,
+    message: "The call could not be guarded.",
+  });
+});
+
+test("callers with the same key don't see each other", async () => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect);
+  for (const account of ["a-1", "a-2"])
+    await client.create({}, { headers: { ...KEY, "x-account": account } });
+  expect(effect).toHaveBeenCalledTimes(2);
+});
+
+test("a client's key is made once per call, and kept by its retries", async () => {
+  const keys: (string | null)[] = [];
+  const effect = vi.fn<Effect>(async (_, { requestHeader }) => {
+    keys.push(requestHeader.get("idempotency-key"));
+    if (keys.length === 1) throw new ConnectError("busy", Code.Unavailable);
+    return {};
+  });
+  const retryOnce: Interceptor = (next) => (request) => next(request).catch(() => next(request));
+  const client = await begin(effect, {}, [idempotencyKeys(), retryOnce]);
+  await client.create({});
+  await client.create({});
+  await client.create({}, { headers: { "idempotency-key": formatIdempotencyKey("order-1") } });
+  expect(keys[0]).toBe(keys[1]);
+  expect(new Set(keys).size).toBe(3);
+  expect(keys[3]).toBe('"order-1"');
+});
+
+test("a replayed message has what it was stored with", async () => {
+  const client = await begin(charged);
+  await client.create({}, { headers: KEY });
+  expect(await client.create({}, { headers: KEY })).toEqual(
+    create(ChargeSchema, { id: "ch_1", labels: { a: "1" } }),
+  );
+});
+
+test.each([
+  ["nothing", undefined],
+  ["a lone surrogate", { text: "\ud800" }],
+])("a call whose fingerprint is of %s is refused, and nothing runs", async (_, value) => {
+  const effect = vi.fn(charged);
+  const client = await begin(effect, { fingerprint: () => value });
+  expect(await failureOf(client.create({}, { headers: KEY }))).toMatchObject({
+    code: Code.InvalidArgument,
+    reason: "INVALID_REQUEST",
+  });
+  expect(effect).not.toHaveBeenCalled();
+});

@@ -1,0 +1,344 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { AnySchema, anyIs, anyUnpack } from "@bufbuild/protobuf/wkt";
+import {
+  Client,
+  credentials,
+  InterceptingCall,
+  type Interceptor,
+  Metadata,
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
+import {
+  type Claim,
+  createOnceward,
+  ErrorInfoSchema,
+  type Onceward,
+  RetryInfoSchema,
+} from "@onceward/client";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { type Status, StatusSchema } from "../../../clients/typescript/src/gen/google/rpc/status_pb.ts";
+import {
+  formatIdempotencyKey,
+  type IdempotentHandler,
+  idempotencyKeys,
+  idempotentUnary,
+  type RpcOptions,
+} from "../../../clients/typescript/src/grpc.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { type Charge, ChargeSchema } from "./test-service.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+const write = (message: Charge) => Buffer.from(toBinary(ChargeSchema, message));
+const read = (bytes: Buffer) => fromBinary(ChargeSchema, bytes);
+
+const CREATE: MethodDefinition<Charge, Charge> = {
+  path: "/test.v1.Charges/Create",
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: write,
+  requestDeserialize: read,
+  responseSerialize: write,
+  responseDeserialize: read,
+};
+
+type Handler = IdempotentHandler<Charge, Charge>;
+type Options = Partial<RpcOptions<ServerUnaryCall<Charge, Charge>>>;
+
+/** What a call came back with. */
+interface Reply {
+  readonly id: string | undefined;
+  readonly code: status | undefined;
+  readonly details: string | undefined;
+  readonly statusDetails: Status | undefined;
+  /** Whether headers or trailers say that it was answered before. */
+  readonly replayed: boolean;
+}
+
+interface TestClient {
+  call(
+    metadata?: Record<string, string> | Metadata,
+    request?: MessageInitShape<typeof ChargeSchema>,
+  ): Promise<Reply>;
+}
+
+/** What the client's own retries are for; no other test has its calls repeated. */
+const RETRIES = {
+  name: [{ service: "test.v1.Charges" }],
+  retryPolicy: {
+    maxAttempts: 2,
+    initialBackoff: "0.01s",
+    maxBackoff: "0.01s",
+    backoffMultiplier: 1,
+    retryableStatusCodes: ["RESOURCE_EXHAUSTED"],
+  },
+};
+
+const KEY = { "idempotency-key": '"order-1"' };
+
+async function newOnceward(): Promise<Onceward> {
+  const tenant = await createTenant(database);
+  return createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+}
+
+/** A grpc-js server whose handler is guarded by a real service, and a client of it; closed when the test ends. */
+async function begin(
+  handler: Handler,
+  options: Options = {},
+  { onceward, interceptors = [] }: { onceward?: Onceward; interceptors?: Interceptor[] } = {},
+): Promise<TestClient> {
+  const guarding = onceward ?? (await newOnceward());
+  const caller = (call: ServerUnaryCall<Charge, Charge>) =>
+    call.metadata.get("x-account")[0]?.toString() ?? "a-1";
+  const all = { namespace: "charges", caller, ...options };
+  const guarded = new Server();
+  guarded.addService({ create: CREATE }, { create: idempotentUnary(guarding, CREATE, all, handler) });
+  const port = await new Promise<number>((resolve, reject) => {
+    guarded.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    interceptors,
+    "grpc.service_config": JSON.stringify({ loadBalancingConfig: [], methodConfig: [RETRIES] }),
+  });
+  onTestFinished(async () => {
+    client.close();
+    guarded.forceShutdown();
+    await guarding.close();
+  });
+  return { call: (metadata = KEY, request = {}) => callOnce(client, metadata, request) };
+}
+
+function callOnce(
+  client: Client,
+  headers: Record<string, string> | Metadata,
+  request: MessageInitShape<typeof ChargeSchema>,
+): Promise<Reply> {
+  const metadata = headers instanceof Metadata ? headers : Metadata.fromHttp2Headers(headers);
+  const says = (received: Metadata | undefined) => received?.get("idempotency-replayed")[0] === "true";
+  return new Promise((resolve) => {
+    let replayed = false;
+    const done = (error: ServiceError | null, charge?: Charge) =>
+      resolve({
+        id: charge?.id,
+        code: error?.code,
+        details: error?.details,
+        statusDetails: statusOf(error?.metadata),
+        replayed: replayed || says(error?.metadata),
+      });
+    const message = create(ChargeSchema, request);
+    const call = client.makeUnaryRequest(CREATE.path, write, read, message, metadata, done);
+    call.on("metadata", (received: Metadata) => {
+      replayed = says(received);
+    });
+  });
+}
+
+function statusOf(metadata: Metadata | undefined): Status | undefined {
+  const [bytes] = metadata?.get("grpc-status-details-bin") ?? [];
+  return Buffer.isBuffer(bytes) ? fromBinary(StatusSchema, bytes) : undefined;
+}
+
+/** The reason of a refusal, and whether it says when to come back. */
+function reasonOf({ statusDetails }: Reply) {
+  const details = statusDetails?.details ?? [];
+  const infos = details.map((detail) => anyUnpack(detail, ErrorInfoSchema)?.reason);
+  return {
+    reasons: infos.filter(Boolean),
+    retries: details.some((detail) => anyIs(detail, RetryInfoSchema)),
+  };
+}
+
+const charged: Handler = (_, callback) =>
+  callback(null, create(ChargeSchema, { id: "ch_1", labels: { a: "1" } }));
+
+test("the first call runs, and a repeat gets its message, marked", async () => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler);
+  expect(await client.call()).toMatchObject({ id: "ch_1", replayed: false });
+  expect(await client.call()).toMatchObject({ id: "ch_1", replayed: true });
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test("ten concurrent calls that wait have one effect and one answer", async () => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler, { waitMs: 10_000 });
+  const replies = await Promise.all(Array.from({ length: 10 }, () => client.call()));
+  expect(replies.map(({ id }) => id)).toEqual(Array(10).fill("ch_1"));
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test("a call while the first is in progress is refused, and told when to come back", async () => {
+  const finish = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const client = await begin((call, callback, claim) => {
+    begun.resolve();
+    void finish.promise.then(() => charged(call, callback, claim));
+  });
+  const first = client.call();
+  await begun.promise;
+  const refused = await client.call();
+  expect(refused).toMatchObject({ code: status.ABORTED });
+  expect(reasonOf(refused)).toEqual({ reasons: ["IN_PROGRESS"], retries: true });
+  finish.resolve();
+  expect(await first).toMatchObject({ id: "ch_1" });
+});
+
+test("another request with the same key is refused", async () => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler);
+  await client.call(KEY, { id: "1" });
+  expect(await client.call(KEY, { id: "2" })).toMatchObject({ code: status.FAILED_PRECONDITION });
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test("a call without a key is refused, unless it need not have one", async () => {
+  const claims: (Claim | undefined)[] = [];
+  const handler: Handler = (call, callback, claim) => {
+    claims.push(claim);
+    charged(call, callback, claim);
+  };
+  const strict = await begin(handler);
+  expect(await strict.call({})).toMatchObject({ code: status.INVALID_ARGUMENT });
+  const lenient = await begin(handler, { required: false });
+  expect(await lenient.call({})).toMatchObject({ id: "ch_1" });
+  expect(claims).toEqual([undefined]);
+});
+
+test("a key may be a field of the request", async () => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler, { key: ({ request }) => request.requestId || undefined });
+  await client.call({}, { requestId: "8e03978e-40d5-43e8-bc93-6894a57f9324" });
+  expect(await client.call({}, { requestId: "8e03978e-40d5-43e8-bc93-6894a57f9324" })).toMatchObject({
+    replayed: true,
+  });
+  expect(await client.call({}, { requestId: "\n" })).toMatchObject({ code: status.INVALID_ARGUMENT });
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test("callers with the same key don't see each other", async () => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler);
+  for (const account of ["a-1", "a-2"]) await client.call({ ...KEY, "x-account": account });
+  expect(handler).toHaveBeenCalledTimes(2);
+});
+
+test("a failure that is an outcome is replayed with its details", async () => {
+  const details = [
+    create(AnySchema, { typeUrl: "type.googleapis.com/test.v1.Reason", value: Buffer.from("51") }),
+  ];
+  const declined = create(StatusSchema, { code: 9, message: "card declined", details });
+  const handler = vi.fn<Handler>((_, callback) => {
+    const metadata = new Metadata();
+    metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, declined)));
+    callback({ code: status.FAILED_PRECONDITION, details: "card declined", metadata });
+  });
+  const client = await begin(handler);
+  const expected = { code: status.FAILED_PRECONDITION, details: "card declined", statusDetails: declined };
+  expect(await client.call()).toMatchObject({ ...expected, replayed: false });
+  expect(await client.call()).toMatchObject({ ...expected, replayed: true });
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test.each([
+  ["a failure worth another attempt", { code: status.UNAVAILABLE, details: "busy" }, status.UNAVAILABLE],
+  ["an error without a code", new Error("a bug"), status.UNKNOWN],
+])("%s releases the claim", async (_, thrown, code) => {
+  const handler = vi.fn<Handler>(charged).mockImplementationOnce((_call, callback) => callback(thrown));
+  const client = await begin(handler);
+  expect(await client.call()).toMatchObject({ code });
+  expect(await client.call()).toMatchObject({ id: "ch_1", replayed: false });
+  expect(handler).toHaveBeenCalledTimes(2);
+});
+
+test("a handler that throws releases the claim", async () => {
+  const handler = vi.fn<Handler>(charged).mockImplementationOnce(() => {
+    throw new Error("a bug");
+  });
+  const client = await begin(handler);
+  expect(await client.call()).toMatchObject({ code: status.UNKNOWN });
+  expect(await client.call()).toMatchObject({ id: "ch_1" });
+});
+
+test("when the service can't be asked nothing runs", async () => {
+  const handler = vi.fn(charged);
+  const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
+  const client = await begin(handler, {}, { onceward });
+  const refused = await client.call();
+  expect(refused).toMatchObject({ code: status.UNAVAILABLE });
+  expect(reasonOf(refused)).toMatchObject({ retries: true });
+  expect(handler).not.toHaveBeenCalled();
+});
+
+test("what is wrong with the guard itself is not told to callers", async () => {
+  const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
+  const client = await begin(charged, {}, { onceward });
+  expect(await client.call()).toMatchObject({
+    code: status.INTERNAL,
+    details: "The call could not be guarded.",
+  });
+});
+
+test("a client's key is made once per call, and its own is kept", async () => {
+  const keys: (string | undefined)[] = [];
+  const sent: Interceptor = (options, nextCall) =>
+    new InterceptingCall(nextCall(options), {
+      start(metadata, listener, next) {
+        keys.push(metadata.get("idempotency-key")[0]?.toString());
+        next(metadata, listener);
+      },
+    });
+  const client = await begin(charged, {}, { interceptors: [idempotencyKeys(), sent] });
+  const shared = new Metadata();
+  await client.call(shared);
+  await client.call(shared);
+  await client.call({ "idempotency-key": formatIdempotencyKey("order-1") });
+  expect(new Set(keys).size).toBe(3);
+  expect(keys[2]).toBe('"order-1"');
+  expect(shared.get("idempotency-key")).toEqual([]);
+});
+
+test("a client's key is kept by the retries of its service config", async () => {
+  const keys: (string | undefined)[] = [];
+  const handler: Handler = (call, callback, claim) => {
+    keys.push(call.metadata.get("idempotency-key")[0]?.toString());
+    if (keys.length === 1) callback({ code: status.RESOURCE_EXHAUSTED, details: "busy" });
+    else charged(call, callback, claim);
+  };
+  const client = await begin(handler, {}, { interceptors: [idempotencyKeys()] });
+  expect(await client.call({})).toMatchObject({ id: "ch_1" });
+  expect(keys).toHaveLength(2);
+  expect(keys[0]).toBe(keys[1]);
+});
+
+test.each([
+  ["nothing", undefined],
+  ["a lone surrogate", { text: "\ud800" }],
+])("a call whose fingerprint is of %s is refused, and nothing runs", async (_, value) => {
+  const handler = vi.fn(charged);
+  const client = await begin(handler, { fingerprint: () => value });
+  const refused = await client.call();
+  expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT });
+  expect(reasonOf(refused)).toEqual({ reasons: ["INVALID_REQUEST"], retries: false });
+  expect(handler).not.toHaveBeenCalled();
+});

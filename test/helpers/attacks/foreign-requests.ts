@@ -1,0 +1,124 @@
+import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
+import type { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
+import type { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import type { UnaryMethods } from "../../../server/src/calls/call.ts";
+import type { Names } from "./affairs.ts";
+import { FORGET, RELEASE } from "../calls/resolutions.ts";
+import { bytes, success } from "../calls/verbs.ts";
+
+/** For every unary RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
+type Requests<Service extends DescService> = {
+  readonly [Method in keyof UnaryMethods<Service>]: (
+    names: Names,
+  ) => readonly MessageInitShape<Service["method"][Method]["input"]>[];
+};
+
+/** A record that the one who asks holds. */
+export const OWN = { namespace: "own", key: "own-order" };
+
+const policy = { keyRetention: { seconds: 90_000n, nanos: 0 } };
+const completed = ({ namespace, completedKey: key }: Names) => ({ namespace, key });
+const held = ({ namespace, heldKey: key }: Names) => ({ namespace, key });
+const result = success("forged");
+const reason = "to find out";
+
+/** What a caller may ask. */
+export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
+  lookup: (names) => [completed(names), held(names)],
+  complete: (names) => [
+    { ...held(names), fencingToken: names.fencingToken, result },
+    { ...OWN, fencingToken: names.fencingToken, result },
+  ],
+  release: (names) => [
+    { ...held(names), fencingToken: names.fencingToken, reason },
+    { ...OWN, fencingToken: names.fencingToken },
+  ],
+  extendLease: (names) => [
+    { ...held(names), fencingToken: names.fencingToken, checkpoint: { name: "x", state: bytes("forged") } },
+    { ...OWN, fencingToken: names.fencingToken },
+  ],
+  batch: (names) => [
+    {
+      items: [
+        { request: { case: "lookup", value: completed(names) } },
+        {
+          request: { case: "complete", value: { ...held(names), fencingToken: names.fencingToken, result } },
+        },
+        { request: { case: "release", value: { ...held(names), fencingToken: names.fencingToken } } },
+        { request: { case: "extendLease", value: { ...held(names), fencingToken: names.fencingToken } } },
+        { request: { case: "claim", value: { ...completed(names), key: `${names.completedKey}-2` } } },
+      ],
+    },
+  ],
+  // Last: a claim is granted, and then there is a record of one's own.
+  claim: (names) => [
+    completed(names),
+    { ...held(names), claimId: names.claimId },
+    { ...OWN, claimId: names.claimId },
+  ],
+};
+
+/** What an administrator may ask. */
+export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
+  getTenant: () => [{}],
+  updateTenant: ({ tenantEtag, namespaceEtag, tenant: name }) => [
+    { tenant: { etag: tenantEtag, policy } },
+    { tenant: { etag: namespaceEtag, policy } },
+    { tenant: { name, etag: tenantEtag, policy }, validateOnly: true },
+  ],
+  getNamespace: ({ namespace: name }) => [{ name }],
+  listNamespaces: ({ pageTokens }) => [{ pageToken: pageTokens.listNamespaces }, {}],
+  updateNamespace: ({ namespace: name, namespaceEtag: etag, tenantEtag }) => [
+    { namespace: { name, policy } },
+    { namespace: { name, policy, etag } },
+    { namespace: { name, policy, etag }, allowMissing: true },
+    { namespace: { name: OWN.namespace, policy, etag }, allowMissing: true },
+    { namespace: { name, policy, etag: tenantEtag }, allowMissing: true, applyToExisting: true },
+    { namespace: { name, policy }, allowMissing: true, validateOnly: true },
+  ],
+  deleteNamespace: ({ namespace: name, namespaceEtag: etag }) => [{ name }, { name, etag, force: true }],
+  listRecords: (names) => [
+    { namespace: names.namespace },
+    { namespace: names.namespace, pageToken: names.pageTokens.listRecords },
+    { keyPrefix: names.completedKey },
+  ],
+  getRecord: (names) => [completed(names), held(names)],
+  resolveRecord: (names) => [
+    { ...completed(names), reason, resolution: FORGET },
+    { ...held(names), reason, resolution: RELEASE, fencingToken: names.fencingToken },
+    { ...held(names), reason, resolution: { case: "complete", value: { result } } },
+    { ...OWN, reason, resolution: FORGET, fencingToken: names.fencingToken },
+  ],
+  listRecordJobs: ({ pageTokens }) => [{ pageToken: pageTokens.listRecordJobs }, {}],
+  getRecordJob: ({ recordJobId: id }) => [{ id }],
+  createApiKey: ({ apiKeyId: id }) => [
+    { apiKey: { id, role: ApiKey_Role.OPERATOR } },
+    { apiKey: { id, role: ApiKey_Role.UNSPECIFIED } },
+  ],
+  listApiKeys: ({ pageTokens }) => [{ pageToken: pageTokens.listApiKeys }, {}],
+  revokeApiKey: ({ apiKeyId: id }) => [{ id }],
+  listAuditEvents: ({ pageTokens }) => [{ pageToken: pageTokens.listAuditEvents }],
+  getUsage: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getUsage }],
+};
+
+/** What only an operator may ask. */
+export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
+  createTenant: ({ tenant: name }) => [{ tenant: { name } }],
+  getTenant: ({ tenant: name }) => [{ name }],
+  listTenants: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
+  updateTenantLimits: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, quotas: { liveRecords: 1n } }],
+  suspendTenant: ({ tenant: name }) => [{ name, reason }],
+  resumeTenant: ({ tenant: name }) => [{ name, reason }],
+  deleteTenant: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, reason }],
+  createTenantApiKey: ({ tenant }) => [{ tenant, apiKey: { role: ApiKey_Role.TENANT_ADMIN } }],
+  createOperatorApiKey: () => [{}, { apiKey: { role: ApiKey_Role.OPERATOR } }],
+  listOperatorApiKeys: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
+  revokeOperatorApiKey: ({ apiKeyId: id }) => [{ id }],
+  listAuditEvents: ({ tenant, pageTokens }) => [
+    { tenant },
+    { tenant, pageToken: pageTokens.listAuditEvents },
+  ],
+  getServerInfo: () => [{}],
+};

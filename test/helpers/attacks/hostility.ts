@@ -1,0 +1,65 @@
+import { expect } from "vitest";
+import { type Certificate, tlsSettings } from "../network/certificates.ts";
+import { connectClient } from "../calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { type ServerProcess, startServerProcess } from "../servers/server-process.ts";
+import { createTenant, type TestTenant } from "../servers/tenants.ts";
+
+/** A server in a process of its own that a test may do anything to, and a well-behaved tenant of it. */
+export interface Target {
+  readonly database: TestDatabase;
+  readonly server: ServerProcess;
+  readonly tenant: TestTenant;
+  /** Fails unless the same process still serves others, on both ports, within its memory, without a word of trouble. */
+  expectUnharmed(): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** An idle server takes about 120 MB; beyond this, something piles up. */
+const MAX_RSS_MB = 600;
+
+/**
+ * Starts a server whose slow requests are ended after a second, and that speaks TLS if it is given a certificate. `env`
+ * overrides its configuration, `program` what runs as `startServerProcess` has it.
+ */
+export async function startTarget(
+  certificate?: Certificate,
+  env: Readonly<Record<string, string>> = {},
+  program?: readonly string[],
+): Promise<Target> {
+  const database = await createTestDatabase();
+  const tls = certificate && { ca: certificate.pem.cert };
+  const settings = {
+    ONCEWARD_REQUEST_TIMEOUT: "1s",
+    ...(certificate && tlsSettings(certificate)),
+    ...env,
+  };
+  const server = await startServerProcess(database.url, settings, program);
+  const linesAtStart = server.output.length;
+  const tenant = await createTenant(database);
+  let calls = 0;
+  return {
+    database,
+    server,
+    tenant,
+    async expectUnharmed() {
+      for (const transport of ["native gRPC", "Connect with JSON"] as const) {
+        const client = connectClient(server, tenant.apiKey, transport, tls);
+        const { outcome } = await client.claim({ namespace: "others", key: `key-${++calls}` });
+        expect(outcome.case).toBe("claimed");
+      }
+      expect(server.alive).toBe(true);
+      expect(await server.rssMb()).toBeLessThan(MAX_RSS_MB);
+      expect(server.output.slice(linesAtStart).filter(isTrouble)).toEqual([]);
+    },
+    async end() {
+      await server.end();
+      await database.drop();
+    },
+  };
+}
+
+/** What a server says of its work is no trouble: pino's level 30. */
+function isTrouble(line: string): boolean {
+  return !line.startsWith('{"level":30,');
+}

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "amqplib";
+import { waitUntil } from "../../../server/dev/embedded/wait.ts";
+
+/** A RabbitMQ of somebody's own, on loopback ports. */
+export interface RabbitMqBroker {
+  /** `amqp://…`, of a user who may do everything. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Where Debian puts RabbitMQ's programs; the one in PATH wants to be its own user, or root. */
+export const RABBITMQ_DIR = "/usr/lib/rabbitmq/bin";
+
+/** Four seconds of a core's time, which several may want. */
+const START_TIMEOUT_MS = 110_000;
+
+/**
+ * Runs the broker and the registry that Erlang wants beside it, until standard input ends, which it also does when the
+ * tests are killed. Nothing of it is worth a shutdown in good order. A broker that finds no registry starts one that stays.
+ */
+const WATCHED = `
+epmd -address 127.0.0.1 -port $ERL_EPMD_PORT & epmd=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do epmd -names >/dev/null 2>&1 && break; sleep 0.1; done
+"$1/rabbitmq-server" & broker=$!
+read -r _
+kill -9 $broker $epmd 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
+
+/**
+ * Starts an empty broker; it is there once it takes connections, and gone with the process.
+ *
+ * @param programs the directory with RabbitMQ's programs.
+ */
+export async function startBroker(programs: string): Promise<RabbitMqBroker> {
+  const dir = await mkdtemp(join(tmpdir(), "ow-rabbitmq-"));
+  const [port, distributionPort, epmdPort] = [await lowPort(), await lowPort(), await lowPort()];
+  const child = spawn("sh", ["-c", WATCHED, "sh", programs], {
+    stdio: ["pipe", "ignore", "inherit"],
+    env: {
+      PATH: process.env.PATH,
+      // Of Erlang's cookie, which would otherwise be the user's.
+      HOME: dir,
+      ERL_EPMD_ADDRESS: "127.0.0.1",
+      ERL_EPMD_PORT: String(epmdPort),
+      RABBITMQ_NODENAME: `onceward-${port}@localhost`,
+      RABBITMQ_NODE_IP_ADDRESS: "127.0.0.1",
+      RABBITMQ_NODE_PORT: String(port),
+      RABBITMQ_DIST_PORT: String(distributionPort),
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: "-kernel inet_dist_use_interface {127,0,0,1}",
+      RABBITMQ_CONF_ENV_FILE: "/dev/null",
+      RABBITMQ_CONFIG_FILE: join(dir, "none"),
+      RABBITMQ_ENABLED_PLUGINS_FILE: join(dir, "none"),
+      RABBITMQ_MNESIA_BASE: dir,
+      RABBITMQ_LOG_BASE: dir,
+      RABBITMQ_LOGS: join(dir, "log"),
+      // The script then becomes the broker, which can be ended like any process.
+      RUNNING_UNDER_SYSTEMD: "true",
+    },
+  });
+  const exited = once(child, "exit");
+  const stop = async () => {
+    child.stdin.end();
+    await exited;
+    await rm(dir, { recursive: true, force: true });
+  };
+  const url = `amqp://127.0.0.1:${port}`;
+  const takesConnections = async () => {
+    try {
+      await (await connect(url)).close();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  if (!(await waitUntil(takesConnections, START_TIMEOUT_MS))) {
+    await stop();
+    throw new Error("RabbitMQ has not started in time");
+  }
+  return { url, stop };
+}
+
+/**
+ * A port that nobody listens on, below those that outgoing connections are given: the broker takes it seconds later, and
+ * other tests make many connections.
+ */
+async function lowPort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const free = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!free) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+}

@@ -1,0 +1,110 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe } from "vitest";
+import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Addresses } from "../../../server/src/server.ts";
+import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
+import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { startTestServer, type TestServer } from "../servers/server.ts";
+import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "../servers/tenants.ts";
+import { transportsUnderTest } from "../network/transports-under-test.ts";
+
+export type TenantAdminClient = Client<typeof TenantAdminService>;
+export type OperatorClient = Client<typeof OperatorService>;
+
+/** A client of any service with a credential. */
+function connect<Service extends DescService>(
+  service: Service,
+  server: Addresses,
+  apiKey: string,
+  transport: TransportName,
+): Client<Service> {
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${apiKey}`);
+    return next(request);
+  };
+  return createClient(service, TRANSPORTS[transport](server, [authorize]));
+}
+
+/** A tenant's administrator. */
+export function connectAdmin(
+  server: Addresses,
+  apiKey: string,
+  transport: TransportName = "native gRPC",
+): TenantAdminClient {
+  return connect(TenantAdminService, server, apiKey, transport);
+}
+
+/** An operator. */
+export function connectOperator(
+  server: Addresses,
+  apiKey: string,
+  transport: TransportName = "native gRPC",
+): OperatorClient {
+  return connect(OperatorService, server, apiKey, transport);
+}
+
+/** A tenant with somebody who calls for it and somebody who administers it. */
+export interface AdministeredTenant {
+  readonly tenant: TestTenant;
+  readonly caller: IdempotencyClient;
+  readonly admin: TenantAdminClient;
+  readonly adminKey: string;
+}
+
+/** What a test of the administration works with: one server and database for all tests of its file. */
+export interface AdminWorld {
+  readonly database: TestDatabase;
+  readonly server: TestServer;
+  /** A new tenant, reached over the transport that the tests are run for. */
+  administeredTenant(policy?: PolicyColumns): Promise<AdministeredTenant>;
+  /** An operator with a key of its own. */
+  operator(): Promise<OperatorClient>;
+}
+
+/** Runs the tests over every transport, on one database and one server. */
+export function describeAdministration(
+  name: string,
+  tests: (world: () => AdminWorld, transport: TransportName) => void,
+  env: Readonly<Record<string, string>> = {},
+): void {
+  describe.each(transportsUnderTest())(`${name}, over %s`, (transport) => {
+    let database: TestDatabase;
+    let server: TestServer;
+    beforeAll(async () => {
+      database = await createTestDatabase();
+      server = await startTestServer(database.url, env);
+    });
+    afterAll(async () => {
+      await server?.stop();
+      await database?.drop();
+    });
+    tests(() => createWorld(database, server, transport), transport);
+  });
+}
+
+/** The same on a server that the test started itself. */
+export function createWorld(
+  database: TestDatabase,
+  server: TestServer,
+  transport: TransportName = "native gRPC",
+): AdminWorld {
+  return {
+    database,
+    server,
+    async administeredTenant(policy = {}) {
+      const tenant = await createTenant(database, policy);
+      const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+      return {
+        tenant,
+        adminKey,
+        caller: connectClient(server, tenant.apiKey, transport),
+        admin: connectAdmin(server, adminKey, transport),
+      };
+    },
+    async operator() {
+      return connectOperator(server, await createApiKey(database, { role: "OPERATOR" }), transport);
+    },
+  };
+}

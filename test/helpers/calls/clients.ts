@@ -1,0 +1,60 @@
+import type { SecureContextOptions } from "node:tls";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { Addresses } from "../../../server/src/server.ts";
+
+/** The raw RPCs of IdempotencyService. */
+export type IdempotencyClient = Client<typeof IdempotencyService>;
+
+/** Every way to call the service; the contract holds over each. */
+export const TRANSPORTS = {
+  "native gRPC": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
+    createGrpcTransport({ ...at(server.grpcPort, tls), interceptors }),
+  "Connect with JSON": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
+    createConnectTransport({
+      ...at(server.httpPort, tls),
+      httpVersion: "1.1",
+      useBinaryFormat: false,
+      interceptors,
+    }),
+  "gRPC-Web": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
+    createGrpcWebTransport({ ...at(server.httpPort, tls), httpVersion: "1.1", interceptors }),
+} as const;
+
+/** Whom a client believes, and the certificate that it shows. */
+export type ClientTls = Pick<SecureContextOptions, "ca" | "cert" | "key">;
+
+function at(port: number, tls: ClientTls | undefined) {
+  const scheme = tls === undefined ? "http" : "https";
+  return { baseUrl: `${scheme}://127.0.0.1:${port}`, nodeOptions: { ...tls } };
+}
+
+export type TransportName = keyof typeof TRANSPORTS;
+
+export const TRANSPORT_NAMES = Object.keys(TRANSPORTS) as readonly TransportName[];
+
+/** A client with a credential; undefined sends none. Over TLS, if there is some. */
+export function connectClient(
+  server: Addresses,
+  apiKey: string | undefined,
+  transport: TransportName = "native gRPC",
+  tls?: ClientTls,
+): IdempotencyClient {
+  const authorize: Interceptor = (next) => (request) => {
+    if (apiKey !== undefined) request.header.set("authorization", `Bearer ${apiKey}`);
+    return next(request);
+  };
+  return createClient(IdempotencyService, TRANSPORTS[transport](server, [authorize], tls));
+}
+
+/** The header that a call says with how long it waits; the client itself, unlike with `timeoutMs`, keeps no time. */
+export function timeoutHeader(transport: TransportName, timeoutMs: number): Readonly<Record<string, string>> {
+  return transport === "Connect with JSON"
+    ? { "connect-timeout-ms": String(timeoutMs) }
+    : { "grpc-timeout": `${timeoutMs}m` };
+}

@@ -1,0 +1,20 @@
+import type { Addresses } from "../../../server/src/server.ts";
+import { connectClient, type IdempotencyClient } from "./clients.ts";
+
+/**
+ * Clients with a connection each, spread evenly over the servers, all of them connected already: what they then call
+ * together leaves together.
+ */
+export async function connectCrowd(
+  servers: readonly Addresses[],
+  apiKey: string,
+  size: number,
+): Promise<IdempotencyClient[]> {
+  const clients = Array.from({ length: size }, (_, index) => {
+    const server = servers[index % servers.length];
+    if (server === undefined) throw new Error("a crowd needs a server");
+    return connectClient(server, apiKey);
+  });
+  await Promise.all(clients.map((client) => client.lookup({ namespace: "warm-up", key: "connected" })));
+  return clients;
+}

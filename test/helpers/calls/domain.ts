@@ -1,0 +1,59 @@
+import type { ClaimCommand } from "../../../server/src/domain/claim.ts";
+import type { LiveRecord, Phase, Result } from "../../../server/src/domain/record.ts";
+
+export const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
+
+/** A result for tests that need no other. */
+export const DONE: Result = { kind: "success", payload: Buffer.from("done"), contentType: "", metadata: {} };
+
+/** One phase of each kind. */
+export const PHASES: { readonly [Kind in Phase["kind"]]: Extract<Phase, { kind: Kind }> } = {
+  inProgress: { kind: "inProgress" },
+  lapsed: { kind: "lapsed" },
+  ambiguous: { kind: "ambiguous" },
+  released: { kind: "released", releasedAtMs: 5000, reason: "" },
+  completed: {
+    kind: "completed",
+    completedAtMs: 5000,
+    result: DONE,
+    resultDigest: Buffer.alloc(32, 1),
+    resultExpiresAtMs: 90_000,
+  },
+};
+
+/** A record in a phase, claimed with token 7 and claim id `call-1`. */
+export function recordIn(phase: Phase["kind"], fields: Partial<LiveRecord> = {}): LiveRecord {
+  return {
+    id: ID,
+    phase: PHASES[phase],
+    fencingToken: 7n,
+    attempt: 2,
+    claimId: "call-1",
+    owner: "worker-1",
+    fingerprint: undefined,
+    firstClaimedAtMs: 1000,
+    claimedAtMs: 2000,
+    leaseExpiresAtMs: 32_000,
+    leaseRemainingMs: 20_000,
+    expiresAtMs: 90_000,
+    checkpoint: undefined,
+    ...fields,
+  };
+}
+
+/** A Claim that says no more than it must. */
+export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
+  return {
+    id: ID,
+    fingerprint: undefined,
+    claimId: "",
+    owner: "worker-2",
+    acceptAmbiguous: false,
+    leaseMs: 30_000,
+    onLeaseExpiry: "RECLAIM",
+    keyRetentionS: 3600,
+    resultRetentionS: 3600,
+    failureRetentionS: 3600,
+    ...fields,
+  };
+}

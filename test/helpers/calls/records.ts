@@ -1,0 +1,46 @@
+import type { Claimed, ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { TestDatabase } from "../database/database.ts";
+import type { TestTenant } from "../servers/tenants.ts";
+
+/** What a claim was granted; a claim that was answered otherwise fails the test. */
+export function granted({ outcome }: ClaimResponse): Claimed {
+  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
+  return outcome.value;
+}
+
+/** The claims among these answers that were granted. */
+export function grantsAmong(replies: readonly ClaimResponse[]): Claimed[] {
+  return replies.flatMap(({ outcome }) => (outcome.case === "claimed" ? [outcome.value] : []));
+}
+
+/** Lets the leases of a tenant's records, or of one of them, have run out a second ago. */
+export async function endLeases(database: TestDatabase, tenant: TestTenant, key?: string): Promise<void> {
+  await database.query(
+    `update records set lease_expires_at = now() - interval '1 second'
+      where tenant_id = $1 and key = coalesce($2, key)`,
+    [tenant.id, key],
+  );
+}
+
+/** Makes a tenant's records, or one of them, older: every instant in them moves back by so many seconds. */
+export async function ageRecords(
+  database: TestDatabase,
+  tenant: TestTenant,
+  seconds: number,
+  key?: string,
+): Promise<void> {
+  const columns = [
+    "first_claimed_at",
+    "claimed_at",
+    "lease_expires_at",
+    "settled_at",
+    "expires_at",
+    "result_expires_at",
+    "sweep_at",
+  ];
+  const moved = columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`);
+  await database.query(
+    `update records set ${moved.join(", ")} where tenant_id = $1 and key = coalesce($3, key)`,
+    [tenant.id, seconds, key],
+  );
+}

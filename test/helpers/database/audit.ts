@@ -1,0 +1,31 @@
+import type { AuditEvent } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import type { TestDatabase } from "./database.ts";
+import type { TestTenant } from "../servers/tenants.ts";
+
+/** What tests compare of an event as it is stored. */
+export interface EventRow {
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  readonly outcome: "DONE" | "DENIED";
+  readonly denial: string;
+  readonly reason: string;
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly request_id: string;
+  readonly calls: number;
+}
+
+/** A tenant's audit events, the oldest first; of one RPC, if it is named. */
+export function eventsOf(database: TestDatabase, { id }: TestTenant, action?: string): Promise<EventRow[]> {
+  return database.query<EventRow>(
+    `select actor, action, target, outcome, denial, reason, before, after, request_id, calls
+       from audit_events where tenant_id = $1 and action = coalesce($2, action) order by at, id`,
+    [id, action],
+  );
+}
+
+/** The RPCs of events, in their order. */
+export function actionsOf(events: readonly AuditEvent[]): string[] {
+  return events.map(({ action }) => action);
+}

@@ -1,0 +1,44 @@
+import pg from "pg";
+import { onTestFinished, vi } from "vitest";
+import { openPool, type Pool } from "../../../server/src/store/pool.ts";
+import type { TestDatabase } from "./database.ts";
+import type { TestTenant } from "../servers/tenants.ts";
+
+/** A connection of the test's own, for transactions that stay open; closed when the test ends. */
+export async function openConnection(database: TestDatabase): Promise<pg.Client> {
+  const connection = new pg.Client({ connectionString: database.url });
+  connection.on("error", () => {});
+  await connection.connect();
+  onTestFinished(() => connection.end());
+  return connection;
+}
+
+/** A pool as the server opens it; closed when the test ends. */
+export function openStorePool(database: TestDatabase, size = 2): Pool {
+  const pool = openPool({ databaseUrl: database.url, size, throughPgBouncer: false });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+/** Begins a transaction that holds the rows of these keys locked. */
+export async function lockRows(
+  connection: pg.Client,
+  { id }: TestTenant,
+  keys: readonly string[],
+): Promise<void> {
+  await connection.query("begin");
+  await connection.query("select from records where tenant_id = $1 and key = any ($2) for update", [
+    id,
+    keys,
+  ]);
+}
+
+/** Resolves once so many of the service's statements wait for a lock in this database. */
+export async function untilBlocked(database: TestDatabase, statements = 1): Promise<void> {
+  const blocked = () =>
+    database.query(
+      `select from pg_stat_activity
+        where datname = current_database() and application_name = 'onceward' and wait_event_type = 'Lock'`,
+    );
+  await vi.waitUntil(async () => (await blocked()).length >= statements, { timeout: 5000, interval: 5 });
+}

@@ -1,0 +1,83 @@
+import pg from "pg";
+import type { Pool, Runner, Statement } from "../../../server/src/store/pool.ts";
+
+/** A node of a plan, as `explain (analyze, format json)` prints it. */
+export interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Index Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Join Filter"?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** A statement that ran, and the generic plan that it ran with. */
+export interface Explained {
+  readonly statement: string;
+  readonly plan: readonly PlanNode[];
+}
+
+/** How many rows the plan's nodes produced or discarded, each time that they did: what the statement's work grows with. */
+export function rowsProcessed(plan: readonly PlanNode[]): number {
+  return plan.reduce((sum, node) => {
+    const removed = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
+    return sum + node["Actual Loops"] * (node["Actual Rows"] + removed);
+  }, 0);
+}
+
+/** Returns a pool that explains each statement with its parameters before it runs it, and adds the plan to `explained`. */
+export function explainingPool(pool: Pool, explained: Explained[]): Pool {
+  return {
+    ...pool,
+    async run(statement, parameters, operations) {
+      await pool.transaction((transaction) => explain(transaction, statement, parameters, explained));
+      return await pool.run(statement, parameters, operations);
+    },
+    transaction: (work) =>
+      pool.transaction((transaction) =>
+        work({
+          async run(statement, parameters, operations) {
+            await explain(transaction, statement, parameters, explained);
+            return await transaction.run(statement, parameters, operations);
+          },
+        }),
+      ),
+  };
+}
+
+/** Runs a statement within a transaction with the plan that fits all parameters, and takes its effects back. */
+async function explain(
+  transaction: Runner,
+  { name, text }: Statement,
+  parameters: readonly unknown[],
+  explained: Explained[],
+): Promise<void> {
+  const run = <Row extends pg.QueryResultRow>(sql: string, values: readonly unknown[] = []) =>
+    transaction.run<Row>({ name: "", text: sql }, values);
+  await run("savepoint before_explain");
+  await run(`prepare explained as ${text}`);
+  const [prepared] = await run<{ types: string[] }>(
+    "select parameter_types::text[] as types from pg_prepared_statements where name = 'explained'",
+  );
+  const types = prepared?.types ?? [];
+  const texts = types.map((type, index) => `($${index + 1}::${type})::text as p${index + 1}`);
+  const [values] = await run<Record<string, string | null>>(`select ${texts.join(", ")}`, parameters);
+  const literals = types.map((type, index) => {
+    const value = values?.[`p${index + 1}`];
+    return `${value === null || value === undefined ? "null" : pg.escapeLiteral(value)}::${type}`;
+  });
+  const execute = literals.length === 0 ? "execute explained" : `execute explained (${literals.join(", ")})`;
+  const [row] = await run<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
+    `explain (analyze, timing off, format json) ${execute}`,
+  );
+  if (row === undefined) throw new Error(`${name} was not explained`);
+  explained.push({ statement: name, plan: nodesOf(row["QUERY PLAN"][0].Plan) });
+  await run("rollback to savepoint before_explain");
+  await run("deallocate explained");
+}
+
+function nodesOf(plan: PlanNode): PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+}

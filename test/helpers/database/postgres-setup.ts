@@ -1,0 +1,40 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { ensureDatabase } from "../../../server/src/store/databases.ts";
+import { migrate } from "../../../server/src/store/migrate.ts";
+import { TEMPLATE_DATABASE } from "./database.ts";
+
+/** Durability is tested where a server is killed, with settings of its own; everything else need not wait for disks. */
+const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" };
+
+/** Starts one real Postgres for all test files of a project, with a migrated database that each file copies. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dir = await mkdtemp(join(tmpdir(), "onceward-test-"));
+  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  const binaries = project.config.provide.postgresBinaries;
+  const postgres = await startEmbeddedPostgres({
+    dataDir: join(dir, "data"),
+    settings: SETTINGS,
+    ...(binaries && { binaries }),
+  });
+  await ensureDatabase(postgres.url("postgres"), TEMPLATE_DATABASE);
+  await migrate(postgres.url(TEMPLATE_DATABASE), () => {});
+  project.provide("postgresUrl", postgres.url("postgres"));
+  return async () => {
+    await postgres.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** A bin directory with another Postgres; empty: the packaged one. */
+    readonly postgresBinaries: string;
+    /** The maintenance database of the project's Postgres. */
+    readonly postgresUrl: string;
+  }
+}

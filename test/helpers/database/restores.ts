@@ -1,0 +1,120 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { inject, onTestFinished } from "vitest";
+import { findSystemPostgres } from "../../../server/dev/embedded/binaries.ts";
+import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { ensureDatabase } from "../../../server/src/store/databases.ts";
+import { migrate } from "../../../server/src/store/migrate.ts";
+import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
+
+/** A database that can be dumped, and put back to what it was then. */
+export interface RestorableDatabase extends OpenDatabase {
+  /** Keeps what the database holds now. */
+  dump(): Promise<void>;
+  /** Replaces the database with the one that was dumped. Replicas lose their connections, and may connect again. */
+  restore(): Promise<void>;
+}
+
+const run = promisify(execFile);
+
+/** The `bin` directory of PostgreSQL 15, whose pg_dump and pg_restore stand beside its server; undefined: not installed. */
+export const POSTGRES_15 = await findSystemPostgres(15, process.env.PATH);
+
+/** A test database of the project's Postgres; its dump is a copy that Postgres makes. Gone when the test is over. */
+export async function createCopiedDatabase(): Promise<RestorableDatabase> {
+  const database = await createTestDatabase();
+  const name = nameIn(database.url);
+  const kept = `${name}_kept`;
+  const onServer = statementsOn(inject("postgresUrl"));
+  onTestFinished(async () => {
+    await database.drop();
+    await onServer(`drop database if exists ${kept} with (force)`);
+  });
+  return {
+    ...database,
+    async dump() {
+      await onServer(...closing(name), `create database ${kept} template ${name}`, opening(name));
+    },
+    async restore() {
+      await onServer(
+        ...closing(name),
+        `drop database ${name} with (force)`,
+        `create database ${name} template ${kept}`,
+      );
+    },
+  };
+}
+
+/** A database of a PostgreSQL 15 of the test's own, dumped by pg_dump. Gone when the test is over. */
+export async function createDumpedDatabase(): Promise<RestorableDatabase> {
+  if (POSTGRES_15 === undefined) throw new Error("PostgreSQL 15 is not installed");
+  const dir = await mkdtemp(join(tmpdir(), "ow-restore-"));
+  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  await chmod(dir, 0o755);
+  const settings = { fsync: "off" };
+  const postgres = await startEmbeddedPostgres({
+    dataDir: join(dir, "data"),
+    settings,
+    binaries: POSTGRES_15,
+  });
+  const maintenance = postgres.url("postgres");
+  await ensureDatabase(maintenance, "onceward");
+  const url = postgres.url("onceward");
+  await migrate(url, () => {});
+  const database = openDatabase(url);
+  const onServer = statementsOn(maintenance);
+  onTestFinished(async () => {
+    await database.close();
+    await postgres.stop();
+    await rm(dir, { recursive: true, force: true });
+  });
+  const file = join(dir, "dump");
+  const program = (name: string) => join(POSTGRES_15 ?? "", name);
+  return {
+    ...database,
+    async dump() {
+      await run(program("pg_dump"), ["--format=custom", `--file=${file}`, url]);
+    },
+    async restore() {
+      await onServer("create database restored template template0");
+      await run(program("pg_restore"), ["--exit-on-error", `--dbname=${postgres.url("restored")}`, file]);
+      await onServer(
+        ...closing("onceward"),
+        "drop database onceward with (force)",
+        "alter database restored rename to onceward",
+      );
+    },
+  };
+}
+
+/** Ends the connections to a database, and lets none in; replicas come back by themselves. */
+function closing(name: string): readonly string[] {
+  return [
+    `alter database ${name} allow_connections false`,
+    `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`,
+  ];
+}
+
+function opening(name: string): string {
+  return `alter database ${name} allow_connections true`;
+}
+
+function nameIn(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+function statementsOn(url: string) {
+  return async (...statements: readonly string[]) => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    try {
+      for (const statement of statements) await client.query(statement);
+    } finally {
+      await client.end();
+    }
+  };
+}

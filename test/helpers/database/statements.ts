@@ -1,0 +1,60 @@
+import type { Addresses } from "../../../server/src/server.ts";
+import { readMetrics } from "../servers/metrics.ts";
+
+/** What a replica asks again and again by itself, whoever calls. */
+const BACKGROUND = new Set([
+  "beat_replica",
+  "take_due_count",
+  "count_page",
+  "store_count",
+  "add_to_totals",
+  "add_usage",
+  "take_record_job",
+  "prune_audit_events",
+  "prune_usage_hours",
+  "prune_record_jobs",
+  "count_record_jobs",
+  // What an administrator's change leaves to be done.
+  "advance_record_job",
+  "limit_locks",
+  "find_next_namespace",
+  "restamp_records",
+  "forget_records",
+  "remove_records",
+  "remove_tenant",
+  "lock_deleted_tenant",
+  "remove_tenant_usage_hours",
+  "remove_tenant_namespaces",
+  "remove_tenant_api_keys",
+  "raise_cache_generation",
+  "look_at_installation",
+  "sample_newest_claims",
+  "mark_installation",
+]);
+
+/**
+ * How many statements a server sent to Postgres for some work, by name; names that were not used are missing, and so is
+ * what its background tasks send.
+ */
+export async function statementsDuring(
+  server: Addresses,
+  work: () => Promise<unknown>,
+): Promise<Record<string, number>> {
+  const before = await countStatements(server);
+  await work();
+  const after = await countStatements(server);
+  const grown = [...after].map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const);
+  return Object.fromEntries(grown.filter(([name, count]) => count > 0 && !BACKGROUND.has(name)));
+}
+
+const COUNT_NAME = /^onceward_store_duration_seconds_count\{statement="(\w+)"\}$/;
+
+async function countStatements(server: Addresses): Promise<ReadonlyMap<string, number>> {
+  const metrics = await readMetrics(server);
+  return new Map(
+    [...metrics].flatMap(([name, count]) => {
+      const statement = COUNT_NAME.exec(name)?.[1];
+      return statement === undefined ? [] : [[statement, count] as const];
+    }),
+  );
+}

@@ -1,0 +1,77 @@
+import { isMessage } from "@bufbuild/protobuf";
+import {
+  type Duration,
+  DurationSchema,
+  durationMs,
+  type Timestamp,
+  TimestampSchema,
+  timestampMs,
+} from "@bufbuild/protobuf/wkt";
+import { openPool } from "../../../server/src/store/pool.ts";
+import { sweepBatch } from "../../../server/src/store/records/sweep-records.ts";
+import type { TestDatabase } from "./database.ts";
+import type { TestTenant } from "../servers/tenants.ts";
+
+/** Forgets a tenant's records: markers stay, and copies of what they were are not found any more. */
+export async function forgetRecords(database: TestDatabase, { id }: TestTenant): Promise<void> {
+  await database.query(
+    `with forgotten as (update records set state = 0 where tenant_id = $1)
+     update tenants set cache_generation = cache_generation + 1 where id = $1`,
+    [id],
+  );
+}
+
+/** How many rows a tenant has, whatever they say. */
+export async function countRows(database: TestDatabase, { id }: TestTenant): Promise<number> {
+  const rows = await database.query("select 1 from records where tenant_id = $1", [id]);
+  return rows.length;
+}
+
+const SWEEP_ROWS = 1000;
+
+/** Sweeps everything that is due. */
+export async function sweep(database: TestDatabase): Promise<void> {
+  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
+  try {
+    while ((await sweepBatch(pool, SWEEP_ROWS)).due === SWEEP_ROWS);
+  } finally {
+    await pool.close();
+  }
+}
+
+/** From one moment to another, to the microsecond. */
+export function secondsBetween(from: Timestamp | undefined, to: Timestamp | undefined): number {
+  if (from === undefined || to === undefined) throw new Error("a moment is missing");
+  return Number(to.seconds - from.seconds) + (to.nanos - from.nanos) / 1e9;
+}
+
+/** A duration in seconds. */
+export function secondsOf(duration: Duration | undefined): number {
+  if (duration === undefined) throw new Error("a duration is missing");
+  return durationMs(duration) / 1000;
+}
+
+/** Longer than a history of calls takes: all its times are multiples of this, and so come apart by rounding. */
+const GRAIN_MS = 10_000;
+
+/**
+ * A message with its moments as seconds from `nowMs` on, and with its longer durations, to the nearest 10 s: as two
+ * services would both say it whose clocks run apart by less.
+ */
+export function relativeTimes(value: unknown, nowMs: number): unknown {
+  if (Array.isArray(value)) return value.map((item) => relativeTimes(item, nowMs));
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return value;
+  if (isMessage(value, TimestampSchema)) return `at ${toGrainS(timestampMs(value) - nowMs)} s`;
+  if (isMessage(value, DurationSchema)) {
+    const ms = durationMs(value);
+    return ms < GRAIN_MS / 2 ? `${ms} ms` : `${toGrainS(ms)} s`;
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]) => [name, relativeTimes(field, nowMs)]),
+  );
+}
+
+function toGrainS(ms: number): number {
+  // Adding 0 makes -0 a 0.
+  return (Math.round(ms / GRAIN_MS) * GRAIN_MS) / 1000 + 0;
+}

@@ -1,0 +1,22 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { migrate } from "../../../server/src/store/migrate.ts";
+import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
+
+/** `npm run schema:dump`: migrates an empty database and writes down what it then looks like. */
+const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
+// Where this runs as root, Postgres runs as somebody else, who has to get in.
+await chmod(dir, 0o755);
+try {
+  const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
+  try {
+    await migrate(postgres.url("postgres"), () => {});
+    await writeFile(SCHEMA_FILE, await dumpSchema(postgres.url("postgres")));
+  } finally {
+    await postgres.stop();
+  }
+} finally {
+  await rm(dir, { recursive: true, force: true });
+}

@@ -1,0 +1,80 @@
+import { type Agent, request } from "node:http";
+import { ConnectError as AnyConnectError, Code, type ConnectError } from "@connectrpc/connect";
+import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { describeError, type SeenError } from "../calls/errors.ts";
+import { pathOf } from "./raw-grpc.ts";
+
+/** What a request with a body of the test's choosing was answered with; of an error, what the contract says of it. */
+export type HttpAnswer = { readonly status: number } & (
+  | { readonly code: "OK"; readonly body: Buffer }
+  | SeenError
+);
+
+/** How a body is sent. */
+export interface Sending {
+  readonly contentType: string;
+  readonly apiKey: string | undefined;
+  /** Connections to use again; without one, each request has a connection of its own. */
+  readonly agent?: Agent;
+  /** More headers; `transfer-encoding: chunked` keeps the length from being declared. */
+  readonly more?: Readonly<Record<string, string>>;
+}
+
+/** Posts a body to a method, which is given as to `pathOf`. */
+export function post(port: number, method: string, sending: Sending, body: Buffer): Promise<HttpAnswer> {
+  const { contentType, apiKey, agent = false, more = {} } = sending;
+  const headers = {
+    "content-type": contentType,
+    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    ...(more["transfer-encoding"] === undefined && { "content-length": String(body.byteLength) }),
+    ...more,
+  };
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      host: "127.0.0.1",
+      port,
+      method: "POST",
+      path: pathOf(method),
+      headers,
+      agent,
+    });
+    sent.on("error", reject);
+    sent.on("response", (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("end", () => {
+        const status = response.statusCode ?? 0;
+        const received = Buffer.concat(chunks);
+        const error = contentType.includes("grpc-web") ? trailerError(received) : jsonError(status, received);
+        resolve(
+          error === undefined ? { status, code: "OK", body: received } : { status, ...describeError(error) },
+        );
+      });
+      response.on("error", reject);
+    });
+    sent.end(body);
+  });
+}
+
+function jsonError(status: number, body: Buffer): ConnectError | undefined {
+  if (status === 200) return undefined;
+  const fallback = new AnyConnectError(`HTTP ${status}`, Code.Unknown);
+  return errorFromJsonBytes(body, undefined, fallback);
+}
+
+/** The trailers are the last frame of the body, behind five bytes. */
+function trailerError(body: Buffer): ConnectError | undefined {
+  let start = 0;
+  while (start < body.byteLength && body.readUInt8(start) < 0x80) start += 5 + body.readUInt32BE(start + 1);
+  const lines = body
+    .subarray(start + 5)
+    .toString("latin1")
+    .split("\r\n");
+  const trailers = new Headers();
+  for (const line of lines.filter(Boolean)) {
+    const colon = line.indexOf(":");
+    trailers.append(line.slice(0, colon), line.slice(colon + 1).trim());
+  }
+  return findTrailerError(trailers);
+}

@@ -1,0 +1,90 @@
+import { fileURLToPath } from "node:url";
+import type { Surface } from "./declarations.ts";
+import type { Declaration, Place } from "./parse-declarations.ts";
+
+/** Where the report is kept. */
+export const API_FILE = fileURLToPath(new URL("../../../clients/typescript/api.md", import.meta.url));
+
+const HEADER = `# What \`@onceward/client\` exports
+
+Written by \`npm run api:report\`, for reviewing what a change does to those who use the client. Not for editing. Comments
+are left out; messages, schemas and enums of the service are in [\`proto/\`](../../proto/onceward/v1).
+`;
+
+/** The exports of every entry by name, and whatever declarations they need, each once. */
+export function apiReport(surface: Surface): string {
+  const entries = [...surface.entries].map(([entry, module]) => {
+    const places = exportsOf(surface, module);
+    const lines = [...places].map(([name, place]) =>
+      name === place.name ? name : `${name} (${place.name} of ${place.module})`,
+    );
+    for (const generated of generatedOf(surface, module)) lines.push(`* of ${generated}`);
+    return section(`@onceward/client${entry.slice(1)}`, "text", lines.sort());
+  });
+  const needed = reachable(surface);
+  const modules = [...surface.modules].map(([module, { own }]) => {
+    const texts = own.filter((declaration) => needed.has(declaration)).map(({ text }) => text);
+    return texts.length === 0 ? [] : [section(`${module}.ts`, "ts", texts)];
+  });
+  return [HEADER, ...entries, "# Declarations\n", ...modules.flat()].join("\n");
+}
+
+function section(title: string, language: string, lines: readonly string[]): string {
+  return `## \`${title}\`\n\n\`\`\`${language}\n${lines.join("\n")}\n\`\`\`\n`;
+}
+
+/** What a module exports, and where it is declared; what is generated from `proto/` is left to `generatedOf`. */
+export function exportsOf(surface: Surface, module: string): ReadonlyMap<string, Place> {
+  const declarations = surface.modules.get(module);
+  if (declarations === undefined) throw new Error(`there is no module ${module}`);
+  const places = new Map<string, Place>();
+  for (const star of declarations.stars) {
+    if (isGenerated(star)) continue;
+    for (const [name, place] of exportsOf(surface, star)) places.set(name, place);
+  }
+  for (const [name, place] of declarations.reexports) places.set(name, declared(surface, place));
+  for (const { name, exported } of declarations.own) if (exported) places.set(name, { module, name });
+  return places;
+}
+
+/** The declarations of a name; none of what is generated. */
+export function declarationsOf(surface: Surface, { module, name }: Place): readonly Declaration[] {
+  if (isGenerated(module)) return [];
+  return surface.modules.get(module)?.own.filter((declaration) => declaration.name === name) ?? [];
+}
+
+function generatedOf(surface: Surface, module: string): readonly string[] {
+  const stars = surface.modules.get(module)?.stars ?? [];
+  return stars.flatMap((star) => (isGenerated(star) ? [star] : generatedOf(surface, star)));
+}
+
+function isGenerated(module: string): boolean {
+  return module.startsWith("gen/");
+}
+
+/** Follows re-exports to where a name is declared. */
+function declared(surface: Surface, place: Place): Place {
+  if (isGenerated(place.module)) return place;
+  return exportsOf(surface, place.module).get(place.name) ?? place;
+}
+
+/** Every declaration that an export is made of. */
+function reachable(surface: Surface): ReadonlySet<Declaration> {
+  const found = new Set<Declaration>();
+  const queue = [...surface.entries.values()].flatMap((module) => [...exportsOf(surface, module).values()]);
+  for (const place of queue) {
+    for (const declaration of declarationsOf(surface, place)) {
+      if (found.has(declaration)) continue;
+      found.add(declaration);
+      const words = new Set(declaration.text.match(/[\w$]+/g));
+      queue.push(...[...words].map((word) => placeOf(surface, place.module, word)));
+    }
+  }
+  return found;
+}
+
+/** What a word in a module's declarations means; mostly nothing of ours, and then nothing is declared there. */
+function placeOf(surface: Surface, module: string, word: string): Place {
+  const imported = surface.modules.get(module)?.imports.get(word);
+  return imported === undefined ? { module, name: word } : declared(surface, imported);
+}

@@ -1,0 +1,99 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll } from "vitest";
+
+const run = promisify(execFile);
+const CLIENT = fileURLToPath(new URL("../../../clients/typescript/", import.meta.url));
+const MODULES = fileURLToPath(new URL("../../../node_modules/", import.meta.url));
+const NPM_TIMEOUT_MS = 180_000;
+const TSC_TIMEOUT_MS = 120_000;
+
+/** The client as `npm publish` would send it, and a project that has installed it. */
+export interface PackedClient {
+  readonly tarball: Buffer;
+  readonly manifest: Manifest;
+  /** An empty project after `npm install`, with nothing but the client and what it depends on. */
+  readonly project: string;
+}
+
+/** Of a package.json, what tests look at. */
+export interface Manifest {
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+}
+
+/** Packs and installs before the file's first test, and removes it after the last one. */
+export function usePackedClient(): () => PackedClient {
+  let dir = "";
+  let packed: PackedClient;
+  beforeAll(async () => {
+    dir = await realpath(await mkdtemp(join(tmpdir(), "ow-packed-")));
+    packed = await packAndInstall(dir);
+  }, 2 * NPM_TIMEOUT_MS);
+  afterAll(() => rm(dir, { recursive: true, force: true }));
+  return () => packed;
+}
+
+async function packAndInstall(dir: string): Promise<PackedClient> {
+  const npm = (args: readonly string[], cwd: string) =>
+    run("npm", [...args, "--loglevel=error"], { cwd, timeout: NPM_TIMEOUT_MS });
+  // A copy is built, so that two test files may do so at once.
+  const client = join(dir, "client");
+  await cp(CLIENT, client, { recursive: true, filter: (path) => !/\/(node_modules|dist)$/.test(path) });
+  await symlink(MODULES, join(client, "node_modules"));
+  const { stdout } = await npm(["pack", "--json", "--pack-destination", dir], client);
+  const [, filename = ""] = /"filename": "(.*)"/.exec(stdout) ?? [];
+  const project = join(dir, "project");
+  await mkdir(project);
+  await writeFile(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  await npm(["install", "--prefer-offline", "--no-audit", "--no-fund", join(dir, filename)], project);
+  const manifest = await readFile(join(project, "node_modules/@onceward/client/package.json"), "utf8");
+  return { tarball: await readFile(join(dir, filename)), manifest: JSON.parse(manifest), project };
+}
+
+/**
+ * Makes packages that this repository has installed those of a project, too, in place of what was linked before. `aliases`
+ * says under which names the repository has some of them.
+ */
+export async function linkPackages(
+  project: string,
+  names: readonly string[],
+  aliases: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  for (const name of names) {
+    const link = join(project, "node_modules", name);
+    await mkdir(dirname(link), { recursive: true });
+    await rm(link, { force: true });
+    await symlink(join(MODULES, aliases[name] ?? name), link);
+  }
+}
+
+/** What the compiler says, strictly, of a TypeScript file of a project, and of the declarations it uses. */
+export async function typeErrors(
+  project: string,
+  file: string,
+  options: readonly string[] = [],
+): Promise<string[]> {
+  const tsc = join(MODULES, "typescript/bin/tsc");
+  const args = [tsc, "--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", ...options, file];
+  const said = run(process.execPath, args, { cwd: project, timeout: TSC_TIMEOUT_MS });
+  const { stdout } = await said.catch((error: { stdout: string }) => error);
+  return stdout.split("\n").filter((line) => /^\S.*error TS/.test(line));
+}
+
+/** The Nodes of the PATH, by version; always the one that runs this. */
+export async function findNodes(): Promise<ReadonlyMap<string, string>> {
+  const nodes = new Map([[process.version, process.execPath]]);
+  for (const dir of new Set((process.env.PATH ?? "").split(delimiter))) {
+    const node = join(dir, "node");
+    const { stdout } = await run(node, ["--version"]).catch(() => ({ stdout: "" }));
+    const version = stdout.trim();
+    if (version !== "" && !nodes.has(version)) nodes.set(version, node);
+  }
+  return nodes;
+}

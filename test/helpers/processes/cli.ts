@@ -1,0 +1,83 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { Host } from "../../../clients/cli/src/host.ts";
+import { runProgram } from "../../../clients/cli/src/program.ts";
+import type { Addresses } from "../../../server/src/server.ts";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
+
+const MAIN = fileURLToPath(new URL("../../../clients/cli/src/main.ts", import.meta.url));
+/** There are no profiles there, whoever runs the tests. */
+const NO_PROFILES = "/nonexistent";
+
+/** How a command ended. */
+export interface CliResult {
+  readonly exit: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The command line as a process of its own, with no terminal, on a server and with a credential. */
+export interface Cli {
+  (...args: string[]): Promise<CliResult>;
+  /** The same, and what it printed with `--json`; a command that fails fails the test. */
+  json(...args: string[]): Promise<unknown>;
+  /** The same in this process, at a terminal where questions are answered so. */
+  answering(answer: (question: string) => Promise<string>, ...args: string[]): Promise<CliResult>;
+}
+
+/** The environment that a command finds its server and credential in. */
+function environment({ grpcPort }: Pick<Addresses, "grpcPort">, apiKey: string) {
+  return {
+    XDG_CONFIG_HOME: NO_PROFILES,
+    ONCEWARD_ADDRESS: `http://127.0.0.1:${grpcPort}`,
+    ONCEWARD_API_KEY: apiKey,
+  };
+}
+
+export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli {
+  const env = environment(server, apiKey);
+  const run = (...args: string[]) => runCli(args, env);
+  return Object.assign(run, {
+    async json(...args: string[]) {
+      const { exit, stdout, stderr } = await run(...args, "--json");
+      if (exit !== 0) throw new Error(`onceward ${args.join(" ")} ended with ${exit}: ${stderr}`);
+      return JSON.parse(stdout);
+    },
+    async answering(answer: (question: string) => Promise<string>, ...args: string[]) {
+      const printed = { stdout: "", stderr: "" };
+      const host: Host = {
+        args,
+        env,
+        homeDir: NO_PROFILES,
+        isInteractive: true,
+        write: (text) => {
+          printed.stdout += text;
+        },
+        warn: (text) => {
+          printed.stderr += text;
+        },
+        ask: answer,
+        readInput: () => Promise.resolve(""),
+      };
+      return { exit: await runProgram(host), ...printed };
+    },
+  });
+}
+
+async function runCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<CliResult> {
+  const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
+    env: { ...CHILD_ENVIRONMENT, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  const [code, signal] = await once(child, "close");
+  return { exit: code ?? signal, ...printed };
+}

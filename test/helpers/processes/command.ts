@@ -1,0 +1,140 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
+import { shutDown } from "../../../server/dev/embedded/postmaster.ts";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
+
+const PACKAGE = new URL("../../../package.json", import.meta.url);
+const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
+const DEV_MAIN = fileURLToPath(new URL("../../../server/dev/main.ts", import.meta.url));
+/** Nothing that a command prints takes longer, on a busy machine too. */
+const PRINT_TIMEOUT_MS = 30_000;
+
+/** Free ports, and no other setting. */
+export const FREE_PORTS = { ONCEWARD_GRPC_PORT: "0", ONCEWARD_HTTP_PORT: "0", ONCEWARD_MANAGEMENT_PORT: "0" };
+
+/** A directory that a command is started in, and for its temporary files alone. */
+export interface Workplace {
+  readonly dir: string;
+  /** The `TMPDIR` of commands, where sockets are. */
+  readonly temporaryDir: string;
+}
+
+/** How a command ended: its exit code, or the signal that ended it, and everything that it printed. */
+export interface Ended {
+  readonly exit: number | NodeJS.Signals;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `onceward-server …` as a terminal runs it: a process group of its own. */
+export interface Command {
+  readonly pid: number;
+  /** Waits until standard output shows the pattern. */
+  untilPrinted(pattern: RegExp): Promise<RegExpExecArray>;
+  /** To the process group, as a terminal does. */
+  signal(name: NodeJS.Signals): void;
+  readonly ended: Promise<Ended>;
+}
+
+/** A workplace of a test's own, which any user can enter: as root, Postgres runs as somebody else. */
+export async function createWorkplace(): Promise<Workplace> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "ow-command-")));
+  onTestFinished(async () => {
+    await stopPostgres(dir);
+    await rm(dir, { recursive: true, force: true });
+  });
+  await chmod(dir, 0o755);
+  const temporaryDir = join(dir, "tmp");
+  await mkdir(temporaryDir);
+  return { dir, temporaryDir };
+}
+
+/** What a command that was killed, or that failed its test, left running. */
+async function stopPostgres(dir: string): Promise<void> {
+  const left = await readPidFile(join(dir, ".onceward", "postgres"));
+  if (left !== undefined) await shutDown(left);
+}
+
+/** Starts a command; it is killed when the test is over. It has the environment of any test's process and what is given. */
+export function startCommand(
+  args: readonly string[],
+  { dir, temporaryDir }: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Command {
+  return startProgram(process.execPath, [MAIN, ...args], { dir, temporaryDir }, env);
+}
+
+/** Starts what `npm start` runs, as `startCommand` starts a command. */
+export function startDevServer(workplace: Workplace, env: Readonly<Record<string, string>> = {}): Command {
+  return startProgram(process.execPath, [DEV_MAIN], workplace, env);
+}
+
+/** Starts `npm start` as the repository's package.json says it, in a workplace. */
+export async function startNpm(
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Command> {
+  const { scripts } = JSON.parse(await readFile(PACKAGE, "utf8"));
+  const start = String(scripts.start).replace("server/dev/main.ts", DEV_MAIN);
+  await writeFile(join(workplace.dir, "package.json"), JSON.stringify({ private: true, scripts: { start } }));
+  // As npm does in the repository, where it finds the packaged Node first.
+  const PATH = `${dirname(process.execPath)}${delimiter}${CHILD_ENVIRONMENT.PATH}`;
+  return startProgram("npm", ["start"], workplace, { ...env, PATH });
+}
+
+function startProgram(
+  program: string,
+  args: readonly string[],
+  { dir, temporaryDir }: Workplace,
+  env: Readonly<Record<string, string>>,
+): Command {
+  const child = spawn(program, args, {
+    cwd: dir,
+    detached: true,
+    env: { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  const ended = once(child, "close").then(([code, signal]) => ({ exit: code ?? signal, ...printed }));
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  onTestFinished(async () => {
+    // The group: npm's child outlives npm.
+    if (isRunning()) process.kill(-(child.pid ?? Number.NaN), "SIGKILL");
+    await ended;
+  });
+  return {
+    pid: child.pid ?? Number.NaN,
+    ended,
+    signal: (name) => process.kill(-(child.pid ?? Number.NaN), name),
+    async untilPrinted(pattern) {
+      const giveUp = AbortSignal.timeout(PRINT_TIMEOUT_MS);
+      for (;;) {
+        const found = pattern.exec(printed.stdout);
+        if (found !== null) return found;
+        if (!isRunning())
+          throw new Error(`the command ended before it printed ${pattern}:\n${printed.stderr}`);
+        await Promise.race([once(child.stdout, "data", { signal: giveUp }), ended]);
+      }
+    },
+  };
+}
+
+/** Runs a command to its end. */
+export function runCommand(
+  args: readonly string[],
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  return startCommand(args, workplace, env).ended;
+}

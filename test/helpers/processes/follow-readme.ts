@@ -1,0 +1,111 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { CHILD_ENVIRONMENT } from "./child-environment.ts";
+import type { Workplace } from "./command.ts";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** A command of a page, and what the page says that it prints. */
+export interface Step {
+  readonly command: string;
+  /** Each somewhere in a line, in this order; "…" is anything. */
+  readonly printed: readonly string[];
+}
+
+/** What became of a command: undefined if it was never begun. */
+export interface Followed {
+  readonly exit: number | undefined;
+  /** Standard output and standard error. */
+  readonly output: string;
+}
+
+/**
+ * The commands of a chapter of the root README, in order: the lines of its `sh` blocks. A `text` block is what the last
+ * command of the block before prints.
+ */
+export async function stepsOf(chapter: string): Promise<readonly Step[]> {
+  const page = await readFile(join(ROOT, "README.md"), "utf8");
+  const [, text = ""] = page.split(`\n## ${chapter}\n`);
+  const [own = ""] = text.split("\n## ");
+  const steps: Step[] = [];
+  for (const [, language, block = ""] of own.matchAll(/^```(sh|text)\n([\s\S]*?)^```$/gm)) {
+    if (language === "sh") {
+      // A line that ends in a backslash or a pipe goes on.
+      const commands = block.trim().split(/(?<![\\|])\n/);
+      steps.push(...commands.map((command) => ({ command, printed: [] })));
+    } else {
+      const last = steps.pop();
+      if (last === undefined) throw new Error(`${chapter}: what prints this?\n${block}`);
+      steps.push({ ...last, printed: block.trim().split("\n") });
+    }
+  }
+  return steps;
+}
+
+/** Makes a workplace look like a clone to those who only run npm scripts in it. */
+export async function layOutClone({ dir }: Workplace): Promise<void> {
+  const { name, scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+  await writeFile(join(dir, "package.json"), JSON.stringify({ name, private: true, scripts }));
+  for (const entry of ["clients", "node_modules"]) await symlink(join(ROOT, entry), join(dir, entry));
+}
+
+/** Runs commands in one shell until one of them fails; it has no terminal. */
+export async function followSteps(
+  { dir, temporaryDir }: Workplace,
+  commands: readonly string[],
+): Promise<readonly Followed[]> {
+  const script = commands.map((command, index) => {
+    const output = join(temporaryDir, `${index}`);
+    return `{ ${command}\n} > ${output}.out 2>&1 < /dev/null\nexit=$?; echo $exit > ${output}.exit; [ $exit = 0 ] || exit`;
+  });
+  const shell = spawn("bash", ["-c", `set -o pipefail\n${FALLBACKS}\n${script.join("\n")}`], {
+    cwd: dir,
+    // A group of its own, so that nothing of it is left.
+    detached: true,
+    env: { ...CHILD_ENVIRONMENT, HOME: dir, TMPDIR: temporaryDir, NO_UPDATE_NOTIFIER: "1" },
+    stdio: "ignore",
+  });
+  onTestFinished(() => {
+    if (shell.exitCode === null && shell.pid !== undefined) process.kill(-shell.pid, "SIGKILL");
+  });
+  await once(shell, "exit");
+  return Promise.all(commands.map((_, index) => readFollowed(join(temporaryDir, `${index}`))));
+}
+
+async function readFollowed(file: string): Promise<Followed> {
+  const [output, exit] = await Promise.all(
+    [".out", ".exit"].map((ending) => readFile(`${file}${ending}`, "utf8").catch(() => "")),
+  );
+  return { exit: exit ? Number(exit) : undefined, output: output ?? "" };
+}
+
+/** Where there is no curl, what makes the request that it would make. */
+const FALLBACKS = `command -v curl > /dev/null || curl() { node -e '
+const [, url, ...rest] = process.argv.slice(1);
+const headers = [], bodies = [];
+for (let i = 0; i < rest.length; i += 2) (rest[i] === "-H" ? headers : bodies).push(rest[i + 1]);
+fetch(url, { method: "POST", headers: headers.map((line) => line.split(": ")), body: bodies[0] })
+  .then((response) => response.text()).then(console.log);' -- "$@"; }`;
+
+/** The first line that a step should have printed and did not; undefined if it printed them all. */
+export function missingLine(printed: readonly string[], output: string): string | undefined {
+  let lines = output.split("\n");
+  return printed.find((expected) => {
+    const at = lines.findIndex((line) => patternOf(expected).test(line));
+    lines = at === -1 ? [] : lines.slice(at + 1);
+    return at === -1;
+  });
+}
+
+/** As the page has it, but for how wide a column is. */
+function patternOf(line: string): RegExp {
+  const words = line
+    .trim()
+    .replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")
+    .split(/\s+/);
+  return new RegExp(words.join("\\s+").replaceAll("…", ".*"));
+}

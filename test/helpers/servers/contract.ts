@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
+import { connectClient, type IdempotencyClient, type TransportName, timeoutHeader } from "../calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { ageRecords } from "../calls/records.ts";
+import { startTestServer, type TestServer } from "./server.ts";
+import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
+import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
+import { sweep } from "../database/time.ts";
+import { transportsUnderTest } from "../network/transports-under-test.ts";
+import { untilWaiting } from "./waiters.ts";
+
+/** What a test of the server's contract works with: one server and database for all tests of its file. */
+export interface Contract extends SharedContract {
+  readonly transport: TransportName;
+  readonly database: TestDatabase;
+  readonly server: TestServer;
+  /** A caller of a fresh tenant, over the transport under test. */
+  newCaller(policy?: PolicyColumns, namespaces?: NamespacePolicies): Promise<Caller>;
+  /** A client with another credential, or with none, over the transport under test. */
+  connect(apiKey: string | undefined): IdempotencyClient;
+  /** Another server on the same database, gone when the test is. */
+  newReplica(env?: Readonly<Record<string, string>>): Promise<TestServer>;
+}
+
+/** A caller of a server. */
+export interface Caller extends SharedCaller {
+  readonly tenant: TestTenant;
+}
+
+/**
+ * Runs a part of the contract against a server, over each transport. `env` overrides the server's configuration. What
+ * needs neither the database nor credentials nor replicas goes to `describeSharedContract`.
+ */
+export function describeContract(
+  title: string,
+  tests: (contract: Contract) => void,
+  env: Readonly<Record<string, string>> = {},
+): void {
+  describe(title, () => {
+    let database: TestDatabase;
+    let server: TestServer;
+
+    beforeAll(async () => {
+      database = await createTestDatabase();
+      server = await startTestServer(database.url, env);
+    });
+
+    afterAll(async () => {
+      await server?.stop();
+      await database?.drop();
+    });
+
+    describe.each(transportsUnderTest())("over %s", (transport) => {
+      tests(contractOver(transport, () => ({ database, server })));
+    });
+  });
+}
+
+/** The server is there only once the tests run, and so it is asked for, not given. */
+function contractOver(
+  transport: TransportName,
+  running: () => { readonly database: TestDatabase; readonly server: TestServer },
+): Contract {
+  return {
+    transport,
+    get database() {
+      return running().database;
+    },
+    get server() {
+      return running().server;
+    },
+    connect: (apiKey) => connectClient(running().server, apiKey, transport),
+    async newCaller(policy, namespaces = {}) {
+      const { database, server } = running();
+      const tenant = await createTenant(database, policy);
+      for (const [name, own] of Object.entries(namespaces)) {
+        await setNamespacePolicy(database, tenant, name, own);
+      }
+      return {
+        tenant,
+        client: connectClient(server, tenant.apiKey, transport),
+        timePasses: (seconds) => ageRecords(database, tenant, seconds),
+        // Time passes by making the records older: the database's clock goes on as it does.
+        nowMs: () => Date.now(),
+        sweep: () => sweep(database),
+        untilWaiting: (count) => untilWaiting(server, count),
+        timeoutHeader: (timeoutMs) => timeoutHeader(transport, timeoutMs),
+      };
+    },
+    async newReplica(env) {
+      const replica = await startTestServer(running().database.url, env);
+      onTestFinished(() => replica.stop());
+      return replica;
+    },
+  };
+}

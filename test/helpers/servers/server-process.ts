@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { Addresses } from "../../../server/src/server.ts";
+import { CHILD_ENVIRONMENT } from "../processes/child-environment.ts";
+import { TEST_PEPPER } from "./server.ts";
+
+/** A real server in a process of its own, so that its end shows. */
+export interface ServerProcess extends Addresses {
+  readonly pid: number;
+  /** Every line that it wrote to standard output and standard error. */
+  readonly output: readonly string[];
+  signal(name: NodeJS.Signals): void;
+  /** Resolves with the exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+  /** Whether it still runs. */
+  readonly alive: boolean;
+  /** Memory in use, in megabytes. */
+  rssMb(): Promise<number>;
+  /** Kills it, unless it has ended by itself. */
+  end(): Promise<void>;
+}
+
+const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
+
+/** What `startServerProcess` runs, as Node's arguments. */
+export const SERVER_PROGRAM: readonly string[] = [MAIN, "serve"];
+
+/**
+ * Starts `onceward-server serve`, or another program that logs "serving" as it does, on a database and free ports. `env`
+ * overrides its configuration.
+ */
+export async function startServerProcess(
+  databaseUrl: string,
+  env: Readonly<Record<string, string>> = {},
+  program: readonly string[] = SERVER_PROGRAM,
+): Promise<ServerProcess> {
+  const child = spawn(process.execPath, program, {
+    env: {
+      ...CHILD_ENVIRONMENT,
+      DATABASE_URL: databaseUrl,
+      ONCEWARD_API_KEY_PEPPER: TEST_PEPPER,
+      ONCEWARD_GRPC_PORT: "0",
+      ONCEWARD_HTTP_PORT: "0",
+      ONCEWARD_MANAGEMENT_PORT: "0",
+      ONCEWARD_DRAIN_DELAY: "0s",
+      ONCEWARD_SWEEP_INTERVAL: "1h",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output: string[] = [];
+  const exited = once(child, "exit").then(([code, signal]) => code ?? signal);
+  const addresses = await untilServing(child, output);
+  return {
+    ...addresses,
+    pid: child.pid ?? 0,
+    output,
+    exited,
+    signal: (name) => child.kill(name),
+    get alive() {
+      return child.exitCode === null && child.signalCode === null;
+    },
+    async rssMb() {
+      const [, kilobytes] =
+        /VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${child.pid}/status`, "utf8")) ?? [];
+      return Number(kilobytes) / 1024;
+    },
+    async end() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
+/** Gathers what the process writes, and resolves once it says where it listens. */
+function untilServing(child: ChildProcess, output: string[]): Promise<Addresses> {
+  return new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        output.push(line);
+        if (line.includes('"serving"')) resolve(JSON.parse(line));
+      });
+    }
+    child.once("exit", () => reject(new Error(`the server ended before it served:\n${output.join("\n")}`)));
+  });
+}

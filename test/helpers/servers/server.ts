@@ -1,0 +1,51 @@
+import { type Config, readConfig } from "../../../server/src/config/config.ts";
+import { type Addresses, createServer, type ServerTuning } from "../../../server/src/server.ts";
+import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
+
+/** The pepper that test tenants' keys are digested with. */
+export const TEST_PEPPER = "a pepper that only tests have, 0123456789";
+
+/** A real server in this process, on free ports. */
+export interface TestServer extends Addresses {
+  readonly config: Config;
+  /** What it logged, as parsed JSON lines. */
+  readonly log: readonly Record<string, unknown>[];
+  /** Drains; may be called again. */
+  stop(): Promise<void>;
+}
+
+/** Starts a server on a database. `env` overrides its configuration. */
+export async function startTestServer(
+  databaseUrl: string,
+  env: Readonly<Record<string, string>> = {},
+  tuning: ServerTuning = {},
+): Promise<TestServer> {
+  const config = readConfig({
+    DATABASE_URL: databaseUrl,
+    ONCEWARD_API_KEY_PEPPER: TEST_PEPPER,
+    ONCEWARD_GRPC_PORT: "0",
+    ONCEWARD_HTTP_PORT: "0",
+    ONCEWARD_MANAGEMENT_PORT: "0",
+    ONCEWARD_DRAIN_DELAY: "0s",
+    // A sweep is a test's own business.
+    ONCEWARD_SWEEP_INTERVAL: "1h",
+    // Tests move time in SQL, which a copy in memory can't see.
+    ONCEWARD_CACHE_MIB: "0",
+    ...env,
+  });
+  const log: Record<string, unknown>[] = [];
+  const level: LogLevel = config.ONCEWARD_LOG_LEVEL;
+  const output = { write: (line: string) => log.push(JSON.parse(line)) };
+  const server = createServer(config, createLog(level, output), tuning);
+  const addresses = await server.start();
+  let stopped: Promise<void> | undefined;
+  return {
+    ...addresses,
+    config,
+    log,
+    stop() {
+      stopped ??= server.stop();
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { digestSecret, formatApiKey, generateApiKey } from "../../../server/src/auth/api-key.ts";
+import type { Role } from "../../../server/src/domain/tenant.ts";
+import type { OpenDatabase } from "../database/database.ts";
+import { TEST_PEPPER } from "./server.ts";
+
+/** A tenant of a test's own, so that no test sees another's records. */
+export interface TestTenant {
+  readonly id: number;
+  readonly name: string;
+  /** A key with the role CALLER. */
+  readonly apiKey: string;
+}
+
+/** Columns of `tenants` and `namespaces`, such as `{ key_retention_s: 60 }`. */
+export type PolicyColumns = Readonly<Record<string, string | number | boolean>>;
+
+/** Makes a tenant with a policy and a caller's key. */
+export async function createTenant(database: OpenDatabase, policy: PolicyColumns = {}): Promise<TestTenant> {
+  const name = `t-${randomBytes(6).toString("hex")}`;
+  const columns = Object.keys(policy);
+  const placeholders = columns.map((_, index) => `$${index + 2}`);
+  const [row] = await database.query<{ id: number }>(
+    `insert into tenants (${["name", ...columns].join(", ")}) values (${["$1", ...placeholders].join(", ")}) returning id`,
+    [name, ...Object.values(policy)],
+  );
+  if (row === undefined) throw new Error("no tenant was made");
+  return { id: row.id, name, apiKey: await createApiKey(database, { tenantId: row.id, role: "CALLER" }) };
+}
+
+/** Gives a namespace of a tenant a policy of its own. */
+export async function setNamespacePolicy(
+  database: OpenDatabase,
+  tenant: TestTenant,
+  namespace: string,
+  policy: PolicyColumns,
+): Promise<void> {
+  const columns = Object.keys(policy);
+  const placeholders = columns.map((_, index) => `$${index + 3}`);
+  await database.query(
+    `insert into namespaces (${["tenant_id", "name", ...columns].join(", ")})
+     values (${["$1", "$2", ...placeholders].join(", ")})`,
+    [tenant.id, namespace, ...Object.values(policy)],
+  );
+}
+
+/** Makes an API key. */
+export async function createApiKey(
+  database: OpenDatabase,
+  key: { readonly tenantId?: number; readonly role: Role; readonly namespaces?: readonly string[] },
+): Promise<string> {
+  const made = generateApiKey();
+  await database.query(
+    "insert into api_keys (id, tenant_id, role, digest, namespaces) values ($1, $2, $3, $4, $5)",
+    [made.id, key.tenantId ?? null, key.role, digestSecret(made.secret, TEST_PEPPER), key.namespaces ?? null],
+  );
+  return formatApiKey(made);
+}
