@@ -13,7 +13,7 @@ import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
-import { createTenantShares } from "./store/batching/tenant-shares.ts";
+import { createTenantLimiter } from "./store/batching/tenant-limiter.ts";
 import type { Pool } from "./store/pool.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
@@ -38,7 +38,7 @@ export interface ServiceParts {
 /** Every RPC of every service, whatever transport it will come by. */
 export function createRoutes(parts: ServiceParts): readonly Route[] {
   const { config, pool, admission, waiters } = parts;
-  const { completions, wakeChannel } = parts.fastPath;
+  const { replayCache, wakeChannel } = parts.fastPath;
   const pepper = config.ONCEWARD_API_KEY_PEPPER;
   const onSettled = (name: string) => {
     waiters.wake(name);
@@ -46,12 +46,12 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
   };
   const records = createRecordStore(
     pool,
-    createTenantShares({ weightOf: admission.weightOf, places: config.ONCEWARD_TENANT_SHARE }),
+    createTenantLimiter({ weightOf: admission.weightOf, places: config.ONCEWARD_TENANT_SHARE }),
   );
   const idempotency = createIdempotencyService({
     records,
     admission,
-    completions,
+    replayCache,
     waiters,
     onSettled,
     onClaim: parts.metrics.claimed,

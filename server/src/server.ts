@@ -104,8 +104,8 @@ export function createServer(
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
-    onAwaited: (name) => fastPath?.wakeChannel?.listen(name),
-    onAbandoned: (name) => fastPath?.wakeChannel?.ignore(name),
+    onFirstWaiter: (name) => fastPath?.wakeChannel?.listen(name),
+    onLastWaiterGone: (name) => fastPath?.wakeChannel?.ignore(name),
     ...(waiterTickMs !== undefined && { tickMs: waiterTickMs }),
   });
   const degraded = (): Readonly<Record<string, boolean>> => ({

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
 import { describeError, errorOf } from "../helpers/calls/errors.ts";
-import { createApiKey, createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
+import { createApiKey, createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
 
 describeAdministration(
   "administration",

@@ -5,13 +5,13 @@ import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
 import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
 import { granted } from "../helpers/calls/records.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
-import { countRows } from "../helpers/database/time.ts";
 import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { countRows } from "../helpers/database/time.ts";
+import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
 
 /** One operation a second, and one at once. */
 const ONE = { quota_operations_per_second: 1, quota_burst: 1 };

@@ -6,12 +6,12 @@ import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { eventsOf } from "../helpers/database/audit.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
 import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
+import { eventsOf } from "../helpers/database/audit.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 const AN_HOUR_MS = 3_600_000;

@@ -10,12 +10,12 @@ import {
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import { connectAdmin, describeAdministration, type TenantAdminClient } from "../helpers/calls/admin.ts";
-import { actionsOf } from "../helpers/database/audit.ts";
-import type { TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
+import { actionsOf } from "../helpers/database/audit.ts";
+import type { TestDatabase } from "../helpers/database/database.ts";
+import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 

@@ -12,12 +12,12 @@ import {
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { createWorld } from "../helpers/calls/admin.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import type { TestTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
 
 /** Longer than anything may be decided by what was known before. */
 const AUTHORITY_MS = 10_000;

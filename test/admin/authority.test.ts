@@ -4,17 +4,17 @@ import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { type AdministeredTenant, createWorld } from "../helpers/calls/admin.ts";
 import { connectClient, type IdempotencyClient, type TransportName } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { endLeases, granted } from "../helpers/calls/records.ts";
+import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
+import { countRows, forgetRecords } from "../helpers/database/time.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { endLeases, granted } from "../helpers/calls/records.ts";
+import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
-import { countRows, forgetRecords } from "../helpers/database/time.ts";
-import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** A tenant, and a caller of it with a key of its own. */

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { complete, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { complete, ORDER } from "../helpers/calls/verbs.ts";
 
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import {
   FILLING,
   fillAllFields,
@@ -13,14 +12,15 @@ import {
   UNFINISHED,
   useRecords,
 } from "../helpers/attacks/canary.ts";
+import { plant, showing } from "../helpers/attacks/plants.ts";
+import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
-import { plant, showing } from "../helpers/attacks/plants.ts";
-import { hasRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { socketOf } from "../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { hasRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 /** What opens something; credentials are added as they are made. */

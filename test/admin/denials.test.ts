@@ -1,16 +1,21 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { connectAdmin, connectOperator, createWorld, describeAdministration } from "../helpers/calls/admin.ts";
-import { eventsOf } from "../helpers/database/audit.ts";
+import {
+  connectAdmin,
+  connectOperator,
+  createWorld,
+  describeAdministration,
+} from "../helpers/calls/admin.ts";
 import { runBatch } from "../helpers/calls/batches.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, ORDER } from "../helpers/calls/verbs.ts";
+import { eventsOf } from "../helpers/database/audit.ts";
+import { proxyDatabase } from "../helpers/database/database-proxy.ts";
 import { startIssuer } from "../helpers/servers/issuer.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
 
 const MAILS = { ...ORDER, namespace: "mails" };
 

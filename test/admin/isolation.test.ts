@@ -5,20 +5,20 @@ import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/op
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { unaryMethods } from "../../server/src/edge/route.ts";
-import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
 import { type Names, nobodys, someAffairs } from "../helpers/attacks/affairs.ts";
-import { comparable } from "../helpers/calls/comparable.ts";
 import {
   ADMINISTRATORS_REQUESTS,
   CALLERS_REQUESTS,
   OPERATORS_REQUESTS,
   OWN,
 } from "../helpers/attacks/foreign-requests.ts";
+import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/attacks/whole-answers.ts";
+import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
+import { comparable } from "../helpers/calls/comparable.ts";
+import { grant } from "../helpers/calls/verbs.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/attacks/whole-answers.ts";
 
 type AnyRequests = Readonly<
   Record<string, ((names: Names) => readonly Record<string, unknown>[]) | undefined>

@@ -11,8 +11,8 @@ import {
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
 import { bytes, complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
 
 /** Of a later version of the contract. */
 const UNKNOWN_STATE = 99 as Record_State;

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { type AdminWorld, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { secondsOf } from "../helpers/database/time.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
+import { secondsOf } from "../helpers/database/time.ts";
 
 const HOUR_S = 3600;
 const KEY_RETENTION = { paths: ["policy.key_retention"] };

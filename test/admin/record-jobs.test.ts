@@ -5,12 +5,12 @@ import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, seconds } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
 import { anyTurn } from "../helpers/database/jobs.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
 
 async function newDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase();

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
+import { complete, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { hasRedis, startRedis } from "../helpers/redis/redis.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
-import { complete, ORDER, seconds } from "../helpers/calls/verbs.ts";
 
 /** The contract's bound. Changes are waited for as long as it takes, and together, so that the bound passes once. */
 const EVERYWHERE = { timeout: 10_000, interval: 50 };

@@ -4,8 +4,6 @@ import { type AdministeredTenant, createWorld, describeAdministration } from "..
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/calls/resolutions.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
 import {
   bytes,
   complete,
@@ -17,6 +15,8 @@ import {
   seconds,
   success,
 } from "../helpers/calls/verbs.ts";
+import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 describeAdministration("ResolveRecord", (world, transport) => {

@@ -4,10 +4,10 @@ import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { anyTurn, runRecordJobs } from "../helpers/database/jobs.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
-import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
 import { failure, seconds, success } from "../helpers/calls/verbs.ts";
+import { anyTurn, runRecordJobs } from "../helpers/database/jobs.ts";
+import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
 
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;

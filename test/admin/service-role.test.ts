@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { createWorld } from "../helpers/calls/admin.ts";
+import { complete } from "../helpers/calls/verbs.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
-import { complete } from "../helpers/calls/verbs.ts";
 
 const DEPLOY_README = new URL("../../deploy/README.md", import.meta.url);
 

@@ -3,14 +3,14 @@ import { get } from "node:https";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Certificate, makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 import { type ClientTls, connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { ORDER } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { type Certificate, makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
 
 const PORTS = ["grpcPort", "httpPort", "managementPort"] as const;
 

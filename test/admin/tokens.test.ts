@@ -2,13 +2,13 @@ import { generateSecret } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
 import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
-import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
 
 let database: TestDatabase;
 let issuer: Issuer;

@@ -11,12 +11,12 @@ import {
   describeAdministration,
 } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
-import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };

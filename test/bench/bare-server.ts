@@ -10,7 +10,7 @@ import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
 import { createTransportBudgets } from "../../server/src/edge/transport-budgets.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
-import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
+import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
@@ -53,8 +53,8 @@ setInterval(() => {
 const waiters = createWaiters({
   findResolved: (ids) => findResolved(pool, ids),
   onLookFailed: () => {},
-  onAwaited: () => {},
-  onAbandoned: () => {},
+  onFirstWaiter: () => {},
+  onLastWaiterGone: () => {},
 });
 const fastPath = openFastPath({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
@@ -66,7 +66,7 @@ const fastPath = openFastPath({
   log,
 });
 const idempotency = createIdempotencyService({
-  records: createRecordStore(pool, UNSHARED),
+  records: createRecordStore(pool, UNLIMITED),
   admission: {
     enter: () => undefined,
     countMessage: () => {},
@@ -82,7 +82,7 @@ const idempotency = createIdempotencyService({
     resultAdded: () => {},
     weightOf: () => 1,
   },
-  completions: fastPath.completions,
+  replayCache: fastPath.replayCache,
   waiters,
   onSettled(name) {
     waiters.wake(name);

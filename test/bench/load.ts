@@ -54,8 +54,8 @@ export async function runSlice(
       throw error;
     }
   };
-  const ended = await Promise.allSettled(Array.from({ length: callers }, call));
-  for (const end of ended) if (end.status === "rejected") throw end.reason;
+  const settled = await Promise.allSettled(Array.from({ length: callers }, call));
+  for (const end of settled) if (end.status === "rejected") throw end.reason;
   return { perSecond: latenciesMs.length / (durationMs / 1000), latenciesMs: ascending(latenciesMs) };
 }
 

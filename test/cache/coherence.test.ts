@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { granted, grantsAmong } from "../helpers/calls/records.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/servers/fast-path.ts";
-import { granted, grantsAmong } from "../helpers/calls/records.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
-import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 
 /** Without memory, so that it is Redis that answers. */
 describeWithRedis("A copy in Redis", () => {

@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { startEmbeddedRedis } from "../../server/dev/embedded/redis.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { complete } from "../helpers/calls/verbs.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
-import { claimFromRedis, repeatOften } from "../helpers/servers/fast-path.ts";
 import { describeWithRedis } from "../helpers/redis/redis.ts";
+import { claimFromRedis, repeatOften } from "../helpers/servers/fast-path.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { complete } from "../helpers/calls/verbs.ts";
 
 const MODULE = fileURLToPath(new URL("../../server/dev/embedded/redis.ts", import.meta.url));
 const socketOf = (url: string) => url.replace("redis+unix://", "");

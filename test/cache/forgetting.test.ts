@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/servers/fast-path.ts";
 import { granted } from "../helpers/calls/records.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { forgetRecords } from "../helpers/database/time.ts";
 import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { forgetRecords } from "../helpers/database/time.ts";
+import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/servers/fast-path.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 describeWithRedis("What was forgotten", () => {
   let redis: TestRedis;

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { complete, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
+import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { describeWithRedis, freePort, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
 import {
   claimFromRedis,
   copiesOf,
@@ -10,12 +14,8 @@ import {
   startRepeats,
   untilBypassed,
 } from "../helpers/servers/fast-path.ts";
-import { describeWithRedis, freePort, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { complete, ORDER } from "../helpers/calls/verbs.ts";
 
 /** Keys that are completed and repeated before, during and after a fault. */
 const SOME_KEYS = 50;

@@ -3,9 +3,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectRedis } from "../../server/src/cache/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/cache/redis-url.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { complete, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { makeCertificate } from "../helpers/network/certificates.ts";
+import { describeWithRedis, freePort, startRedis } from "../helpers/redis/redis.ts";
+import { startCluster, startSentinels, untilMaster } from "../helpers/redis/redis-topologies.ts";
 import {
   claimFromRedis,
   countLooks,
@@ -13,13 +17,9 @@ import {
   startRepeats,
   untilBypassed,
 } from "../helpers/servers/fast-path.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { describeWithRedis, freePort, startRedis } from "../helpers/redis/redis.ts";
-import { startCluster, startSentinels, untilMaster } from "../helpers/redis/redis-topologies.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { complete, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const SOME_KEYS = 50;

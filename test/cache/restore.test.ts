@@ -1,17 +1,17 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { granted } from "../helpers/calls/records.ts";
-import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
+import { success } from "../helpers/calls/verbs.ts";
 import {
   createCopiedDatabase,
   createDumpedDatabase,
   POSTGRES_15,
   type RestorableDatabase,
 } from "../helpers/database/restores.ts";
+import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { success } from "../helpers/calls/verbs.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";

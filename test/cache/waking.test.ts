@@ -2,14 +2,14 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { endLeases, grantsAmong } from "../helpers/calls/records.ts";
+import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };

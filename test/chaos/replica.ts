@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { socketOf } from "../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 
 /** A replica as a process, with a proxy on every way in or out. Its addresses stay when it is started anew. */
 export interface Replica extends AsyncDisposable {

@@ -4,7 +4,12 @@ import { join } from "node:path";
 import { migrate } from "../../server/src/store/migrate.ts";
 import type { OpenDatabase } from "../helpers/database/database.ts";
 import { socketOf } from "../helpers/network/sockets.ts";
-import { createApiKey, createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
+import {
+  createApiKey,
+  createTenant,
+  setNamespacePolicy,
+  type TestTenant,
+} from "../helpers/servers/tenants.ts";
 import { type Disk, mountDisk } from "./disk.ts";
 import { NAMESPACES, TENANTS } from "./load/spaces.ts";
 import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { cliFor } from "../helpers/processes/cli.ts";
+import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
+import { runRecordJobs } from "../helpers/database/jobs.ts";
+import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
 const world = useCliWorld();
 const SET = ["retention", "set", "charges", "--key", "7d", "--result", "24h"] as const;

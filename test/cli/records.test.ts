@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { endLeases } from "../helpers/calls/records.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
-import { endLeases } from "../helpers/calls/records.ts";
 
 const world = useCliWorld();
 const RESOLVE = ["records", "resolve", "payouts", "payout-1"] as const;

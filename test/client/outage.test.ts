@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;

@@ -1,8 +1,8 @@
 import { createOnceward, type Onceward, type OncewardEvent, TerminalError } from "@onceward/client";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();

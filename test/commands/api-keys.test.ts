@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();

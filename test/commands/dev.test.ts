@@ -6,7 +6,13 @@ import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
-import { createWorkplace, FREE_PORTS, startDevServer, startNpm, type Workplace } from "../helpers/processes/command.ts";
+import {
+  createWorkplace,
+  FREE_PORTS,
+  startDevServer,
+  startNpm,
+  type Workplace,
+} from "../helpers/processes/command.ts";
 import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/processes/dev.ts";
 
 const MOMENT_TIMEOUT_MS = 20_000;

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { buildFetching, hasMaven, runMaven } from "../helpers/packages/maven.ts";
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
 import { type Dev, pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { buildFetching, hasMaven, runMaven } from "../helpers/packages/maven.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);

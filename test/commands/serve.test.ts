@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
 import { compileImageProgram } from "../helpers/processes/image-program.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { ageRecords, endLeases, granted } from "../helpers/calls/records.ts";
+import { bytes, success } from "../helpers/calls/verbs.ts";
+import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { bytes, success } from "../helpers/calls/verbs.ts";
 
 let database: TestDatabase;
 let servers: TestServer[];

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/store/pool.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/database/connections.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { ageRecords, granted, grantsAmong } from "../helpers/calls/records.ts";
+import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { countRows } from "../helpers/database/time.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { countRows } from "../helpers/database/time.ts";
 
 const LONG_AGO_S = 3600;
 const MAX_ROWS = 1000;

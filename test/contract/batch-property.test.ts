@@ -3,14 +3,14 @@ import { expect, test } from "vitest";
 import type { ItemRequest } from "../helpers/calls/batches.ts";
 import { runBatch } from "../helpers/calls/batches.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
+import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
 import {
   describeSharedContract,
   type SharedCaller,
   type SharedContract,
 } from "../helpers/servers/shared-contract.ts";
-import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 /** One call on one of a few keys; `token` says which of the key's claims it names. */
 interface Operation {

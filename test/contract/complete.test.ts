@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Complete", (contract) => {
   test("says when the claim was completed and when the key is forgotten", async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/auth/api-key.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
 import { grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
 
 const OPERATOR_KEY = formatApiKey(generateApiKey());
 

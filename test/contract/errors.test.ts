@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/domain/refusal.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { errorOf, type SeenError } from "../helpers/calls/errors.ts";
+import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection } from "../helpers/database/connections.ts";
 import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
-import { errorOf, type SeenError } from "../helpers/calls/errors.ts";
 import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
-import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** Something that goes wrong, and what it is answered with. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
-import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
 import { bytes, complete, grant, lookUp, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("ExtendLease", (contract) => {
   test("prolongs the lease from now, and says how long it runs", async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
+import { countRows, forgetRecords, sweep } from "../helpers/database/time.ts";
 import { describeContract } from "../helpers/servers/contract.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
-import { countRows, forgetRecords, sweep } from "../helpers/database/time.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
 
 const PAST_KEY_RETENTION_S = 73 * 3600;
 

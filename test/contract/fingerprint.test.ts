@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 import { fingerprintOf, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 
 const ONE = fingerprintOf("charge 10 EUR");
 const OTHER = fingerprintOf("charge 99 EUR");

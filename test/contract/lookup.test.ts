@@ -1,8 +1,17 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import {
+  bytes,
+  complete,
+  fingerprintOf,
+  grant,
+  lookUp,
+  ORDER,
+  seconds,
+  success,
+} from "../helpers/calls/verbs.ts";
 import { describeContract } from "../helpers/servers/contract.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
-import { bytes, complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 
 describeSharedContract("Lookup", (contract) => {
   test("of a key that was never claimed, or is forgotten, answers no record", async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
-import { secondsBetween } from "../helpers/database/time.ts";
 import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { secondsBetween } from "../helpers/database/time.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Policy", (contract) => {
   test("is the service's default where nobody set anything", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { describeContract } from "../helpers/servers/contract.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
-import { countRows, secondsBetween } from "../helpers/database/time.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { countRows, secondsBetween } from "../helpers/database/time.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 const HOUR_S = 3600;
 

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
 import { anyOperation, type Operation, requestOf } from "../helpers/calls/operations.ts";
+import { relativeTimes } from "../helpers/database/time.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
 import { newCallerInMemory, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 import type { PolicyColumns } from "../helpers/servers/tenants.ts";
-import { relativeTimes } from "../helpers/database/time.ts";
 
 /** What happens next. A sweep deletes rows of the server's, and the answers are to stay equal all the same. */
 type Step =

@@ -3,9 +3,9 @@ import { access, constants, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 
 const run = promisify(execFile);
 const ROOT = new URL("../../", import.meta.url);

@@ -9,7 +9,14 @@ import {
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { Addresses } from "../../server/src/server.ts";
 import type { Random } from "../demo/random.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, PREFACE } from "../helpers/network/http2-frames.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  PREFACE,
+} from "../helpers/network/http2-frames.ts";
 import { frameOf, pathOf } from "../helpers/network/raw-grpc.ts";
 import { pick } from "./mutation.ts";
 

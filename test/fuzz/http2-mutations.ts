@@ -1,5 +1,12 @@
 import type { Random } from "../demo/random.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, PREFACE } from "../helpers/network/http2-frames.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  PREFACE,
+} from "../helpers/network/http2-frames.ts";
 import { frameOf, pathOf } from "../helpers/network/raw-grpc.ts";
 import { callHeaders } from "./corpus.ts";
 import { anyBytes, FLOOD_FRAMES, type Mutation, pick, withOne } from "./mutation.ts";

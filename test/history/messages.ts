@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { errorFromCall, errorFromItem } from "../../clients/typescript/src/errors/mapping.ts";
 import type { OncewardError } from "../../clients/typescript/src/errors/errors.ts";
+import { errorFromCall, errorFromItem } from "../../clients/typescript/src/errors/mapping.ts";
 import type {
   BatchRequestItem,
   BatchResponseItem,

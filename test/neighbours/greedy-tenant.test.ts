@@ -6,12 +6,12 @@ import { callHeaders, openUnaryConnection } from "../bench/unary-connection.ts";
 import { connectAdmin, type TenantAdminClient } from "../helpers/calls/admin.ts";
 import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 // What a greedy tenant does at each resource that tenants share, and what another gets done meanwhile: before the greedy
@@ -56,9 +56,9 @@ async function newNeighbour(): Promise<Neighbour> {
 
 /** Calls under way, and how many of them have ended. */
 function counted(calls: readonly Promise<unknown>[]) {
-  let ended = 0;
-  const all = calls.map((call) => call.finally(() => ended++));
-  return { all: Promise.allSettled(all), ended: () => ended, count: calls.length };
+  let settled = 0;
+  const all = calls.map((call) => call.finally(() => settled++));
+  return { all: Promise.allSettled(all), settled: () => settled, count: calls.length };
 }
 
 function claimsOf(keys: readonly string[], namespace = (_: string) => NAMESPACE): ItemRequest[] {
@@ -94,7 +94,7 @@ test("claims: another's are granted while 10,000 of one tenant queue", async () 
     Array.from({ length: 10 }, (_, i) => runBatch(greedy.caller, claimsOf(keysOf(`batch-${i}`, 1000)))),
   );
   for (let claim = 0; claim < 10; claim++) await grant(modest.caller, { key: randomUUID() });
-  expect(batches.ended()).toBeLessThan(batches.count);
+  expect(batches.settled()).toBeLessThan(batches.count);
   for (const { status } of await batches.all) expect(status).toBe("fulfilled");
 });
 
@@ -201,7 +201,7 @@ test("policy loads: another's is loaded while one tenant's 3,000 are, and none t
     }),
   );
   await grant(idle.caller, { namespace: "ns-7", lease: seconds(700) });
-  expect(batches.ended()).toBeLessThan(batches.count);
+  expect(batches.settled()).toBeLessThan(batches.count);
   for (const { status } of await batches.all) expect(status).toBe("fulfilled");
   expect((await loaded()) - before).toBe(names.length + 1);
 });

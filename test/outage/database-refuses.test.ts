@@ -1,14 +1,14 @@
 import type pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { openConnection } from "../helpers/database/connections.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { openConnection } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

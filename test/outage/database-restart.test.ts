@@ -6,10 +6,10 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/e
 import { migrate } from "../../server/src/store/migrate.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
+import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { proxyDatabase, socketOf } from "../helpers/database/database-proxy.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 const CALLERS = 8;

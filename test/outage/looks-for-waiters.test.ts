@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
 import { granted } from "../helpers/calls/records.ts";
+import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const PATIENCE = { timeout: 15_000, interval: 20 };

@@ -2,14 +2,21 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/network/http2-frames.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
+import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openHttp2,
+} from "../helpers/network/http2-frames.ts";
 import { framed, pathOf } from "../helpers/network/raw-grpc.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 let database: TestDatabase;
 let server: ServerProcess;

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { endLeases, granted } from "../helpers/calls/records.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { endLeases, granted } from "../helpers/calls/records.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { fingerprintOf, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { fingerprintOf, success } from "../helpers/calls/verbs.ts";
 
 const BATCHES = 20;
 const BATCH = 200;

@@ -2,13 +2,13 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { createInstallationWatch } from "../../server/src/background/installation-watch.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 const RETRY_MS = 10_000;

@@ -1,10 +1,10 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
 
 /** A replica looks every 3 s, on a busy machine too. */
 const PATIENCE = { timeout: 15_000, interval: 100 };

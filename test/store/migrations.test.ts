@@ -2,11 +2,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { migrateCommand } from "../../server/src/commands/migrate.ts";
 import { migrate, readSchemaState } from "../../server/src/store/migrate.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { dumpSchema } from "../helpers/database/schema-dump.ts";
 import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 
 async function newDatabase(template?: string): Promise<TestDatabase> {
   const database = await createTestDatabase(template);

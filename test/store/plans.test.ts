@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
-import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
+import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const ROWS = 100_000;
 /** What statistics know of. */
@@ -33,7 +33,7 @@ beforeAll(async () => {
       return pool.run(statement, parameters, operations);
     },
   };
-  store = createRecordStore(recorded, UNSHARED);
+  store = createRecordStore(recorded, UNLIMITED);
   await fillBehindThePlans();
 });
 

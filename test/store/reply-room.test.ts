@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Ended, Failed } from "../../server/src/domain/ended.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import type { LiveRecord, Result } from "../../server/src/domain/record.ts";
-import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
+import { Rejected, type Settled } from "../../server/src/domain/settled.ts";
+import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024 };
@@ -45,7 +45,7 @@ beforeAll(async () => {
         return rows;
       },
     },
-    UNSHARED,
+    UNLIMITED,
   );
 });
 
@@ -63,18 +63,18 @@ function idsOf({ namespace, count }: typeof LARGE) {
 }
 
 /** How many results came, and with what reason the others were refused. */
-function tally(results: readonly Ended<Result | undefined>[], bytes: number) {
+function tally(results: readonly Settled<Result | undefined>[], bytes: number) {
   const came = results.filter(
-    (result) => !(result instanceof Failed) && result?.payload.byteLength === bytes,
+    (result) => !(result instanceof Rejected) && result?.payload.byteLength === bytes,
   );
   const refused = results.flatMap((result) =>
-    result instanceof Failed ? [(result.error as { reason?: string }).reason] : [],
+    result instanceof Rejected ? [(result.error as { reason?: string }).reason] : [],
   );
   return { came: came.length, refused: refused.length, reasons: [...new Set(refused)] };
 }
 
-function resultOf(record: Ended<LiveRecord | undefined>): Ended<Result | undefined> {
-  if (record instanceof Failed) return record;
+function resultOf(record: Settled<LiveRecord | undefined>): Settled<Result | undefined> {
+  if (record instanceof Rejected) return record;
   return record?.phase.kind === "completed" ? record.phase.result : undefined;
 }
 
@@ -100,7 +100,7 @@ test.each([LARGE, INLINE])(
       NO_DEADLINE,
     );
     const results = outcomes.map((outcome) =>
-      outcome instanceof Failed || outcome.kind !== "completed" ? (outcome as Failed) : outcome.result,
+      outcome instanceof Rejected || outcome.kind !== "completed" ? (outcome as Rejected) : outcome.result,
     );
     const fitting = MAX_MESSAGE_BYTES / of.bytes;
     expect(tally(results, of.bytes)).toEqual({
@@ -120,7 +120,7 @@ test.each([LARGE, INLINE])(
       idsOf(of).map((id) => claimCommand({ id, fingerprint })),
       NO_DEADLINE,
     );
-    const reasons = outcomes.map((outcome) => outcome instanceof Failed && outcome.error);
+    const reasons = outcomes.map((outcome) => outcome instanceof Rejected && outcome.error);
     expect(reasons).toEqual(reasons.map(() => expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" })));
     expect(bytesRead).toBe(0);
   },

@@ -5,7 +5,7 @@ import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
-import { UNSHARED } from "../../server/src/store/batching/tenant-shares.ts";
+import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
 import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
@@ -44,9 +44,9 @@ import {
 } from "../../server/src/store/tenants/tenant-totals.ts";
 import { createFindTenants, findTenantIds } from "../../server/src/store/tenants/tenants.ts";
 import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
+import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
 
 /** In the range of each statement. */
@@ -102,7 +102,7 @@ const FILTER = {
 const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   sweep: (pool) => sweepBatch(pool, BATCH_ROWS),
   complete: (pool) =>
-    createRecordStore(pool, UNSHARED).complete(
+    createRecordStore(pool, UNLIMITED).complete(
       BATCH.map((n) => ({
         id: idOf(n),
         fencingToken: 1n,
@@ -113,12 +113,12 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       NO_DEADLINE,
     ),
   release: (pool) =>
-    createRecordStore(pool, UNSHARED).release(
+    createRecordStore(pool, UNLIMITED).release(
       BATCH.map((n) => ({ id: idOf(n + 1), fencingToken: 1n, reason: "" })),
       NO_DEADLINE,
     ),
   "extend leases": (pool) =>
-    createRecordStore(pool, UNSHARED).extendLease(
+    createRecordStore(pool, UNLIMITED).extendLease(
       BATCH.map((n) => ({
         id: idOf(n + 2),
         fencingToken: 1n,
@@ -128,12 +128,12 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       NO_DEADLINE,
     ),
   "take over": (pool) =>
-    createRecordStore(pool, UNSHARED).claim(
+    createRecordStore(pool, UNLIMITED).claim(
       BATCH.map((n) => claimCommand({ id: idOf(n + 3) })),
       NO_DEADLINE,
     ),
-  read: (pool) => createRecordStore(pool, UNSHARED).read(BATCH.map(idOf), NO_DEADLINE),
-  "read large payloads": (pool) => createRecordStore(pool, UNSHARED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
+  read: (pool) => createRecordStore(pool, UNLIMITED).read(BATCH.map(idOf), NO_DEADLINE),
+  "read large payloads": (pool) => createRecordStore(pool, UNLIMITED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
   "look for what waiters wait for": (pool) => findResolved(pool, BATCH.map(idOf)),
   "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
   "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { BatchResponseItem } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { sweep } from "../helpers/database/time.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { sweep } from "../helpers/database/time.ts";
 
 const RUNS = 30;
 const MAX_RECORDS = 60;

@@ -21,8 +21,8 @@ import {
 } from "../helpers/attacks/hostile-requests.ts";
 import { hostileFields } from "../helpers/attacks/hostile-values.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
+import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 
 /** Calls on their way at once. */
 const AT_ONCE = 16;

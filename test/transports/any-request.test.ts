@@ -2,11 +2,22 @@ import type { ClientHttp2Session } from "node:http2";
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { callsOf, createCaller, expectDefinite, type HostileCaller, RPCS } from "../helpers/attacks/hostile-calls.ts";
-import { apart, type Change, fieldPaths, requestWith, type Subject } from "../helpers/attacks/hostile-requests.ts";
+import {
+  callsOf,
+  createCaller,
+  expectDefinite,
+  type HostileCaller,
+  RPCS,
+} from "../helpers/attacks/hostile-calls.ts";
+import {
+  apart,
+  type Change,
+  fieldPaths,
+  requestWith,
+  type Subject,
+} from "../helpers/attacks/hostile-requests.ts";
 import { hostileFields } from "../helpers/attacks/hostile-values.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import {
   bytes,
   type Encoded,
@@ -16,6 +27,7 @@ import {
   type WireField,
   type WireValue,
 } from "../helpers/attacks/wire-values.ts";
+import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 
 /** Of each property, for each RPC. */
 const RUNS = 25;

@@ -5,12 +5,12 @@ import type {
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { connectClient, type IdempotencyClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
 import { ORDER, success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { statementsDuring } from "../helpers/database/statements.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 type BadClaim = MessageInitShape<typeof ClaimRequestSchema>;
 

@@ -11,15 +11,15 @@ import {
   type BatchStreamResponse,
   BatchStreamResponseSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
 
 /** As many batches as a stream has under way; the server reads no further then. */
 const MAX_UNDER_WAY = 16;

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
+import { ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
 
 let database: TestDatabase;
 let server: TestServer;

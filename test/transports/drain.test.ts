@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { saysUnavailable, startLoad } from "../helpers/calls/claim-load.ts";
 import { connectClient, type TransportName } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, ORDER } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { healthClient } from "../helpers/network/health.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const BOTH = ["native gRPC", "Connect with JSON"] as const satisfies readonly TransportName[];

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { fuzz, MAX_RSS_MB } from "../fuzz/fuzz.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
 import { startTarget } from "../helpers/attacks/hostility.ts";
+import { makeCertificate } from "../helpers/network/certificates.ts";
 
 /** The long mode is `npm run fuzz`. */
 const SEED = 1;

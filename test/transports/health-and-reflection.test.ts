@@ -3,13 +3,13 @@ import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/p
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { healthClient, NOT_SERVING, SERVING } from "../helpers/network/health.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { describedService, reflectionService } from "../helpers/network/standard-services.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
 import { bytes, ORDER } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { healthClient, NOT_SERVING, SERVING } from "../helpers/network/health.ts";
+import { describedService, reflectionService } from "../helpers/network/standard-services.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 const SERVICE = "onceward.v1.IdempotencyService";
 

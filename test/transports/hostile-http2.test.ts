@@ -6,8 +6,9 @@ import {
   BatchRequestSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -17,10 +18,9 @@ import {
   openHttp2,
   openWindows,
 } from "../helpers/network/http2-frames.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { openSocket } from "../helpers/network/raw-socket.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
 
 const MIB = 1024 * 1024;
 /** Streams of one connection that the server takes at once. */

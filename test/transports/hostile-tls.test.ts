@@ -3,12 +3,19 @@ import http2 from "node:http2";
 import { type ConnectionOptions, TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { type Certificate, makeCertificate } from "../helpers/network/certificates.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openHttp2 } from "../helpers/network/http2-frames.ts";
+import { ORDER } from "../helpers/calls/verbs.ts";
+import { type Certificate, makeCertificate } from "../helpers/network/certificates.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openHttp2,
+} from "../helpers/network/http2-frames.ts";
 import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { exchange, openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
 
 /** Streams of one connection that the server takes at once. */
 const MAX_STREAMS = 2000;

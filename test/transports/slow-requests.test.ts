@@ -3,8 +3,8 @@ import http2, { type ClientHttp2Stream } from "node:http2";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 
 /** Streams of one connection that the server takes at once. */
 const MAX_STREAMS = 2000;

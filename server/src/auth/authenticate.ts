@@ -18,7 +18,7 @@ export interface Authenticator {
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
   /** Who it is, if it is an API key and memory knows all about it; undefined otherwise: `authenticate` tells. */
-  recognize(authorization: string | undefined): Principal | undefined;
+  findVerified(authorization: string | undefined): Principal | undefined;
   /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
   tenantChanged(id: number): void;
   /** As `tenantChanged`. */
@@ -170,11 +170,11 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     databaseChanged() {
       for (const cache of [keys, tenants, tenantIds]) cache.clear();
     },
-    recognize(authorization) {
+    findVerified(authorization) {
       const presented = authorization === undefined ? undefined : presumeApiKey(authorization);
       if (presented === undefined) return undefined;
       const nowMs = performance.now();
-      const principal = keys.peek(presented.id, nowMs)?.recognize(presented.secret);
+      const principal = keys.peek(presented.id, nowMs)?.findVerified(presented.secret);
       if (principal === undefined || principal.role === "OPERATOR") return undefined;
       return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
     },

@@ -37,7 +37,7 @@ export class LoadedKey {
   }
 
   /** Whom the key and this secret stood for last; undefined if that is not known. */
-  recognize(secret: string): Principal | undefined {
+  findVerified(secret: string): Principal | undefined {
     return this.#principal !== undefined && this.#isProven(secret) ? this.#principal : undefined;
   }
 

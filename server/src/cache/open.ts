@@ -1,15 +1,15 @@
 import type { Logger } from "pino";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { type Completions, createCompletions } from "./completions.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
 import { parseRedisUrl } from "./redis-url.ts";
+import { createReplayCache, type ReplayCache } from "./replay-cache.ts";
 import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
 /** The fast path of one replica. */
 export interface FastPath {
-  readonly completions: Completions;
+  readonly replayCache: ReplayCache;
   /** Undefined where there is no Redis. */
   readonly wakeChannel: WakeChannel | undefined;
   /** What memory holds, in bytes. */
@@ -44,7 +44,7 @@ export function openFastPath(options: FastPathOptions): FastPath {
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
-    completions: createCompletions({
+    replayCache: createReplayCache({
       memory,
       redis: redis?.cache,
       secret,

@@ -8,7 +8,7 @@ import { createSubscriptions } from "./subscriptions.ts";
  * waits asks Postgres again and again, and a message is only a reason to ask at once, so that one that is lost costs
  * what there would be to wait without.
  *
- * A replica listens on one channel for each record that is awaited there. So that completions don't pay for it where
+ * A replica listens on one channel for each record that is awaited there. So that replayCache don't pay for it where
  * nobody waits, it says on a channel of all replicas that it has waiters, at once and then every second, and
  * settlements are published only while another replica has said so lately.
  */

@@ -1,7 +1,7 @@
 import type { Batchable } from "../claims/batch.ts";
 import { type Deadline, isOver } from "../domain/deadline.ts";
-import { type Ended, Failed } from "../domain/ended.ts";
 import { isRefusal } from "../domain/refusal.ts";
+import { Rejected, type Settled } from "../domain/settled.ts";
 import type { Answer, Call } from "./call.ts";
 import { loadPolicies } from "./load-policies.ts";
 
@@ -37,8 +37,8 @@ export function decisionDeadline(call: Call): Deadline {
 }
 
 /** Whether the call became outdated before the database was reached, and its caller still waits. It had no effect. */
-export function isUndecided(ended: Ended<unknown>, call: Call): boolean {
-  return ended instanceof Failed && isRefusal(ended.error, "DEADLINE_EXCEEDED") && !isOver(call);
+export function isUndecided(settled: Settled<unknown>, call: Call): boolean {
+  return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isOver(call);
 }
 
 /**
@@ -49,40 +49,45 @@ export function judgedInTime<Request extends { readonly namespace: string }, Res
   answer: Batchable<Request, Response>,
 ): Batchable<Request, Response> {
   async function answerAgain(
-    requests: readonly Ended<Request>[],
+    requests: readonly Settled<Request>[],
     call: Call,
-  ): Promise<readonly Ended<Response>[]> {
+  ): Promise<readonly Settled<Response>[]> {
     let now: Call;
     try {
       now = await judgeAgain(
         call,
-        requests.flatMap((request) => (request instanceof Failed ? [] : [request.namespace])),
+        requests.flatMap((request) => (request instanceof Rejected ? [] : [request.namespace])),
       );
     } catch (error) {
-      return requests.map(() => new Failed(error));
+      return requests.map(() => new Rejected(error));
     }
     return answerAll(requests, now);
   }
 
-  function answerAll(requests: readonly Ended<Request>[], call: Call): Answer<readonly Ended<Response>[]> {
-    const ended = answer(requests, call);
-    return ended instanceof Promise ? ended.then((all) => finish(all, requests, call)) : ended;
+  function answerAll(
+    requests: readonly Settled<Request>[],
+    call: Call,
+  ): Answer<readonly Settled<Response>[]> {
+    const settled = answer(requests, call);
+    return settled instanceof Promise ? settled.then((all) => finish(all, requests, call)) : settled;
   }
 
   async function finish(
-    ended: readonly Ended<Response>[],
-    requests: readonly Ended<Request>[],
+    settled: readonly Settled<Response>[],
+    requests: readonly Settled<Request>[],
     call: Call,
-  ): Promise<readonly Ended<Response>[]> {
-    if (!ended.some((each) => isUndecided(each, call))) return ended;
-    const places = [...ended.keys()].filter((place) => isUndecided(ended[place] as Ended<Response>, call));
+  ): Promise<readonly Settled<Response>[]> {
+    if (!settled.some((each) => isUndecided(each, call))) return settled;
+    const places = [...settled.keys()].filter((place) =>
+      isUndecided(settled[place] as Settled<Response>, call),
+    );
     const late = await answerAgain(
-      places.map((place) => requests[place] as Ended<Request>),
+      places.map((place) => requests[place] as Settled<Request>),
       call,
     );
-    const all = [...ended];
+    const all = [...settled];
     places.forEach((place, i) => {
-      all[place] = late[i] as Ended<Response>;
+      all[place] = late[i] as Settled<Response>;
     });
     return all;
   }

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { Answer, Call } from "../calls/call.ts";
-import { type Ended, Failed } from "../domain/ended.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { replyTooLarge } from "../domain/reply-room.ts";
+import { Rejected, type Settled } from "../domain/settled.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
@@ -30,9 +30,9 @@ import { responseItemBytes } from "./response-bytes.ts";
 
 /** An RPC that a batch may hold, of many requests at once; every one ends by itself, in its place. */
 export type Batchable<Request, Response> = (
-  requests: readonly Ended<Request>[],
+  requests: readonly Settled<Request>[],
   call: Call,
-) => Answer<readonly Ended<Response>[]>;
+) => Answer<readonly Settled<Response>[]>;
 
 /** The RPCs that a batch may hold, as its items name them. */
 export interface BatchableCalls {
@@ -59,8 +59,8 @@ export function createBatch(
     }
     const replies = new Array<BatchResponseItem>(items.length);
     const fitting = createReplyBudget(items.length);
-    const reply = (place: number, ended: Ended<BatchResponseItem>) => {
-      const item = ended instanceof Failed ? errorItem(call.refusalOf(ended.error)) : ended;
+    const reply = (place: number, settled: Settled<BatchResponseItem>) => {
+      const item = settled instanceof Rejected ? errorItem(call.refusalOf(settled.error)) : settled;
       replies[place] = fitting(item);
     };
     for (const round of roundsOf(items)) {
@@ -84,13 +84,13 @@ function answerRound(
   items: readonly BatchRequestItem[],
   places: readonly number[],
   call: Call,
-  reply: (place: number, ended: Ended<BatchResponseItem>) => void,
+  reply: (place: number, settled: Settled<BatchResponseItem>) => void,
 ): Promise<unknown> | undefined {
   const late: Promise<void>[] = [];
   for (const [kind, own] of Map.groupBy(places, (place) => items[place]?.request.case)) {
-    const replyAll = (ended: readonly Ended<unknown>[]) => {
+    const replyAll = (settled: readonly Settled<unknown>[]) => {
       own.forEach((place, i) => {
-        reply(place, itemOf(kind, ended[i]));
+        reply(place, itemOf(kind, settled[i]));
       });
     };
     const requests = own.map((place) => requestOf(items[place]));
@@ -105,18 +105,18 @@ function answerRound(
 /** Undefined: of an item that says nothing, or what this version doesn't know. */
 type Kind = BatchRequestItem["request"]["case"];
 
-function requestOf(item: BatchRequestItem | undefined): Ended<unknown> {
+function requestOf(item: BatchRequestItem | undefined): Settled<unknown> {
   const request = item?.request;
-  if (request?.case === undefined) return new Failed(invalid("request", "must be set"));
+  if (request?.case === undefined) return new Rejected(invalid("request", "must be set"));
   if (request.case === "claim" && request.value.wait !== undefined)
-    return new Failed(invalid("claim.wait", "is not allowed in a batch"));
+    return new Rejected(invalid("claim.wait", "is not allowed in a batch"));
   return request.value;
 }
 
 /** A kind's response is what an item of that name holds: `BatchableCalls` says so, and the compiler can't. */
-function itemOf(kind: Kind, ended: Ended<unknown>): Ended<BatchResponseItem> {
-  if (ended instanceof Failed) return ended;
-  const response = { case: kind, value: ended } as BatchResponseItem["response"];
+function itemOf(kind: Kind, settled: Settled<unknown>): Settled<BatchResponseItem> {
+  if (settled instanceof Rejected) return settled;
+  const response = { case: kind, value: settled } as BatchResponseItem["response"];
   return { $typeName: "onceward.v1.BatchResponseItem", response };
 }
 

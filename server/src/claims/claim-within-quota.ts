@@ -3,7 +3,7 @@ import { decisionDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
 import type { ClaimCommand, ClaimOutcome } from "../domain/claim.ts";
 import type { Deadline } from "../domain/deadline.ts";
-import { type Ended, Failed, mapEach, mapTogether } from "../domain/ended.ts";
+import { mapSettled, mapTogether, Rejected, type Settled } from "../domain/settled.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 
@@ -33,12 +33,12 @@ export async function claimWithinQuota(
   { records, admission, admit, isNew }: QuotaOptions,
   commands: readonly ClaimCommand[],
   call: Call,
-): Promise<readonly Ended<ClaimOutcome>[]> {
+): Promise<readonly Settled<ClaimOutcome>[]> {
   const deadline = decisionDeadline(call);
   if (!admission.countsRecords(call.principal)) return await records.claim(commands, deadline);
-  const reserved = mapEach(commands, (command) => ({ command, settle: admit(call.principal) }));
+  const reserved = mapSettled(commands, (command) => ({ command, settle: admit(call.principal) }));
   const withoutRoom = reserved.flatMap((each) =>
-    each instanceof Failed || each.settle !== undefined ? [] : [each.command],
+    each instanceof Rejected || each.settle !== undefined ? [] : [each.command],
   );
   const found =
     withoutRoom.length === 0
@@ -48,10 +48,10 @@ export async function claimWithinQuota(
           deadline,
         );
   let next = 0;
-  const admitted = mapEach(reserved, ({ command, settle }): Admitted => {
+  const admitted = mapSettled(reserved, ({ command, settle }): Admitted => {
     if (settle !== undefined) return { command, settle };
     const record = found[next++];
-    if (record instanceof Failed) throw record.error;
+    if (record instanceof Rejected) throw record.error;
     if (record === undefined) admission.refuseRecord(call.principal);
     return { command, settle: admission.expectRecord(call.principal) };
   });
@@ -63,8 +63,8 @@ async function claimAdmitted(
   admitted: readonly Admitted[],
   deadline: Deadline,
   isNew: QuotaOptions["isNew"],
-): Promise<readonly Ended<ClaimOutcome>[]> {
-  let outcomes: readonly Ended<ClaimOutcome>[] = [];
+): Promise<readonly Settled<ClaimOutcome>[]> {
+  let outcomes: readonly Settled<ClaimOutcome>[] = [];
   try {
     outcomes = await records.claim(
       admitted.map(({ command }) => command),
@@ -73,7 +73,7 @@ async function claimAdmitted(
   } finally {
     for (const [place, { settle }] of admitted.entries()) {
       const outcome = outcomes[place];
-      settle(outcome !== undefined && !(outcome instanceof Failed) && isNew(outcome));
+      settle(outcome !== undefined && !(outcome instanceof Rejected) && isNew(outcome));
     }
   }
   return outcomes;

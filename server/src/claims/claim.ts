@@ -1,13 +1,13 @@
 import type { Admission } from "../admission/admission.ts";
 import type { UsageMeter } from "../background/usage-meter.ts";
-import type { Completions } from "../cache/completions.ts";
+import type { ReplayCache } from "../cache/replay-cache.ts";
 import { isOutdated, isUndecided, judgeAgain, judgedInTime } from "../calls/authority.ts";
 import type { Answer, Call } from "../calls/call.ts";
 import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
-import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
-import { type CompletedCopy, copyOf } from "../domain/record.ts";
+import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { copyTermsOf } from "../domain/tenant.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/settled.ts";
+import { cacheEpochOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
@@ -20,13 +20,13 @@ export interface Claims {
   /** One claim, which may wait for its record. */
   claim(request: ClaimRequest, call: Call): Answer<ClaimResponse>;
   /** Claims that do not wait, as if each came right after the one before it; every one ends by itself, in its place. */
-  claimAll(requests: readonly Ended<ClaimRequest>[], call: Call): Answer<readonly Ended<ClaimResponse>[]>;
+  claimAll(requests: readonly Settled<ClaimRequest>[], call: Call): Answer<readonly Settled<ClaimResponse>[]>;
 }
 
 export interface ClaimsOptions {
   readonly records: Pick<RecordStore, "claim" | "read">;
   readonly admission: Admission;
-  readonly completions: Completions;
+  readonly replayCache: ReplayCache;
   readonly waiters: Waiters;
   /** Told of every Claim that was answered, for the metrics. */
   readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
@@ -41,62 +41,62 @@ const REPLY_MARGIN = { share: 0.1, minMs: 250, maxMs: 1000 };
 
 /** @see Claims */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { records, admission, completions, waiters, onClaim, usage } = options;
+  const { records, admission, replayCache, waiters, onClaim, usage } = options;
 
   /** Decides claims, at once where there is a copy for each; `admit` admits those that Postgres has to be asked about. */
   function decide(
-    commands: readonly Ended<ClaimCommand>[],
+    commands: readonly Settled<ClaimCommand>[],
     call: Call,
     admit: AdmitRecord,
-  ): Answer<readonly Ended<ClaimOutcome>[]> {
-    const decideFrom = (copies: readonly (CompletedCopy | undefined)[]) => {
-      const replays = mapEach(commands, (command, place) => replayOf(copies[place], command));
+  ): Answer<readonly Settled<ClaimOutcome>[]> {
+    const decideFrom = (copies: readonly (CachedCompletion | undefined)[]) => {
+      const replays = mapSettled(commands, (command, place) => replayOf(copies[place], command));
       return replays.includes(undefined)
         ? askPostgres(commands, replays, call, admit)
-        : (replays as readonly Ended<ClaimOutcome>[]);
+        : (replays as readonly Settled<ClaimOutcome>[]);
     };
     const copies = findCopies(commands, call);
     return copies instanceof Promise ? copies.then(decideFrom) : decideFrom(copies);
   }
 
   function findCopies(
-    commands: readonly Ended<ClaimCommand>[],
+    commands: readonly Settled<ClaimCommand>[],
     call: Call,
-  ): Answer<readonly (CompletedCopy | undefined)[]> {
-    const terms = copyTermsOf(call.principal);
+  ): Answer<readonly (CachedCompletion | undefined)[]> {
+    const epoch = cacheEpochOf(call.principal);
     let looking = false;
     const copies = commands.map((command) => {
-      if (command instanceof Failed || terms === undefined) return undefined;
-      const copy = completions.find(command.id, terms);
+      if (command instanceof Rejected || epoch === undefined) return undefined;
+      const copy = replayCache.find(command.id, epoch);
       looking ||= copy instanceof Promise;
       return copy;
     });
-    return looking ? Promise.all(copies) : (copies as readonly (CompletedCopy | undefined)[]);
+    return looking ? Promise.all(copies) : (copies as readonly (CachedCompletion | undefined)[]);
   }
 
   /** Asks about those claims together that have no replay. */
   async function askPostgres(
-    commands: readonly Ended<ClaimCommand>[],
-    replays: readonly Ended<ClaimOutcome | undefined>[],
+    commands: readonly Settled<ClaimCommand>[],
+    replays: readonly Settled<ClaimOutcome | undefined>[],
     call: Call,
     admit: AdmitRecord,
-  ): Promise<readonly Ended<ClaimOutcome>[]> {
+  ): Promise<readonly Settled<ClaimOutcome>[]> {
     const unknown = commands.filter((_, place) => replays[place] === undefined);
     const asked = await mapTogether(unknown, async (commands) => {
       const outcomes = await claimWithinQuota({ records, admission, admit, isNew }, commands, call);
-      return mapEach(outcomes, (outcome, place) => noted(commands[place] as ClaimCommand, call, outcome));
+      return mapSettled(outcomes, (outcome, place) => noted(commands[place] as ClaimCommand, call, outcome));
     });
     let next = 0;
-    return replays.map((replay) => replay ?? (asked[next++] as Ended<ClaimOutcome>));
+    return replays.map((replay) => replay ?? (asked[next++] as Settled<ClaimOutcome>));
   }
 
   /** An outcome that Postgres decided. */
   function noted({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
-    completions.countAnswer(id, outcome.kind === "completed");
-    // The terms of when the call came: a copy of what a statement showed must not be found under a later generation.
-    const terms = copyTermsOf(principal);
-    const copy = outcome.kind === "completed" && outcome.record && copyOf(outcome.record);
-    if (copy && terms) completions.keep(id, copy, terms);
+    replayCache.countAnswer(id, outcome.kind === "completed");
+    // The epoch of when the call came: a copy of what a statement showed must not be found under a later generation.
+    const epoch = cacheEpochOf(principal);
+    const copy = outcome.kind === "completed" && outcome.record && cachedCompletionOf(outcome.record);
+    if (copy && epoch) replayCache.keep(id, copy, epoch);
     return outcome;
   }
 
@@ -108,7 +108,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     request: ClaimRequest,
     { command, waitMs }: ParsedClaim,
     call: Call,
-    first: Promise<readonly Ended<ClaimOutcome>[]>,
+    first: Promise<readonly Settled<ClaimOutcome>[]>,
   ): Promise<ClaimResponse> {
     const waitUntilMs = Math.min(performance.now() + waitMs, lastLookMs(call));
     let look = { command, call, outcomes: await first };
@@ -124,7 +124,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       } else if (!look.outcomes.some((outcome) => isUndecided(outcome, look.call))) break;
       look = await lookAgain(request, look.call, admit);
     }
-    return valueOfOnly(answer([look.command], look.call, look.outcomes));
+    return onlyValue(answer([look.command], look.call, look.outcomes));
   }
 
   async function lookAgain(request: ClaimRequest, before: Call, admit: AdmitRecord) {
@@ -135,21 +135,21 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   function answer(
-    commands: readonly Ended<ClaimCommand>[],
+    commands: readonly Settled<ClaimCommand>[],
     call: Call,
-    outcomes: readonly Ended<ClaimOutcome>[],
-  ): readonly Ended<ClaimResponse>[] {
+    outcomes: readonly Settled<ClaimOutcome>[],
+  ): readonly Settled<ClaimResponse>[] {
     const tenant = tenantName(call);
     const nowMs = databaseNowMs(call);
     commands.forEach((command, place) => {
-      if (command instanceof Failed) return;
-      const outcome = outcomes[place] as Ended<ClaimOutcome>;
-      if (!(outcome instanceof Failed)) {
+      if (command instanceof Rejected) return;
+      const outcome = outcomes[place] as Settled<ClaimOutcome>;
+      if (!(outcome instanceof Rejected)) {
         onClaim(tenant, outcome.kind);
         usage.claimed(command.id, outcome, nowMs);
       } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
     });
-    return mapEach(outcomes, (outcome) => claimResponse(outcome, nowMs));
+    return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   }
 
   function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
@@ -158,7 +158,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     const outcomes = decide([parsed.command], call, admission.admitRecord);
     return outcomes instanceof Promise
       ? answerResolved(request, parsed, call, outcomes)
-      : valueOfOnly(answer([parsed.command], call, outcomes));
+      : onlyValue(answer([parsed.command], call, outcomes));
   }
 
   return {
@@ -168,7 +168,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         : claim(request, call),
 
     claimAll: judgedInTime((requests, call) => {
-      const commands = mapEach(requests, (request) => {
+      const commands = mapSettled(requests, (request) => {
         admission.admitOperation(call.principal);
         return parseClaim(request, call.principal).command;
       });
@@ -181,17 +181,17 @@ export function createClaims(options: ClaimsOptions): Claims {
 }
 
 /** What a copy of a record answers; undefined if there is none. */
-function replayOf(copy: CompletedCopy | undefined, command: ClaimCommand): ClaimOutcome | undefined {
+function replayOf(copy: CachedCompletion | undefined, command: ClaimCommand): ClaimOutcome | undefined {
   return copy && answerFromCopy(copy, command);
 }
 
-/** Or the row of an ended record made new, where the sweep had not come by yet: the next count of records tells. */
+/** Or the row of an expired record made new, where the sweep had not come by yet: the next count of records tells. */
 function isNew(outcome: ClaimOutcome): boolean {
   return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
 }
 
-function isInProgress(outcome: Ended<ClaimOutcome>): boolean {
-  return !(outcome instanceof Failed) && outcome.kind === "inProgress";
+function isInProgress(outcome: Settled<ClaimOutcome>): boolean {
+  return !(outcome instanceof Rejected) && outcome.kind === "inProgress";
 }
 
 /**
@@ -218,8 +218,8 @@ function lastLookMs({ atMs }: Call): number {
 
 /** What the database's clock says, to some milliseconds: as read when the tenant was, and what has passed since. */
 export function databaseNowMs({ principal }: Call): number {
-  const terms = copyTermsOf(principal);
-  return terms === undefined ? Number.NaN : terms.databaseTimeMs + performance.now() - terms.askedAtMs;
+  const epoch = cacheEpochOf(principal);
+  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
 }
 
 function tenantName({ principal }: Call): string {

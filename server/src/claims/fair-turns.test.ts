@@ -44,8 +44,8 @@ test("a tenant that waits for many keys delays no wake-up of another by a look",
       return new Set(place < 0 ? [] : [place]);
     },
     onLookFailed() {},
-    onAwaited() {},
-    onAbandoned() {},
+    onFirstWaiter() {},
+    onLastWaiterGone() {},
     tickMs: 1,
   });
   const leaving = new AbortController();

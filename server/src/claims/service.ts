@@ -2,11 +2,11 @@ import { decisionDeadline, judgedInTime } from "../calls/authority.ts";
 import type { Call, Handlers } from "../calls/call.ts";
 import { withPolicies } from "../calls/load-policies.ts";
 import type { Deadline } from "../domain/deadline.ts";
-import { type Ended, Failed, mapEach, mapTogether, valueOfOnly } from "../domain/ended.ts";
 import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/settled.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";
-import { copyTermsOf, type Principal } from "../domain/tenant.ts";
+import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
 import type { BatchRequest, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { type Batchable, type BatchableCalls, createBatch } from "./batch.ts";
@@ -44,18 +44,18 @@ function namespacesOf({ items }: BatchRequest): readonly string[] {
 }
 
 function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "claim"> {
-  const { records, admission, completions, onSettled, usage } = options;
+  const { records, admission, replayCache, onSettled, usage } = options;
 
   /** Counts what superseded claims were refused. */
-  function countFenced<Settled>(
+  function countFenced<Value>(
     commands: readonly { readonly id: RecordId }[],
-    ended: readonly Ended<Settled>[],
-  ): readonly Ended<Settled>[] {
+    settled: readonly Settled<Value>[],
+  ): readonly Settled<Value>[] {
     for (const [place, { id }] of commands.entries()) {
-      const end = ended[place];
-      if (end instanceof Failed && isRefusal(end.error, "CLAIM_SUPERSEDED")) usage.count(id, "fenced");
+      const end = settled[place];
+      if (end instanceof Rejected && isRefusal(end.error, "CLAIM_SUPERSEDED")) usage.count(id, "fenced");
     }
-    return ended;
+    return settled;
   }
 
   function noteCompletion(
@@ -68,8 +68,8 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
       admission.resultAdded(principal, result);
     }
     // First kept, then woken: so the waiters' claims are answered from the copy.
-    const terms = copyTermsOf(principal);
-    if (completion.copy && terms) completions.keep(id, completion.copy, terms);
+    const epoch = cacheEpochOf(principal);
+    if (completion.copy && epoch) replayCache.keep(id, completion.copy, epoch);
     onSettled(recordName(id));
   }
 
@@ -111,7 +111,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchableCalls, "c
 interface Steps<Request, Command, Outcome, Response> {
   readonly admit: (principal: Principal) => void;
   readonly parse: (request: Request, principal: Principal) => Command;
-  readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Ended<Outcome>[]>;
+  readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Settled<Outcome>[]>;
   readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
 }
 
@@ -120,12 +120,12 @@ function forAll<Request extends { readonly namespace: string }, Command, Outcome
   steps: Steps<Request, Command, Outcome, Response>,
 ): Batchable<Request, Response> {
   return judgedInTime(async (requests, call) => {
-    const commands = mapEach(requests, (request) => {
+    const commands = mapSettled(requests, (request) => {
       steps.admit(call.principal);
       return steps.parse(request, call.principal);
     });
     const outcomes = await mapTogether(commands, (values) => steps.run(values, decisionDeadline(call)));
-    return mapEach(outcomes, (outcome, place) => steps.answer(outcome, commands[place] as Command, call));
+    return mapSettled(outcomes, (outcome, place) => steps.answer(outcome, commands[place] as Command, call));
   });
 }
 
@@ -133,5 +133,5 @@ function forAll<Request extends { readonly namespace: string }, Command, Outcome
 function alone<Request, Response>(
   all: Batchable<Request, Response>,
 ): (request: Request, call: Call) => Promise<Response> {
-  return async (request, call) => valueOfOnly(await all([request], call));
+  return async (request, call) => onlyValue(await all([request], call));
 }

@@ -15,15 +15,15 @@ function setUp() {
       new Set(ids.flatMap((id, place) => (released.has(recordName(id)) ? [place] : []))),
   );
   const onLookFailed = vi.fn();
-  const onAwaited = vi.fn();
-  const onAbandoned = vi.fn();
-  const waiters = createWaiters({ findResolved, onLookFailed, onAwaited, onAbandoned });
+  const onFirstWaiter = vi.fn();
+  const onLastWaiterGone = vi.fn();
+  const waiters = createWaiters({ findResolved, onLookFailed, onFirstWaiter, onLastWaiterGone });
   return {
     waiters,
     findResolved,
     onLookFailed,
-    onAwaited,
-    onAbandoned,
+    onFirstWaiter,
+    onLastWaiterGone,
     release: (id: RecordId) => released.add(recordName(id)),
   };
 }
@@ -78,13 +78,13 @@ describe("a waiter", () => {
   });
 
   test("has its record announced once, and given up once nobody waits for it", async () => {
-    const { waiters, onAwaited, onAbandoned } = setUp();
+    const { waiters, onFirstWaiter, onLastWaiterGone } = setUp();
     const waiting = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];
-    expect(onAwaited.mock.calls).toEqual([[recordName(ONE)]]);
-    expect(onAbandoned).not.toHaveBeenCalled();
+    expect(onFirstWaiter.mock.calls).toEqual([[recordName(ONE)]]);
+    expect(onLastWaiterGone).not.toHaveBeenCalled();
     waiters.wake(recordName(ONE));
     await Promise.all(waiting);
-    expect(onAbandoned.mock.calls).toEqual([[recordName(ONE)]]);
+    expect(onLastWaiterGone.mock.calls).toEqual([[recordName(ONE)]]);
   });
 
   test("is woken when its time is up", async () => {
@@ -128,7 +128,7 @@ describe("a waiter", () => {
   test("is kept while looks fail again and again, woken by the first that succeeds, and leaves nothing", async () => {
     vi.useFakeTimers();
     try {
-      const { waiters, findResolved, onLookFailed, onAbandoned } = setUp();
+      const { waiters, findResolved, onLookFailed, onLastWaiterGone } = setUp();
       findResolved.mockRejectedValue(new Error("away"));
       const waiting = Array.from({ length: 50 }, () => waiters.wait(ONE, A_MINUTE_MS, NEVER));
       const failures = 100;
@@ -145,7 +145,7 @@ describe("a waiter", () => {
       await vi.advanceTimersByTimeAsync(TICK_MS);
       await Promise.all(waiting);
       expect(waiters.count()).toBe(0);
-      expect(onAbandoned).toHaveBeenCalledTimes(3);
+      expect(onLastWaiterGone).toHaveBeenCalledTimes(3);
       expect(vi.getTimerCount()).toBe(0);
       expect(findResolved).toHaveBeenCalledTimes(failures + 1);
       const after = waiters.wait(ONE, A_MINUTE_MS, NEVER);

@@ -26,8 +26,8 @@ export interface WaitersOptions {
   /** Told why a look failed; the next tick looks again. */
   readonly onLookFailed: (error: unknown) => void;
   /** Told of every record, by `recordName`, that is awaited here from now on, or no longer. */
-  readonly onAwaited: (name: string) => void;
-  readonly onAbandoned: (name: string) => void;
+  readonly onFirstWaiter: (name: string) => void;
+  readonly onLastWaiterGone: (name: string) => void;
   /** From one look, of one statement, to the next, however many wait. */
   readonly tickMs?: number;
 }
@@ -58,8 +58,8 @@ const ASK_EVERY_MS = 2000;
 export function createWaiters({
   findResolved,
   onLookFailed,
-  onAwaited,
-  onAbandoned,
+  onFirstWaiter,
+  onLastWaiterGone,
   tickMs = TICK_MS,
 }: WaitersOptions): Waiters {
   const places = new Map<string, Place>();
@@ -107,7 +107,7 @@ export function createWaiters({
     const place = places.get(name) ?? { id, waiters: new Set() };
     place.waiters.add(waiter);
     if (!places.has(name)) {
-      onAwaited(name);
+      onFirstWaiter(name);
       turns.add(id.tenantId, name);
     }
     places.set(name, place);
@@ -123,7 +123,7 @@ export function createWaiters({
     if (place.waiters.size > 0) return;
     places.delete(name);
     turns.remove(id.tenantId, name);
-    onAbandoned(name);
+    onLastWaiterGone(name);
   }
 
   function scheduleLook(): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
 import { answerClaim, answerFromCopy } from "./claim.ts";
-import { copyOf, type Phase } from "./record.ts";
+import { cachedCompletionOf, type Phase } from "./record.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];
 const ONE = Buffer.alloc(32, 1);
@@ -105,7 +105,7 @@ describe("a claim of which there is a copy", () => {
     [ONE, OTHER],
   ])("is answered what the record itself would answer", (fingerprint, brought) => {
     const record = recordIn("completed", { fingerprint });
-    const copy = copyOf(record);
+    const copy = cachedCompletionOf(record);
     if (copy === undefined) throw new Error("there is no copy");
     const command = claimCommand({ fingerprint: brought });
     const fromRecord = answerTo(() => answerClaim(record, command));
@@ -117,11 +117,11 @@ describe("a claim of which there is a copy", () => {
   });
 
   test.each(KINDS.filter((kind) => kind !== "completed"))("there is none of a record that is %s", (kind) => {
-    expect(copyOf(recordIn(kind))).toBeUndefined();
+    expect(cachedCompletionOf(recordIn(kind))).toBeUndefined();
   });
 
   test("there is none of a record whose result is gone", () => {
     const phase = { ...PHASES.completed, result: undefined };
-    expect(copyOf(recordIn("completed", { phase }))).toBeUndefined();
+    expect(cachedCompletionOf(recordIn("completed", { phase }))).toBeUndefined();
   });
 });

@@ -1,8 +1,8 @@
 import type { OnLeaseExpiry } from "./policy.ts";
 import {
   answeredAtMs,
+  type CachedCompletion,
   type Checkpoint,
-  type CompletedCopy,
   type LiveRecord,
   type RecordId,
   type Result,
@@ -149,7 +149,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
  *
  * @throws Refusal FINGERPRINT_MISMATCH.
  */
-export function answerFromCopy(copy: CompletedCopy, command: ClaimCommand): ClaimOutcome {
+export function answerFromCopy(copy: CachedCompletion, command: ClaimCommand): ClaimOutcome {
   refuseMismatch(copy.fingerprint, command.fingerprint);
   const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
   return {

@@ -70,7 +70,7 @@ export function answeredAtMs({ leaseExpiresAtMs, leaseRemainingMs }: LiveRecord)
 }
 
 /** What of a completed record answers a claim that comes again: as much of it as copies hold. */
-export interface CompletedCopy {
+export interface CachedCompletion {
   readonly fingerprint: Uint8Array | undefined;
   readonly firstClaimedAtMs: number;
   readonly completedAtMs: number;
@@ -80,7 +80,7 @@ export interface CompletedCopy {
 }
 
 /** Undefined unless the record is completed and has its result. */
-export function copyOf(record: LiveRecord): CompletedCopy | undefined {
+export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undefined {
   const { phase, fingerprint, firstClaimedAtMs, expiresAtMs } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return undefined;
   const { completedAtMs, resultExpiresAtMs, result } = phase;

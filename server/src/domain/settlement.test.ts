@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
-import { copyOf, type LiveRecord, type Phase } from "./record.ts";
+import { cachedCompletionOf, type LiveRecord, type Phase } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 import { answerComplete, answerExtendLease, answerRelease, completed } from "./settlement.ts";
 
@@ -76,7 +76,7 @@ describe("of a settled claim", () => {
 
 describe("a completion", () => {
   const said = { kind: "completed", completedAtMs: 5000, expiresAtMs: 90_000 };
-  const copy = copyOf(recordIn("completed"));
+  const copy = cachedCompletionOf(recordIn("completed"));
 
   test("says when it was, when the key is forgotten, and whether it is a repeat", () => {
     if (copy === undefined) throw new Error("no copy");

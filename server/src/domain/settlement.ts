@@ -1,8 +1,8 @@
 import type { Contended } from "./claim.ts";
 import {
+  type CachedCompletion,
   type Checkpoint,
-  type CompletedCopy,
-  copyOf,
+  cachedCompletionOf,
   type LiveRecord,
   type RecordId,
   type Result,
@@ -43,7 +43,7 @@ export interface Completion {
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
   /** For whoever keeps copies; undefined: its result is not at hand. */
-  readonly copy: CompletedCopy | undefined;
+  readonly copy: CachedCompletion | undefined;
 }
 
 /** What a Release is answered with. */
@@ -61,7 +61,7 @@ export interface LeaseExtension {
 }
 
 /** The answer to the Complete that made a record what its copy says. */
-export function completed(copy: CompletedCopy): Completion {
+export function completed(copy: CachedCompletion): Completion {
   const { completedAtMs, expiresAtMs } = copy;
   return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, copy };
 }
@@ -86,7 +86,7 @@ export function answerComplete(
         completedAtMs: own.phase.completedAtMs,
         expiresAtMs: own.expiresAtMs,
         alreadyCompleted: true,
-        copy: copyOf(own),
+        copy: cachedCompletionOf(own),
       };
     case "released":
       throw alreadyReleased();

@@ -14,7 +14,7 @@ export interface Tenant {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CopyTerms;
+  readonly copies: CacheEpoch;
   /** What the tenant sets. */
   readonly overrides: PolicyOverrides;
   /** Of every namespace that has no policy of its own. */
@@ -49,7 +49,7 @@ export const NEVER_DECLARED: NamespacePolicies = {
 };
 
 /** Which copies of a tenant's records may be answered from, as the database said at one moment. */
-export interface CopyTerms {
+export interface CacheEpoch {
   /**
    * Names the copies that may be found, as `copyScope` makes it: another one once those that exist must not be found any more.
    */
@@ -104,7 +104,7 @@ export function policyFor(tenant: Tenant, namespace: string): Policy {
 }
 
 /** Undefined for an operator, who has no records. */
-export function copyTermsOf(principal: Principal): CopyTerms | undefined {
+export function cacheEpochOf(principal: Principal): CacheEpoch | undefined {
   return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
 }
 
@@ -116,7 +116,7 @@ export function makeTenant(stored: {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CopyTerms;
+  readonly copies: CacheEpoch;
   readonly overrides: PolicyOverrides;
   readonly namespaces?: NamespacePolicies;
   readonly quotas?: Quotas;

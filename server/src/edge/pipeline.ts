@@ -45,7 +45,7 @@ export interface Pipeline {
 }
 
 export interface PipelineOptions extends ObservedCallOptions {
-  readonly authenticator: Pick<Authenticator, "authenticate" | "recognize">;
+  readonly authenticator: Pick<Authenticator, "authenticate" | "findVerified">;
   readonly admission: Pick<Admission, "enter" | "countMessage" | "admitBatch">;
   /** For calls that don't say how long they wait. */
   readonly defaultTimeoutMs: number;
@@ -88,7 +88,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     refusals: Refusals,
   ): Answer<Principal> {
     const credential = head.header("authorization");
-    const known = authenticator.recognize(credential);
+    const known = authenticator.findVerified(credential);
     if (known !== undefined) return authorize(known, route, refusals);
     if (strangers >= MAX_STRANGERS) throw tooManyStrangers();
     strangers++;

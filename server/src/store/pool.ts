@@ -53,7 +53,7 @@ export class StatementFailed extends Error {
   }
 
   /** Another transaction was in the way: lock_not_available, deadlock_detected, serialization_failure. */
-  get lostToAnother(): boolean {
+  get isLockConflict(): boolean {
     return ["55P03", "40P01", "40001"].includes(this.sqlState);
   }
 }
@@ -215,8 +215,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   return {
     run: runnerOn((config) => withConnection(async (client) => (await client.query(config)).rows)),
     async transaction(work) {
-      const ended = withConnection((client) => inTransaction(client, work));
-      return fulfilled(await ended.catch((error: unknown) => Promise.reject(classify(error))));
+      const settled = withConnection((client) => inTransaction(client, work));
+      return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
@@ -230,7 +230,7 @@ function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {
 
 /** Somebody else keeps what the transaction needs: no defect, and nothing was changed. */
 function asRefusal(error: unknown): unknown {
-  if (!(error instanceof StatementFailed && error.lostToAnother)) return error;
+  if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
   return new Refusal("RECORD_CONTENDED", "Another transaction was in the way.", {
     retryAfterMs: RETRY_AFTER_MS,
     cause: error,

@@ -2,8 +2,8 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
 import type { Delivery } from "../../../clients/typescript/src/consumers/delivery.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { startTcpProxy } from "../../helpers/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../../helpers/servers/tenants.ts";
 
 /** A client of a tenant of a test's own, and what its consumers told of their deliveries. */

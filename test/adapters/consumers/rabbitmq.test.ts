@@ -9,7 +9,6 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import {
   connectTo,
   describeWithRabbitMq,
@@ -17,6 +16,7 @@ import {
   startRabbitMq,
 } from "../../helpers/brokers/rabbitmq.ts";
 import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
+import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 

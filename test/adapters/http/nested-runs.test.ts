@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import * as connect from "../../../clients/typescript/src/connect.ts";
 import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
 import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";

@@ -6,6 +6,7 @@ import {
   IdempotencyService,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { IdempotencyClient } from "../../helpers/calls/clients.ts";
+import { seconds, success } from "../../helpers/calls/verbs.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -16,7 +17,6 @@ import {
   openWindows,
 } from "../../helpers/network/http2-frames.ts";
 import { framed, pathOf } from "../../helpers/network/raw-grpc.ts";
-import { seconds, success } from "../../helpers/calls/verbs.ts";
 import { grpcTransport } from "../grpc-transport.ts";
 import { bearing } from "../load/calls.ts";
 import { TENANTS } from "../load/spaces.ts";

@@ -1,7 +1,7 @@
-import type { Codec } from "../../../clients/typescript/src/run/codec.ts";
 import { OncewardError, TerminalError } from "../../../clients/typescript/src/errors/errors.ts";
-import { createUnaryTransport } from "../../../clients/typescript/src/transport/grpc-transport.ts";
+import type { Codec } from "../../../clients/typescript/src/run/codec.ts";
 import { createOnceward } from "../../../clients/typescript/src/run/onceward.ts";
+import { createUnaryTransport } from "../../../clients/typescript/src/transport/grpc-transport.ts";
 import { Replicas } from "../../../clients/typescript/src/transport/replicas.ts";
 import { SessionManager } from "../../../clients/typescript/src/transport/session-manager.ts";
 import { credential } from "../../../clients/typescript/src/transport/transport-options.ts";

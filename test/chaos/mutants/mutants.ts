@@ -77,9 +77,9 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a copy is found by whoever asks for the same key",
     replacements: [
       {
-        file: "cache/completions.ts",
-        from: "{ scope }: CopyTerms)",
-        to: '_: CopyTerms, scope = "")',
+        file: "cache/replay-cache.ts",
+        from: "{ scope }: CacheEpoch)",
+        to: '_: CacheEpoch, scope = "")',
       },
     ],
     faults: [],
@@ -99,16 +99,16 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "claims/claim.ts",
-        from: "    completions.countAnswer(id, ",
+        from: "    replayCache.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
     }
-    completions.countAnswer(id, `,
+    replayCache.countAnswer(id, `,
       },
       {
         file: "claims/claim.ts",
-        from: 'import { type CompletedCopy, copyOf } from "../domain/record.ts";',
-        to: 'import { type CompletedCopy, copyOf, recordName } from "../domain/record.ts";',
+        from: 'import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";',
+        to: 'import { type CachedCompletion, cachedCompletionOf, recordName } from "../domain/record.ts";',
       },
       {
         file: "claims/claim.ts",

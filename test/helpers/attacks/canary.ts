@@ -7,10 +7,10 @@ import { unaryMethods } from "../../../server/src/edge/route.ts";
 import type { Addresses } from "../../../server/src/server.ts";
 import { connectAdmin } from "../calls/admin.ts";
 import { connectClient, type TransportName } from "../calls/clients.ts";
-import { repeatOften } from "../servers/fast-path.ts";
-import { plant, planted } from "./plants.ts";
 import { completeWith, FORGET, RELEASE } from "../calls/resolutions.ts";
 import { grant } from "../calls/verbs.ts";
+import { repeatOften } from "../servers/fast-path.ts";
+import { plant, planted } from "./plants.ts";
 import { wholeAnswers } from "./whole-answers.ts";
 
 const SERVICES = [IdempotencyService, TenantAdminService, OperatorService];

@@ -4,9 +4,9 @@ import type { OperatorService } from "../../../clients/typescript/src/gen/oncewa
 import type { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import type { UnaryMethods } from "../../../server/src/calls/call.ts";
-import type { Names } from "./affairs.ts";
 import { FORGET, RELEASE } from "../calls/resolutions.ts";
 import { bytes, success } from "../calls/verbs.ts";
+import type { Names } from "./affairs.ts";
 
 /** For every unary RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
 type Requests<Service extends DescService> = {

@@ -8,10 +8,10 @@ import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward
 import { CATALOGUE, type Reason } from "../../../server/src/domain/refusal.ts";
 import type { Role } from "../../../server/src/domain/tenant.ts";
 import { unaryMethods } from "../../../server/src/edge/route.ts";
-import type { Target } from "./hostility.ts";
 import { callRaw, frameOf, grpcHeaders } from "../network/raw-grpc.ts";
 import { post } from "../network/raw-http.ts";
 import { createApiKey, createTenant } from "../servers/tenants.ts";
+import type { Target } from "./hostility.ts";
 import type { Encoded } from "./wire-values.ts";
 
 /** Every unary RPC, as a test's title and what it is. */

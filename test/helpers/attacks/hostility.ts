@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { type Certificate, tlsSettings } from "../network/certificates.ts";
 import { connectClient } from "../calls/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { type Certificate, tlsSettings } from "../network/certificates.ts";
 import { type ServerProcess, startServerProcess } from "../servers/server-process.ts";
 import { createTenant, type TestTenant } from "../servers/tenants.ts";
 

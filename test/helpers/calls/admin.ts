@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
-import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { transportsUnderTest } from "../network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "../servers/server.ts";
 import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "../servers/tenants.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
+import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
 export type OperatorClient = Client<typeof OperatorService>;

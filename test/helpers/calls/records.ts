@@ -1,4 +1,7 @@
-import type { Claimed, ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type {
+  Claimed,
+  ClaimResponse,
+} from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { TestDatabase } from "../database/database.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 

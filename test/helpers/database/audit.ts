@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import type { TestDatabase } from "./database.ts";
 import type { TestTenant } from "../servers/tenants.ts";
+import type { TestDatabase } from "./database.ts";
 
 /** What tests compare of an event as it is stored. */
 export interface EventRow {

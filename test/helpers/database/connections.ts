@@ -1,8 +1,8 @@
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
 import { openPool, type Pool } from "../../../server/src/store/pool.ts";
-import type { TestDatabase } from "./database.ts";
 import type { TestTenant } from "../servers/tenants.ts";
+import type { TestDatabase } from "./database.ts";
 
 /** A connection of the test's own, for transactions that stay open; closed when the test ends. */
 export async function openConnection(database: TestDatabase): Promise<pg.Client> {

@@ -9,8 +9,8 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { openPool } from "../../../server/src/store/pool.ts";
 import { sweepBatch } from "../../../server/src/store/records/sweep-records.ts";
-import type { TestDatabase } from "./database.ts";
 import type { TestTenant } from "../servers/tenants.ts";
+import type { TestDatabase } from "./database.ts";
 
 /** Forgets a tenant's records: markers stay, and copies of what they were are not found any more. */
 export async function forgetRecords(database: TestDatabase, { id }: TestTenant): Promise<void> {

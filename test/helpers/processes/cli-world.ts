@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, vi } from "vitest";
 import { type AdministeredTenant, type AdminWorld, createWorld } from "../calls/admin.ts";
-import { type Cli, cliFor } from "./cli.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 import { startTestServer, type TestServer } from "../servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../servers/tenants.ts";
+import { type Cli, cliFor } from "./cli.ts";
 
 /** Every command is a process that loads the whole program; on a busy machine several of them take their time. */
 const TEST_TIMEOUT_MS = 60_000;

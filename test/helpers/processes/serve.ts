@@ -1,6 +1,6 @@
 import type { Addresses } from "../../../server/src/server.ts";
-import { type Command, FREE_PORTS, runCommand, startCommand, type Workplace } from "./command.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
+import { type Command, FREE_PORTS, runCommand, startCommand, type Workplace } from "./command.ts";
 
 /** What every command on a database needs. */
 export function settingsFor(databaseUrl: string): Readonly<Record<string, string>> {

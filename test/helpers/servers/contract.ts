@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
-import { connectClient, type IdempotencyClient, type TransportName, timeoutHeader } from "../calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import {
+  connectClient,
+  type IdempotencyClient,
+  type TransportName,
+  timeoutHeader,
+} from "../calls/clients.ts";
 import { ageRecords } from "../calls/records.ts";
+import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { sweep } from "../database/time.ts";
+import { transportsUnderTest } from "../network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
-import { sweep } from "../database/time.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
 import { untilWaiting } from "./waiters.ts";
 
 /** What a test of the server's contract works with: one server and database for all tests of its file. */

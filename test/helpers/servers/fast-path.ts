@@ -3,10 +3,10 @@ import { expect } from "vitest";
 import type { ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
 import type { IdempotencyClient } from "../calls/clients.ts";
-import { readMetrics } from "./metrics.ts";
 import { granted } from "../calls/records.ts";
-import type { TestRedis } from "../redis/redis.ts";
 import { bytes, ORDER, success } from "../calls/verbs.ts";
+import type { TestRedis } from "../redis/redis.ts";
+import { readMetrics } from "./metrics.ts";
 
 /** So many repeats, and a namespace is one where repeats are frequent; some to spare. */
 const REPEATS = 15;

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished } from "vitest";
 import { createTestingOnceward, type TestingPolicy } from "../../../clients/typescript/src/testing.ts";
 import type { IdempotencyClient } from "../calls/clients.ts";
-import { describeContract } from "./contract.ts";
 import { isOtherPostgres } from "../database/database.ts";
+import { describeContract } from "./contract.ts";
 import type { PolicyColumns } from "./tenants.ts";
 
 /** What those parts of the contract need that the in-memory Onceward keeps as well as a server does. */

@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
 import { loadPolicies } from "../../calls/load-policies.ts";
 import { parseLookup } from "../../claims/requests.ts";
-import { valueOfOnly } from "../../domain/ended.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
+import { onlyValue } from "../../domain/settled.ts";
 import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
   GetRecordResponseSchema,
@@ -64,7 +64,7 @@ export function createRecordHandlers({
     },
 
     async getRecord(request, call) {
-      const record = valueOfOnly(await records.read([parseLookup(request, call.principal)], call));
+      const record = onlyValue(await records.read([parseLookup(request, call.principal)], call));
       if (record === undefined) {
         throw new Refusal(
           "RECORD_NOT_FOUND",

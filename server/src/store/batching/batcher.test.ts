@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { Deadline } from "../../domain/deadline.ts";
-import { Failed } from "../../domain/ended.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { Rejected } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
-import { createTenantShares, UNSHARED } from "./tenant-shares.ts";
+import { createTenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MAX_QUEUED_BY_ONE = 20_000;
@@ -84,18 +84,18 @@ test("what is submitted together travels with others, and each ends by itself, i
   });
   const together = batcher.submitAll([{ name: "a" }, { name: "poison" }, { name: "c" }], WHENEVER);
   const lone = submit("d");
-  expect(await together).toEqual(["a in 1", new Failed(expect.any(StatementFailed)), "c in 1"]);
+  expect(await together).toEqual(["a in 1", new Rejected(expect.any(StatementFailed)), "c in 1"]);
   expect(await lone).toBe("d in 1");
   expect(await batcher.submitAll([], WHENEVER)).toEqual([]);
   expect(statements).toEqual([]);
 });
 
-test("what is submitted together is answered when the last of it has ended", async () => {
+test("what is submitted together is answered when the last of it has settled", async () => {
   const { batcher, statements } = newBatcher();
   let answered = false;
-  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], WHENEVER).then((ended) => {
+  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], WHENEVER).then((settled) => {
     answered = true;
-    return ended;
+    return settled;
   });
   await turn();
   statements[0]?.succeed();
@@ -262,13 +262,13 @@ const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
 
 test("with more queued than a statement takes, each tenant has its share of it", async () => {
   const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
-  const { submit, statements } = newBatcher({ ...BY_TENANT, shares: { ...UNSHARED, weightOf } });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, limiter: { ...UNLIMITED, weightOf } });
   const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
   await succeedAll(statements);
   await Promise.all(all);
-  const shares = statements.map(({ names }) => names.map((name) => name[0]));
+  const takenNames = statements.map(({ names }) => names.map((name) => name[0]));
   const taken = (statement: number, tenant: string) =>
-    shares[statement]?.filter((each) => each === tenant).length ?? 0;
+    takenNames[statement]?.filter((each) => each === tenant).length ?? 0;
   expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([64, 64, 128]);
   // The second tenant needs no more than what is left of it.
   expect(taken(3, "2")).toBe(8);
@@ -298,8 +298,8 @@ test("operations of one name that are queued together share an outcome, however 
 });
 
 test("while another tenant calls, a tenant has no more than its share in statements, and the rest waits", async () => {
-  const shares = createTenantShares({ weightOf: () => 1, places: 4 });
-  const { submit, statements } = newBatcher({ ...BY_TENANT, shares, maxInFlight: 3 });
+  const limiter = createTenantLimiter({ weightOf: () => 1, places: 4 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, limiter, maxInFlight: 3 });
   const modest = submit("2-0");
   const greedy = opsOf(1, 10).map((name) => submit(name));
   await turn();
@@ -318,8 +318,8 @@ test("while another tenant calls, a tenant has no more than its share in stateme
 });
 
 test("a statement that fails gives its places back", async () => {
-  const shares = createTenantShares({ weightOf: () => 1, places: 1 });
-  const { submit, statements } = newBatcher({ ...BY_TENANT, shares });
+  const limiter = createTenantLimiter({ weightOf: () => 1, places: 1 });
+  const { submit, statements } = newBatcher({ ...BY_TENANT, limiter });
   const all = Promise.allSettled(["2-0", "1-0", "1-1"].map((name) => submit(name)));
   await turn();
   statements[0]?.fail(new Refusal("DATABASE_UNAVAILABLE", "away"));

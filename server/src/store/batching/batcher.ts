@@ -1,10 +1,10 @@
 import type { Deadline } from "../../domain/deadline.ts";
-import { type Ended, Failed, valueOfOnly } from "../../domain/ended.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { onlyValue, Rejected, type Settled } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
 import { createFairQueue, type Offered } from "./fair-queue.ts";
 import { Submission, Waiting } from "./submission.ts";
-import { type TenantShares, UNSHARED } from "./tenant-shares.ts";
+import { type TenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
 /** How a batcher gathers calls. */
 export interface BatcherOptions<Op, Row> {
@@ -13,7 +13,7 @@ export interface BatcherOptions<Op, Row> {
   /** Whose operation it is: with more queued than a statement takes, tenants take turns. Undefined: nobody's. */
   readonly tenantOf?: (op: Op) => number;
   /** What a tenant may have of the statements; undefined: whatever fits. */
-  readonly shares?: TenantShares;
+  readonly limiter?: TenantLimiter;
   /** How many bytes an operation adds to its statement; undefined: too few to count. */
   readonly bytesOf?: (op: Op) => number;
   /** Runs one statement for operations of distinct names, and answers each, in order. */
@@ -39,10 +39,10 @@ export interface Batcher<Op, Row> {
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
   /**
-   * Queues operations as if each were submitted alone, and answers when all of them have ended, each in its place, with a
+   * Queues operations as if each were submitted alone, and answers when all of them have settled, each in its place, with a
    * row or with what `submit` throws. One promise for all of them: a promise for each costs more than its row.
    */
-  submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]>;
+  submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]>;
 }
 
 /**
@@ -66,16 +66,16 @@ const NOBODY = 0;
 
 /** @see Batcher */
 export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
-  const { nameOf, tenantOf = () => NOBODY, shares = UNSHARED } = options;
+  const { nameOf, tenantOf = () => NOBODY, limiter = UNLIMITED } = options;
   const queue = createFairQueue<Waiting<Op, Row>>({
     maxItems: MAX_QUEUED,
-    weightOf: shares.weightOf,
-    placesOf: (tenant) => shares.placesOf(tenant, performance.now()),
+    weightOf: limiter.weightOf,
+    maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
   });
   let inFlight = 0;
   let flushScheduled = false;
 
-  function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Ended<Row>[]> {
+  function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const submission = new Submission<Row>(ops.length, deadline, resolve, options.keeping?.());
@@ -83,8 +83,8 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
       ops.forEach((op, place) => {
         const waiting = new Waiting(op, nameOf(op), submission, place);
         const tenant = tenantOf(op);
-        shares.called(tenant, nowMs);
-        if (!queue.push(tenant, waiting)) waiting.end(new Failed(overloaded()));
+        limiter.noteActivity(tenant, nowMs);
+        if (!queue.push(tenant, waiting)) waiting.end(new Rejected(overloaded()));
       });
       scheduleMore();
     });
@@ -124,7 +124,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     let bytes = 0;
     queue.take((waiting): Offered => {
       if (waiting.isOver) {
-        waiting.end(new Failed(expired()));
+        waiting.end(new Rejected(expired()));
         return "free";
       }
       const leader = leaders.get(waiting.name);
@@ -147,7 +147,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
       rows = await options.execute(leaders.map(({ op }) => op));
     } catch (error) {
       if (leaders.length > 1 && error instanceof StatementFailed) await isolate(leaders);
-      else fail(leaders, new Failed(asRefusal(error)));
+      else fail(leaders, new Rejected(asRefusal(error)));
       return;
     }
     leaders.forEach((leader, i) => {
@@ -170,7 +170,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   /** Ends those of one name whose deadline has passed since; the first of the others leads them. Undefined: there is none. */
   function withoutExpired(leader: Waiting<Op, Row>): Waiting<Op, Row> | undefined {
     const all = [leader, ...leader.followers];
-    for (const each of all) if (each.isOver) each.end(new Failed(expired()));
+    for (const each of all) if (each.isOver) each.end(new Rejected(expired()));
     const [first, ...others] = all.filter((each) => !each.hasEnded);
     first?.followers.splice(0, first.followers.length, ...others);
     return first;
@@ -183,7 +183,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     for (const follower of leader.followers) follower.end(seen);
   }
 
-  function fail(leaders: readonly Waiting<Op, Row>[], failed: Failed): void {
+  function fail(leaders: readonly Waiting<Op, Row>[], failed: Rejected): void {
     for (const leader of leaders) {
       leader.end(failed);
       for (const follower of leader.followers) follower.end(failed);
@@ -191,7 +191,7 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
   }
 
   return {
-    submit: async (op, deadline) => valueOfOnly(await submitAll([op], deadline)),
+    submit: async (op, deadline) => onlyValue(await submitAll([op], deadline)),
     submitAll,
   };
 }
@@ -208,7 +208,7 @@ function overloaded(): Refusal {
 
 /** Somebody else keeps the row locked: no defect, and nothing was changed. */
 function asRefusal(error: unknown): unknown {
-  if (!(error instanceof StatementFailed && error.lostToAnother)) return error;
+  if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
   return new Refusal("RECORD_CONTENDED", "The record is held by another transaction.", {
     retryAfterMs: CONTENDED_RETRY_AFTER_MS,
     cause: error,

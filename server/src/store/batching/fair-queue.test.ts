@@ -10,7 +10,7 @@ function newQueue(
   return createFairQueue({
     maxItems: MAX_ITEMS,
     weightOf: (tenant) => weights[tenant] ?? 1,
-    placesOf: (tenant) => places[tenant] ?? MAX_ITEMS,
+    maxInFlightOf: (tenant) => places[tenant] ?? MAX_ITEMS,
   });
 }
 

@@ -23,7 +23,7 @@ export interface FairQueueOptions {
   /** How many items a tenant may have taken in its turn: at least 1. */
   readonly weightOf: (tenant: number) => number;
   /** How many items that were taken a tenant may have before any of them is done with. */
-  readonly placesOf: (tenant: number) => number;
+  readonly maxInFlightOf: (tenant: number) => number;
 }
 
 interface Lane<Item> {
@@ -42,7 +42,7 @@ interface Lane<Item> {
 
 /** @see FairQueue */
 export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item> {
-  const { maxItems, weightOf, placesOf } = options;
+  const { maxItems, weightOf, maxInFlightOf } = options;
   const lanes = new Map<number, Lane<Item>>();
   /** The same lanes in the order of their turns; none is empty. */
   let turns: Lane<Item>[] = [];
@@ -113,7 +113,7 @@ export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item
       const over: Lane<Item>[] = [];
       for (const lane of turns) {
         lane.taken = takenOf(lane.tenant);
-        lane.places = placesOf(lane.tenant);
+        lane.places = maxInFlightOf(lane.tenant);
       }
       for (let round = turns; round.length > 0; ) {
         const again: Lane<Item>[] = [];

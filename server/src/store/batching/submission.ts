@@ -1,35 +1,36 @@
 import { type Deadline, isOver } from "../../domain/deadline.ts";
-import { type Ended, Failed } from "../../domain/ended.ts";
+import { Rejected, type Settled } from "../../domain/settled.ts";
 
 /** What was submitted together. */
 export class Submission<Row> {
   readonly deadline: Deadline;
-  readonly #resolve: (ended: readonly Ended<Row>[]) => void;
+  readonly #resolve: (settled: readonly Settled<Row>[]) => void;
   readonly #keep: ((row: Row) => Row) | undefined;
-  readonly #ended: Ended<Row>[];
+  readonly #settled: Settled<Row>[];
   #left: number;
 
   /**
-   * @param resolve is called when all `size` operations have ended.
+   * @param resolve is called when all `size` operations have settled.
    * @param keep makes what is kept of each row until then.
    */
   constructor(
     size: number,
     deadline: Deadline,
-    resolve: (ended: readonly Ended<Row>[]) => void,
+    resolve: (settled: readonly Settled<Row>[]) => void,
     keep?: (row: Row) => Row,
   ) {
     this.deadline = deadline;
     this.#resolve = resolve;
     this.#keep = keep;
-    this.#ended = new Array(size);
+    this.#settled = new Array(size);
     this.#left = size;
   }
 
-  end(place: number, ended: Ended<Row>): void {
-    this.#ended[place] = this.#keep === undefined || ended instanceof Failed ? ended : this.#keep(ended);
+  end(place: number, settled: Settled<Row>): void {
+    this.#settled[place] =
+      this.#keep === undefined || settled instanceof Rejected ? settled : this.#keep(settled);
     this.#left--;
-    if (this.#left === 0) this.#resolve(this.#ended);
+    if (this.#left === 0) this.#resolve(this.#settled);
   }
 }
 
@@ -58,8 +59,8 @@ export class Waiting<Op, Row> {
     return this.#hasEnded;
   }
 
-  end(ended: Ended<Row>): void {
+  end(settled: Settled<Row>): void {
     this.#hasEnded = true;
-    this.#submission.end(this.#place, ended);
+    this.#submission.end(this.#place, settled);
   }
 }

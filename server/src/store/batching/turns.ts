@@ -38,7 +38,7 @@ interface Turn {
 
 /** Each place rests for as long as its work took, so that the database has half of the time for other work. */
 export function createTurns({ width }: TurnsOptions): Turns {
-  const queue = createFairQueue<Turn>({ maxItems: MAX_WAITING, weightOf: () => 1, placesOf: () => 1 });
+  const queue = createFairQueue<Turn>({ maxItems: MAX_WAITING, weightOf: () => 1, maxInFlightOf: () => 1 });
   let taken = 0;
   let owedMs = 0;
 

@@ -1,11 +1,11 @@
 import type pg from "pg";
 import type { Contended } from "../../domain/claim.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import { type Ended, Failed, mapEach } from "../../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { mapSettled, Rejected, type Settled } from "../../domain/settled.ts";
 import { createBatcher } from "../batching/batcher.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool, Statement } from "../pool.ts";
 import { byKey } from "./by-key.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
@@ -41,14 +41,14 @@ export interface AttemptOptions<Op, Row, Made> {
   /** What an operation meets that arrives with another on its key, from what that one made; undefined: it goes later. */
   readonly meet?: (made: Made) => LiveRecord;
   readonly maxInFlight: number;
-  readonly shares: TenantShares;
+  readonly limiter: TenantLimiter;
 }
 
 /** Tries operations of one kind, each once, and reads the records of those that changed nothing. */
 export type Attempts<Op, Made> = (
   ops: readonly Op[],
   deadline: Deadline,
-) => Promise<readonly Ended<Seen<Made>>[]>;
+) => Promise<readonly Settled<Seen<Made>>[]>;
 
 /**
  * Gathers operations of one kind from all callers into statements. A statement tells only what it changed, because nearly all
@@ -59,11 +59,11 @@ export function createAttempts<
   Row extends pg.QueryResultRow,
   Made = LiveRecord,
 >(pool: Pool, readings: Readings, options: AttemptOptions<Op, Row, Made>): Attempts<Op, Made> {
-  const { statement, columns, readMade, alone, bytesOf, meet, maxInFlight, shares } = options;
+  const { statement, columns, readMade, alone, bytesOf, meet, maxInFlight, limiter } = options;
   const tries = createBatcher<Op, Seen<Made> | undefined>({
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
-    shares,
+    limiter,
     maxInFlight,
     ...(bytesOf && { bytesOf }),
     ...(meet && { follow: (seen) => (seen?.applied ? { applied: false, record: meet(seen.record) } : seen) }),
@@ -79,15 +79,15 @@ export function createAttempts<
   return async (ops, deadline) => {
     const tried = await tries.submitAll(ops, deadline);
     const left = placesOf(tried, (seen) => seen === undefined);
-    if (left.length === 0) return tried as readonly Ended<Seen<Made>>[];
-    const met = mapEach(
+    if (left.length === 0) return tried as readonly Settled<Seen<Made>>[];
+    const met = mapSettled(
       await readings.submitAll(
         left.map((place) => (ops[place] as Op).id),
         deadline,
       ),
       (record): Seen<Made> => ({ applied: false, record }),
     );
-    return replaced(tried, left, met) as readonly Ended<Seen<Made>>[];
+    return replaced(tried, left, met) as readonly Settled<Seen<Made>>[];
   };
 }
 
@@ -122,17 +122,17 @@ export async function attemptAll<Op, Outcome extends { readonly kind: string }, 
   answer: (seen: Seen<Made>, op: Op) => Outcome | Contended,
   again: Attempts<Op, Made> = attempts,
   looks = MAX_LOOKS,
-): Promise<readonly Ended<Exclude<Outcome, Contended>>[]> {
+): Promise<readonly Settled<Exclude<Outcome, Contended>>[]> {
   const seen = await attempts(ops, deadline);
-  const ended = mapEach(seen, (each, place) => answer(each, ops[place] as Op));
-  const contended = placesOf(ended, (each) => !(each instanceof Failed) && each.kind === "contended");
-  if (contended.length === 0) return ended as Ended<Exclude<Outcome, Contended>>[];
+  const settled = mapSettled(seen, (each, place) => answer(each, ops[place] as Op));
+  const contended = placesOf(settled, (each) => !(each instanceof Rejected) && each.kind === "contended");
+  if (contended.length === 0) return settled as Settled<Exclude<Outcome, Contended>>[];
   const rest = contended.map((place) => ops[place] as Op);
   const lookedAgain =
     looks === 1
-      ? rest.map(() => new Failed(tooContended()))
+      ? rest.map(() => new Rejected(tooContended()))
       : await attemptAll(again, rest, deadline, answer, again, looks - 1);
-  return replaced(ended, contended, lookedAgain) as Ended<Exclude<Outcome, Contended>>[];
+  return replaced(settled, contended, lookedAgain) as Settled<Exclude<Outcome, Contended>>[];
 }
 
 function placesOf<Item>(items: readonly Item[], is: (item: Item) => boolean): number[] {

@@ -1,9 +1,9 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../../domain/claim.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import { type Ended, finishLate } from "../../domain/ended.ts";
 import type { LiveRecord, Result } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import { awaitLate, type Settled } from "../../domain/settled.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
 import { type ClaimInput, COLUMNS, columnsOf, PARAMETERS, parametersOf } from "./claim-inputs.ts";
@@ -84,7 +84,7 @@ returning ${GRANTED_ALONE}`,
 
 /**
  * Claims keys whose records could be had when they were looked at. What may be taken over is a row that is forgotten or whose
- * retention ended (a new life: attempt 1), or, unless the fingerprints differ, one that was released or whose lease ran out
+ * retention settled (a new life: attempt 1), or, unless the fingerprints differ, one that was released or whose lease ran out
  * (the same life: attempt + 1): decided anew, under the row's lock. The conditions compare with excluded.claimed_at rather
  * than now(), because Citus allows only immutable functions there.
  */
@@ -141,14 +141,14 @@ const MAX_TAKING_OVER = 1;
 export type ClaimRecords = (
   commands: readonly ClaimCommand[],
   deadline: Deadline,
-) => Promise<readonly Ended<ClaimOutcome>[]>;
+) => Promise<readonly Settled<ClaimOutcome>[]>;
 
 /** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
 export function createClaimRecords(
   pool: Pool,
   readings: Readings,
   fillPayload: FillPayload,
-  shares: TenantShares,
+  limiter: TenantLimiter,
 ): ClaimRecords {
   const insertions = createAttempts<ClaimCommand, GrantedRow>(pool, readings, {
     statement: claimRecords,
@@ -160,7 +160,7 @@ export function createClaimRecords(
     readMade: readGranted,
     meet: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
-    shares,
+    limiter,
   });
   const takeOvers = createAttempts<ClaimCommand, RecordRow>(pool, readings, {
     statement: takeOverRecords,
@@ -168,7 +168,7 @@ export function createClaimRecords(
     readMade: readApplied,
     meet: (granted) => granted,
     maxInFlight: MAX_TAKING_OVER,
-    shares,
+    limiter,
   });
   return async (commands, deadline) => {
     const outcomes = await attemptAll(
@@ -179,7 +179,7 @@ export function createClaimRecords(
       takeOvers,
     );
     const room = createReplyRoom();
-    return await finishLate(outcomes, (outcome) => {
+    return await awaitLate(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
       const filling = fillPayload(outcome.record, deadline, room);
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));

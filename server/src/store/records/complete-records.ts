@@ -1,8 +1,8 @@
 import type { Deadline } from "../../domain/deadline.ts";
-import type { Ended } from "../../domain/ended.ts";
-import type { CompletedCopy } from "../../domain/record.ts";
+import type { CachedCompletion } from "../../domain/record.ts";
+import type { Settled } from "../../domain/settled.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { attemptAll, createAttempts, UNFINISHED_BY_TOKEN } from "./attempts.ts";
@@ -63,11 +63,15 @@ const MAX_IN_FLIGHT = 3;
 export type CompleteRecords = (
   commands: readonly CompleteCommand[],
   deadline: Deadline,
-) => Promise<readonly Ended<Completion>[]>;
+) => Promise<readonly Settled<Completion>[]>;
 
 /** @returns what completes claims, batched over all its callers; it refuses with what `answerComplete` does. */
-export function createCompleteRecords(pool: Pool, readings: Readings, shares: TenantShares): CompleteRecords {
-  const attempts = createAttempts<CompleteCommand, StoredRow, CompletedCopy>(pool, readings, {
+export function createCompleteRecords(
+  pool: Pool,
+  readings: Readings,
+  limiter: TenantLimiter,
+): CompleteRecords {
+  const attempts = createAttempts<CompleteCommand, StoredRow, CachedCompletion>(pool, readings, {
     statement: completeRecords,
     columns: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
@@ -82,7 +86,7 @@ export function createCompleteRecords(pool: Pool, readings: Readings, shares: Te
     bytesOf: (command) => command.result.payload.byteLength,
     readMade: readStored,
     maxInFlight: MAX_IN_FLIGHT,
-    shares,
+    limiter,
   });
   return (commands, deadline) =>
     attemptAll(attempts, commands, deadline, ({ applied, record }, command) =>

@@ -1,7 +1,7 @@
 import type { Deadline } from "../../domain/deadline.ts";
-import type { Ended } from "../../domain/ended.ts";
+import type { Settled } from "../../domain/settled.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
@@ -41,10 +41,10 @@ const MAX_IN_FLIGHT = 1;
 export type ExtendLeases = (
   commands: readonly ExtendLeaseCommand[],
   deadline: Deadline,
-) => Promise<readonly Ended<LeaseExtension>[]>;
+) => Promise<readonly Settled<LeaseExtension>[]>;
 
 /** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
-export function createExtendLeases(pool: Pool, readings: Readings, shares: TenantShares): ExtendLeases {
+export function createExtendLeases(pool: Pool, readings: Readings, limiter: TenantLimiter): ExtendLeases {
   const attempts = createAttempts<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,
     columns: (commands) => [
@@ -57,7 +57,7 @@ export function createExtendLeases(pool: Pool, readings: Readings, shares: Tenan
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
-    shares,
+    limiter,
   });
   return (commands, deadline) =>
     attemptAll(attempts, commands, deadline, ({ applied, record }, command) => {

@@ -2,7 +2,7 @@ import type { Deadline } from "../../domain/deadline.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
 import { createBatcher } from "../batching/batcher.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray } from "../sql-arrays.ts";
 import { byKey } from "./by-key.ts";
@@ -51,12 +51,12 @@ export type FillPayload = (
   room: ReplyRoom,
 ) => Promise<LiveRecord> | undefined;
 
-/** @returns what reads large payloads, batched over all its callers; who asks for the same one shares it. */
-export function createFillPayload(pool: Pool, shares: TenantShares): FillPayload {
+/** @returns what reads large payloads, batched over all its callers; who asks for the same one limiter it. */
+export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
     tenantOf: ({ id }) => id.tenantId,
-    shares,
+    limiter,
     bytesOf: () => MAX_PAYLOAD_BYTES,
     follow: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,

@@ -1,9 +1,9 @@
 import type { Deadline } from "../../domain/deadline.ts";
-import { type Ended, finishLate } from "../../domain/ended.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
+import { awaitLate, type Settled } from "../../domain/settled.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { appearsSingle, byKey, ofKey } from "./by-key.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
@@ -25,11 +25,11 @@ const MAX_IN_FLIGHT = 1;
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
 /** Gathers reads from all callers, and from the operations that met a record, into statements. */
-export function createReadings(pool: Pool, shares: TenantShares): Readings {
+export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
   return createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
-    shares,
+    limiter,
     follow: (record) => record,
     keeping() {
       const keep = keepForReply();
@@ -55,13 +55,13 @@ export function recordsOf(
 export type ReadRecords = (
   ids: readonly RecordId[],
   deadline: Deadline,
-) => Promise<readonly Ended<LiveRecord | undefined>[]>;
+) => Promise<readonly Settled<LiveRecord | undefined>[]>;
 
 /** @returns what reads records, batched over all its callers. */
 export function createReadRecords(readings: Readings, fillPayload: FillPayload): ReadRecords {
   return async (ids, deadline) => {
     const room = createReplyRoom();
-    return await finishLate(
+    return await awaitLate(
       await readings.submitAll(ids, deadline),
       (record) => record && fillPayload(record, deadline, room),
     );

@@ -1,4 +1,4 @@
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
@@ -17,14 +17,14 @@ export interface RecordStore {
 }
 
 /** One per replica: what it gathers is worth the more, the more calls come to it. */
-export function createRecordStore(pool: Pool, shares: TenantShares): RecordStore {
-  const fillPayload = createFillPayload(pool, shares);
-  const readings = createReadings(pool, shares);
+export function createRecordStore(pool: Pool, limiter: TenantLimiter): RecordStore {
+  const fillPayload = createFillPayload(pool, limiter);
+  const readings = createReadings(pool, limiter);
   return {
-    claim: createClaimRecords(pool, readings, fillPayload, shares),
-    complete: createCompleteRecords(pool, readings, shares),
-    release: createReleaseRecords(pool, readings, shares),
-    extendLease: createExtendLeases(pool, readings, shares),
+    claim: createClaimRecords(pool, readings, fillPayload, limiter),
+    complete: createCompleteRecords(pool, readings, limiter),
+    release: createReleaseRecords(pool, readings, limiter),
+    extendLease: createExtendLeases(pool, readings, limiter),
     read: createReadRecords(readings, fillPayload),
   };
 }

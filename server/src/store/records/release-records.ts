@@ -1,7 +1,7 @@
 import type { Deadline } from "../../domain/deadline.ts";
-import type { Ended } from "../../domain/ended.ts";
+import type { Settled } from "../../domain/settled.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../../domain/settlement.ts";
-import type { TenantShares } from "../batching/tenant-shares.ts";
+import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";
 import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
@@ -36,10 +36,10 @@ const MAX_IN_FLIGHT = 1;
 export type ReleaseRecords = (
   commands: readonly ReleaseCommand[],
   deadline: Deadline,
-) => Promise<readonly Ended<Release>[]>;
+) => Promise<readonly Settled<Release>[]>;
 
 /** @returns what releases claims, batched over all its callers; it refuses with what `answerRelease` does. */
-export function createReleaseRecords(pool: Pool, readings: Readings, shares: TenantShares): ReleaseRecords {
+export function createReleaseRecords(pool: Pool, readings: Readings, limiter: TenantLimiter): ReleaseRecords {
   const attempts = createAttempts<ReleaseCommand, RecordRow>(pool, readings, {
     statement: releaseRecords,
     columns: (commands) => [
@@ -49,7 +49,7 @@ export function createReleaseRecords(pool: Pool, readings: Readings, shares: Ten
     ],
     readMade: readApplied,
     maxInFlight: MAX_IN_FLIGHT,
-    shares,
+    limiter,
   });
   // A release that was applied left the record as a repeat would find it.
   return (commands, deadline) =>

@@ -1,4 +1,4 @@
-import type { CompletedCopy } from "../../domain/record.ts";
+import type { CachedCompletion } from "../../domain/record.ts";
 import type { CompleteCommand } from "../../domain/settlement.ts";
 import { laterMs } from "./instants.ts";
 
@@ -18,9 +18,9 @@ export const STORED = `
 select json_build_object(
          'completedAtMs', date_part('epoch', now()) * 1000,
          'places', json_agg(a.place),
-         'firstClaimedAtMss', json_agg(date_part('epoch', a.first_claimed_at) * 1000),
-         'keyRetentionSs', json_agg(a.key_retention_s),
-         'resultRetentionSs', json_agg(a.result_retention_s),
+         'firstClaimedAt', json_agg(date_part('epoch', a.first_claimed_at) * 1000),
+         'keyRetentions', json_agg(a.key_retention_s),
+         'resultRetentions', json_agg(a.result_retention_s),
          'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
        ) as stored
   from applied a`;
@@ -34,9 +34,9 @@ export interface StoredRow {
 interface StoredResults {
   readonly completedAtMs: number;
   readonly places: readonly number[] | null;
-  readonly firstClaimedAtMss: readonly number[] | null;
-  readonly keyRetentionSs: readonly number[] | null;
-  readonly resultRetentionSs: readonly number[] | null;
+  readonly firstClaimedAt: readonly number[] | null;
+  readonly keyRetentions: readonly number[] | null;
+  readonly resultRetentions: readonly number[] | null;
   /** In hexadecimal digits. */
   readonly fingerprints: readonly (string | null)[] | null;
 }
@@ -45,21 +45,21 @@ interface StoredResults {
 export function readStored(
   [row]: readonly StoredRow[],
   commands: readonly CompleteCommand[],
-): readonly (CompletedCopy | undefined)[] {
+): readonly (CachedCompletion | undefined)[] {
   if (row === undefined) throw new Error("completions were not answered");
   const { stored } = row;
   const { completedAtMs } = stored;
-  const copies: (CompletedCopy | undefined)[] = commands.map(() => undefined);
+  const copies: (CachedCompletion | undefined)[] = commands.map(() => undefined);
   for (const [i, place] of (stored.places ?? []).entries()) {
     const command = commands[place - 1];
     if (command === undefined) throw new Error("a claim was completed that nobody named");
     const fingerprint = stored.fingerprints?.[i];
     copies[place - 1] = {
       fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
-      firstClaimedAtMs: stored.firstClaimedAtMss?.[i] as number,
+      firstClaimedAtMs: stored.firstClaimedAt?.[i] as number,
       completedAtMs,
-      resultExpiresAtMs: laterMs(completedAtMs, (stored.resultRetentionSs?.[i] as number) * 1000),
-      expiresAtMs: laterMs(completedAtMs, (stored.keyRetentionSs?.[i] as number) * 1000),
+      resultExpiresAtMs: laterMs(completedAtMs, (stored.resultRetentions?.[i] as number) * 1000),
+      expiresAtMs: laterMs(completedAtMs, (stored.keyRetentions?.[i] as number) * 1000),
       result: command.result,
     };
   }

@@ -1,11 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
-import { Failed } from "../../domain/ended.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { Rejected } from "../../domain/settled.ts";
 import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
-import { createTenantShares, type TenantShares } from "../batching/tenant-shares.ts";
+import { createTenantLimiter, type TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
@@ -60,7 +60,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS}
 
 /** @see LoadedNamespaces */
 export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
-  const load = createLoad(runner, createTenantShares({ weightOf: () => 1, places: LOAD_SHARE }));
+  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, places: LOAD_SHARE }));
   let size = 0;
   // Calls that have begun go on with what they have.
   const kept = new LRUCache<number, TenantNamespaces>({
@@ -102,11 +102,11 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
 }
 
 /** Tenants take turns, so that none waits for all that another loads. */
-function createLoad(runner: Runner, shares: TenantShares): Load {
+function createLoad(runner: Runner, limiter: TenantLimiter): Load {
   return createBatcher<Namespace, PolicyOverrides | undefined>({
     nameOf: nameOf,
     tenantOf: ({ tenantId }) => tenantId,
-    shares,
+    limiter,
     follow: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {
@@ -165,7 +165,7 @@ class TenantNamespaces implements NamespacePolicies {
     const asked = namespaces.map((name) => ({ tenantId: this.tenantId, name }));
     const loaded = await this.#load.submitAll(asked, deadline);
     loaded.forEach((overrides, place) => {
-      if (overrides instanceof Failed) throw overrides.error;
+      if (overrides instanceof Rejected) throw overrides.error;
       this.#keep(namespaces[place] as string, { overrides, base: undefined, policy: undefined });
     });
   }

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
-import type { CompletedCopy, RecordId } from "../domain/record.ts";
-import type { CopyTerms } from "../domain/tenant.ts";
-import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
+import type { CachedCompletion, RecordId } from "../domain/record.ts";
+import type { CacheEpoch } from "../domain/tenant.ts";
+import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 import { openEntry, sealEntry } from "./entry.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
@@ -16,11 +16,11 @@ import { createRepeatMeter } from "./repeat-meter.ts";
  * in another scope (before a record was forgotten or retention shortened, or before the database was restored) is never found,
  * however late the filling comes.
  */
-export interface Completions {
+export interface ReplayCache {
   /** At once where Redis need not be asked. Never rejects, and takes Redis' command timeout at most. */
-  find(id: RecordId, terms: CopyTerms): CompletedCopy | undefined | Promise<CompletedCopy | undefined>;
-  /** Keeps what a statement showed; call it after the commit, with the terms known before the statement. */
-  keep(id: RecordId, copy: CompletedCopy, terms: CopyTerms): void;
+  find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
+  /** Keeps what a statement showed; call it after the commit, with the epoch known before the statement. */
+  keep(id: RecordId, copy: CachedCompletion, epoch: CacheEpoch): void;
   /** A claim that Postgres answered: with a result, or with anything else. */
   countAnswer(id: RecordId, repeat: boolean): void;
 }
@@ -28,7 +28,7 @@ export interface Completions {
 /** Told of every look, for the metrics. */
 export type OnLook = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
 
-export interface CompletionsOptions {
+export interface ReplayCacheOptions {
   readonly memory: MemoryCache;
   /** Undefined: there is no Redis, which is a supported way to run. */
   readonly redis: RedisCache | undefined;
@@ -44,16 +44,16 @@ const MAX_LIFETIME_MS = 3_600_000;
 /** A larger payload would push hundreds of others out. */
 const MAX_PAYLOAD_BYTES = 16 * 1024;
 
-/** @see Completions */
-export function createCompletions({ memory, redis, secret, onLook }: CompletionsOptions): Completions {
+/** @see ReplayCache */
+export function createReplayCache({ memory, redis, secret, onLook }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
-  const looks = new Map<string, Promise<CompletedCopy | undefined>>();
+  const looks = new Map<string, Promise<CachedCompletion | undefined>>();
   const key = createSecretKey(secret, "utf8");
 
-  function findInMemory(name: string, terms: CopyTerms): CompletedCopy | undefined {
+  function findInMemory(name: string, epoch: CacheEpoch): CachedCompletion | undefined {
     const bytes = memory.get(name);
-    const copy = bytes && decodeCopy(bytes);
-    const found = copy !== undefined && leftMs(copy, latestNowMs(terms)) > 0 ? copy : undefined;
+    const copy = bytes && decodeCompletion(bytes);
+    const found = copy !== undefined && leftMs(copy, latestNowMs(epoch)) > 0 ? copy : undefined;
     onLook("memory", found === undefined ? "miss" : "hit");
     return found;
   }
@@ -62,17 +62,17 @@ export function createCompletions({ memory, redis, secret, onLook }: Completions
     cache: RedisCache,
     id: RecordId,
     name: string,
-    terms: CopyTerms,
-  ): Promise<CompletedCopy | undefined> {
+    epoch: CacheEpoch,
+  ): Promise<CachedCompletion | undefined> {
     const { bytes: entry, answered } = await cache.get(name);
     if (entry === undefined) {
       onLook("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
     const bytes = openEntry(name, entry, key);
-    const copy = bytes && decodeCopy(bytes);
+    const copy = bytes && decodeCompletion(bytes);
     // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
-    const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(terms));
+    const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(epoch));
     if (bytes === undefined || lifetimeMs <= 0) {
       onLook("redis", "invalid");
       return undefined;
@@ -91,30 +91,30 @@ export function createCompletions({ memory, redis, secret, onLook }: Completions
     cache: RedisCache,
     id: RecordId,
     name: string,
-    terms: CopyTerms,
-  ): Promise<CompletedCopy | undefined> {
+    epoch: CacheEpoch,
+  ): Promise<CachedCompletion | undefined> {
     const underWay = looks.get(name);
     if (underWay !== undefined) return underWay;
-    const look = findInRedis(cache, id, name, terms).finally(() => looks.delete(name));
+    const look = findInRedis(cache, id, name, epoch).finally(() => looks.delete(name));
     looks.set(name, look);
     return look;
   }
 
   return {
-    find(id, terms) {
-      if (performance.now() - terms.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
-      const name = nameOf(id, terms);
-      const copy = findInMemory(name, terms);
+    find(id, epoch) {
+      if (performance.now() - epoch.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
+      const name = nameOf(id, epoch);
+      const copy = findInMemory(name, epoch);
       if (copy !== undefined || redis === undefined) return copy;
-      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, name, terms) : undefined;
+      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, name, epoch) : undefined;
     },
 
-    keep(id, copy, terms) {
+    keep(id, copy, epoch) {
       if (copy.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
-      const lifetimeMs = Math.min(leftMs(copy, latestNowMs(terms)), MAX_LIFETIME_MS);
+      const lifetimeMs = Math.min(leftMs(copy, latestNowMs(epoch)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
-      const name = nameOf(id, terms);
-      const bytes = encodeCopy(copy);
+      const name = nameOf(id, epoch);
+      const bytes = encodeCompletion(copy);
       memory.set(name, bytes, lifetimeMs);
       redis?.set(name, () => sealEntry(name, bytes, key), lifetimeMs);
     },
@@ -124,17 +124,17 @@ export function createCompletions({ memory, redis, secret, onLook }: Completions
 }
 
 /** No earlier than what the database's clock says now, and later by the time that reading it took, at most. */
-function latestNowMs({ askedAtMs, databaseTimeMs }: CopyTerms): number {
+function latestNowMs({ askedAtMs, databaseTimeMs }: CacheEpoch): number {
   return databaseTimeMs + performance.now() - askedAtMs;
 }
 
 /** How long a record, and its result, are still retained; both on the database's clock. */
-function leftMs({ resultExpiresAtMs, expiresAtMs }: CompletedCopy, nowMs: number): number {
+function leftMs({ resultExpiresAtMs, expiresAtMs }: CachedCompletion, nowMs: number): number {
   return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
 }
 
 /** The scope says whose copy it is. The namespace's length keeps it apart from the key, whatever characters they hold. */
-function nameOf({ namespace, key }: RecordId, { scope }: CopyTerms): string {
+function nameOf({ namespace, key }: RecordId, { scope }: CacheEpoch): string {
   return `${scope}:${namespace.length}:${namespace}${key}`;
 }
 

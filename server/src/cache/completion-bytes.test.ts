@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CompletedCopy } from "../domain/record.ts";
-import { decodeCopy, encodeCopy } from "./copy-bytes.ts";
+import type { CachedCompletion } from "../domain/record.ts";
+import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 
 const bytes = (constraints: fc.IntArrayConstraints) => fc.uint8Array(constraints).map(Buffer.from);
 const instant = fc.double({ min: 0, max: 4e12, noNaN: true, noDefaultInfinity: true });
 
-const copies: fc.Arbitrary<CompletedCopy> = fc.record({
+const copies: fc.Arbitrary<CachedCompletion> = fc.record({
   fingerprint: fc.option(bytes({ minLength: 32, maxLength: 32 }), { nil: undefined }),
   firstClaimedAtMs: instant,
   completedAtMs: instant,
@@ -25,7 +25,7 @@ const copies: fc.Arbitrary<CompletedCopy> = fc.record({
 test("a copy is read as it was written", () => {
   fc.assert(
     fc.property(copies, (copy) => {
-      expect(decodeCopy(encodeCopy(copy))).toEqual(copy);
+      expect(decodeCompletion(encodeCompletion(copy))).toEqual(copy);
     }),
   );
 });
@@ -35,5 +35,5 @@ test("metadata as large as the contract allows is read as it was written", () =>
   const [copy] = fc.sample(copies, 1);
   if (copy === undefined) throw new Error("no copy");
   const large = { ...copy, result: { ...copy.result, contentType: "x".repeat(255), metadata } };
-  expect(decodeCopy(encodeCopy(large))).toEqual(large);
+  expect(decodeCompletion(encodeCompletion(large))).toEqual(large);
 });

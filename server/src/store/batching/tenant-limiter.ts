@@ -2,19 +2,19 @@
 export type WeightOf = (tenantId: number) => number;
 
 /** What each tenant may have of the replica's statements while others want them, too. */
-export interface TenantShares {
+export interface TenantLimiter {
   /** How many operations a tenant may have taken in its turn. */
   readonly weightOf: WeightOf;
   /** A tenant's operations come. */
-  called(tenantId: number, nowMs: number): void;
+  noteActivity(tenantId: number, nowMs: number): void;
   /**
    * How many operations of one kind a tenant may have in statements at once: any number while nobody else calls, and at
    * least one.
    */
-  placesOf(tenantId: number, nowMs: number): number;
+  maxInFlightOf(tenantId: number, nowMs: number): number;
 }
 
-export interface TenantSharesOptions {
+export interface TenantLimiterOptions {
   readonly weightOf: WeightOf;
   /** What each tenant that calls adds to the places that all of them divide by their weights; 0: nobody is bounded. */
   readonly places: number;
@@ -24,10 +24,10 @@ export interface TenantSharesOptions {
 const CALLING_MS = 1000;
 
 /** Nobody's statements: everything may leave together. */
-export const UNSHARED: TenantShares = {
+export const UNLIMITED: TenantLimiter = {
   weightOf: () => 1,
-  called() {},
-  placesOf: () => Number.POSITIVE_INFINITY,
+  noteActivity() {},
+  maxInFlightOf: () => Number.POSITIVE_INFINITY,
 };
 
 interface Caller {
@@ -35,9 +35,9 @@ interface Caller {
   weight: number;
 }
 
-/** @see TenantShares */
-export function createTenantShares({ weightOf, places }: TenantSharesOptions): TenantShares {
-  if (places === 0) return { ...UNSHARED, weightOf };
+/** @see TenantLimiter */
+export function createTenantLimiter({ weightOf, places }: TenantLimiterOptions): TenantLimiter {
+  if (places === 0) return { ...UNLIMITED, weightOf };
   /** Whoever called lately, the latest last. */
   const callers = new Map<number, Caller>();
   let latest: number | undefined;
@@ -58,7 +58,7 @@ export function createTenantShares({ weightOf, places }: TenantSharesOptions): T
   return {
     weightOf,
 
-    called(tenantId, nowMs) {
+    noteActivity(tenantId, nowMs) {
       let caller = callers.get(tenantId);
       if (caller === undefined || tenantId !== latest) {
         if (caller !== undefined) forget(tenantId, caller);
@@ -70,7 +70,7 @@ export function createTenantShares({ weightOf, places }: TenantSharesOptions): T
       caller.calledAtMs = nowMs;
     },
 
-    placesOf(tenantId, nowMs) {
+    maxInFlightOf(tenantId, nowMs) {
       forgetQuiet(nowMs);
       const own = callers.get(tenantId);
       const others = callers.size - (own === undefined ? 0 : 1);

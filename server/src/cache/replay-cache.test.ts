@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DONE, ID } from "../../../test/helpers/calls/domain.ts";
-import type { CompletedCopy } from "../domain/record.ts";
-import type { CopyTerms } from "../domain/tenant.ts";
-import { createCompletions } from "./completions.ts";
+import type { CachedCompletion } from "../domain/record.ts";
+import type { CacheEpoch } from "../domain/tenant.ts";
 import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
+import { createReplayCache } from "./replay-cache.ts";
 
 /** A copy whose record's retention ends 50 s, and its result's 40 s, after it was seen. */
 const SEEN_AT_MS = 1_000_000;
@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function copyThatEnds(resultLeftMs: number, leftMs: number): CompletedCopy {
+function copyThatEnds(resultLeftMs: number, leftMs: number): CachedCompletion {
   return {
     fingerprint: undefined,
     firstClaimedAtMs: 1000,
@@ -31,7 +31,7 @@ function copyThatEnds(resultLeftMs: number, leftMs: number): CompletedCopy {
 }
 
 /** What is known of the tenant now, its database's clock being so much past the record's sight. */
-function terms(scope = "a tenant's", sinceSeenMs = 0): CopyTerms {
+function epoch(scope = "a tenant's", sinceSeenMs = 0): CacheEpoch {
   return { scope, askedAtMs: performance.now(), databaseTimeMs: SEEN_AT_MS + sinceSeenMs };
 }
 
@@ -51,15 +51,15 @@ function createReplicas() {
   };
   const newReplica = () => {
     const looks: string[] = [];
-    const completions = createCompletions({
+    const replayCache = createReplayCache({
       memory: createMemoryCache(1024 * 1024),
       redis,
       secret: "a pepper of thirty-two characters",
       onLook: (layer, result) => looks.push(`${layer} ${result}`),
     });
     // Repeats are frequent here.
-    for (let i = 0; i < 20; i++) completions.countAnswer(id, true);
-    return { ...completions, looks };
+    for (let i = 0; i < 20; i++) replayCache.countAnswer(id, true);
+    return { ...replayCache, looks };
   };
   return { newReplica, stored, lifetimes };
 }
@@ -67,31 +67,31 @@ function createReplicas() {
 test("a copy is found in memory, and by another replica in Redis and then in its memory", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, terms());
+  one.keep(id, COPY, epoch());
   // At once: nothing has to be awaited.
-  expect(one.find(id, terms())).toEqual(COPY);
+  expect(one.find(id, epoch())).toEqual(COPY);
   expect(one.looks).toEqual(["memory hit"]);
-  for (let i = 0; i < 2; i++) expect(await two.find(id, terms())).toEqual(COPY);
+  for (let i = 0; i < 2; i++) expect(await two.find(id, epoch())).toEqual(COPY);
   expect(two.looks).toEqual(["memory miss", "redis hit", "memory hit"]);
 });
 
 test("an entry in Redis that was altered is looked at once, and is no copy", async () => {
   const { newReplica, stored } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, terms());
+  one.keep(id, COPY, epoch());
   for (const entry of stored.values()) entry.writeUInt8(entry.readUInt8(20) ^ 1, 20);
-  expect(await two.find(id, terms())).toBeUndefined();
+  expect(await two.find(id, epoch())).toBeUndefined();
   expect(two.looks).toEqual(["memory miss", "redis invalid"]);
 });
 
 test("all who ask for a record at once share one look in Redis, and go on in the order in which they came", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, terms());
+  one.keep(id, COPY, epoch());
   const order: number[] = [];
   await Promise.all(
     [0, 1, 2].map(async (n) => {
-      await two.find(id, terms());
+      await two.find(id, epoch());
       order.push(n);
     }),
   );
@@ -102,7 +102,7 @@ test("all who ask for a record at once share one look in Redis, and go on in the
 test("a copy filled in under an earlier scope is not found, however late", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  const [earlier, later] = [terms("earlier"), terms("later")];
+  const [earlier, later] = [epoch("earlier"), epoch("later")];
   expect(await two.find(id, later)).toBeUndefined();
   one.keep(id, COPY, earlier);
   expect([await one.find(id, later), await two.find(id, later)]).toEqual([undefined, undefined]);
@@ -110,13 +110,13 @@ test("a copy filled in under an earlier scope is not found, however late", async
 
 test("a call that knows a scope older than 10 s finds nothing", async () => {
   const replica = createReplicas().newReplica();
-  const known = terms();
+  const known = epoch();
   replica.keep(id, COPY, known);
   vi.advanceTimersByTime(10_000);
   expect(await replica.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
   expect(await replica.find(id, known)).toBeUndefined();
-  expect(await replica.find(id, terms(undefined, 10_001))).toBeDefined();
+  expect(await replica.find(id, epoch(undefined, 10_001))).toBeDefined();
 });
 
 test.each([
@@ -127,12 +127,12 @@ test.each([
   async (_, copy, endsMs) => {
     const { newReplica, lifetimes } = createReplicas();
     const [one, two, three] = [newReplica(), newReplica(), newReplica()];
-    one.keep(id, copy, terms());
+    one.keep(id, copy, epoch());
     expect(lifetimes).toEqual([endsMs]);
-    expect(await two.find(id, terms(undefined, endsMs - 1))).toBeDefined();
+    expect(await two.find(id, epoch(undefined, endsMs - 1))).toBeDefined();
     // Memory's lifetimes have not ended: this process has seen no time pass.
     for (const replica of [one, two, three])
-      expect(await replica.find(id, terms(undefined, endsMs))).toBeUndefined();
+      expect(await replica.find(id, epoch(undefined, endsMs))).toBeUndefined();
     expect(three.looks).toEqual(["memory miss", "redis invalid"]);
   },
 );
@@ -140,8 +140,8 @@ test.each([
 test("what has passed since the database's clock was read counts", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, terms());
-  const known = terms(undefined, 35_000);
+  one.keep(id, COPY, epoch());
+  const known = epoch(undefined, 35_000);
   vi.advanceTimersByTime(4999);
   expect(await two.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
@@ -150,45 +150,45 @@ test("what has passed since the database's clock was read counts", async () => {
 
 test("a record whose retention ended before it was seen is not kept", () => {
   const { newReplica, stored } = createReplicas();
-  newReplica().keep(id, copyThatEnds(0, 50_000), terms());
+  newReplica().keep(id, copyThatEnds(0, 50_000), epoch());
   expect(stored.size).toBe(0);
 });
 
 test("a copy of one scope, namespace or key is not another's", async () => {
   const replica = createReplicas().newReplica();
-  replica.keep(id, COPY, terms());
+  replica.keep(id, COPY, epoch());
   const others = [
     { ...id, namespace: "charge", key: `s${id.key}` },
     { ...id, key: "order-2" },
   ];
   for (const other of others) {
     for (let i = 0; i < 20; i++) replica.countAnswer(other, true);
-    expect(await replica.find(other, terms())).toBeUndefined();
+    expect(await replica.find(other, epoch())).toBeUndefined();
   }
-  expect(await replica.find(id, terms("another tenant's"))).toBeUndefined();
+  expect(await replica.find(id, epoch("another tenant's"))).toBeUndefined();
 });
 
 test("Redis is not asked in a namespace where nothing repeats", async () => {
   const { newReplica } = createReplicas();
   const replica = newReplica();
-  await replica.find({ ...id, namespace: "fresh" }, terms());
+  await replica.find({ ...id, namespace: "fresh" }, epoch());
   expect(replica.looks).toEqual(["memory miss"]);
 });
 
 test("a payload larger than 16 KiB is not kept", () => {
   const { newReplica, stored } = createReplicas();
   const result = { ...DONE, payload: Buffer.alloc(16 * 1024 + 1) };
-  newReplica().keep(id, { ...COPY, result }, terms());
+  newReplica().keep(id, { ...COPY, result }, epoch());
   expect(stored.size).toBe(0);
 });
 
 test("without Redis, memory alone answers", async () => {
-  const replica = createCompletions({
+  const replica = createReplayCache({
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
     secret: "a pepper of thirty-two characters",
     onLook: () => {},
   });
-  replica.keep(id, COPY, terms());
-  expect(await replica.find(id, terms())).toBeDefined();
+  replica.keep(id, COPY, epoch());
+  expect(await replica.find(id, epoch())).toBeDefined();
 });

@@ -1,4 +1,4 @@
-import type { CompletedCopy, Result } from "../domain/record.ts";
+import type { CachedCompletion, Result } from "../domain/record.ts";
 
 /**
  * A copy as bytes, the same in memory and in Redis:
@@ -24,7 +24,7 @@ const SUCCESS = 1;
 const FAILURE = 2;
 
 /** The result's payload is the last of the bytes. */
-export function encodeCopy(copy: CompletedCopy): Buffer {
+export function encodeCompletion(copy: CachedCompletion): Buffer {
   const { fingerprint, result } = copy;
   const { payload, contentType } = result;
   const metadata = metadataJson(result);
@@ -52,7 +52,7 @@ export function encodeCopy(copy: CompletedCopy): Buffer {
 }
 
 /** The copy of which these are the bytes; its payload and fingerprint are views of them. */
-export function decodeCopy(bytes: Buffer): CompletedCopy {
+export function decodeCompletion(bytes: Buffer): CachedCompletion {
   const contentTypeAt = TEXTS_AT + bytes.readUInt8(FINGERPRINT_LENGTH_AT);
   const metadataAt = contentTypeAt + bytes.readUInt16LE(CONTENT_TYPE_LENGTH_AT);
   const payloadAt = metadataAt + bytes.readUInt32LE(METADATA_LENGTH_AT);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Ended, Failed, finishLate, mapEach, mapTogether, valueOfOnly } from "./ended.ts";
+import { awaitLate, mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "./settled.ts";
 
-const broken = new Failed(new Error("broken before"));
+const broken = new Rejected(new Error("broken before"));
 
 /** Halves even numbers. */
 function half(value: number): number {
@@ -10,19 +10,19 @@ function half(value: number): number {
 }
 
 test("each is worked on, and what fails or had failed fails alone", () => {
-  expect(mapEach([2, broken, 3, 4], half)).toEqual([1, broken, new Failed(new Error("3 is odd")), 2]);
+  expect(mapSettled([2, broken, 3, 4], half)).toEqual([1, broken, new Rejected(new Error("3 is odd")), 2]);
 });
 
 test("the values are worked on together, and what had failed keeps its place", async () => {
   const seen: (readonly number[])[] = [];
-  const work = async (values: readonly number[]): Promise<readonly Ended<number>[]> => {
+  const work = async (values: readonly number[]): Promise<readonly Settled<number>[]> => {
     seen.push(values);
-    return mapEach(values, half);
+    return mapSettled(values, half);
   };
   expect(await mapTogether([2, broken, 3, 4], work)).toEqual([
     1,
     broken,
-    new Failed(new Error("3 is odd")),
+    new Rejected(new Error("3 is odd")),
     2,
   ]);
   expect(await mapTogether([6, 8], work)).toEqual([3, 4]);
@@ -39,17 +39,17 @@ test("nothing is worked on where everything had failed", async () => {
 
 test("those that take longer are waited for, and fail alone", async () => {
   const late = (value: number) => (value < 10 ? undefined : Promise.resolve().then(() => half(value)));
-  expect(await finishLate([1, 11, broken, 12], late)).toEqual([
+  expect(await awaitLate([1, 11, broken, 12], late)).toEqual([
     1,
-    new Failed(new Error("11 is odd")),
+    new Rejected(new Error("11 is odd")),
     broken,
     6,
   ]);
 });
 
 test("the only one is answered, or thrown", () => {
-  expect(valueOfOnly([1])).toBe(1);
-  expect(() => valueOfOnly([broken])).toThrow("broken before");
-  expect(() => valueOfOnly([])).toThrow("0 ended");
-  expect(() => valueOfOnly([1, 2])).toThrow("2 ended");
+  expect(onlyValue([1])).toBe(1);
+  expect(() => onlyValue([broken])).toThrow("broken before");
+  expect(() => onlyValue([])).toThrow("0 settled");
+  expect(() => onlyValue([1, 2])).toThrow("2 settled");
 });
