@@ -13,9 +13,9 @@ export interface MutantServer extends AsyncDisposable {
 }
 
 /**
- * Makes the copy; disposing removes it.
+ * Copies the server and applies the mutant; disposing removes the copy.
  *
- * @throws Error if a text that is to be replaced is not there exactly once: then the mutant has to follow the source.
+ * @throws Error if a text to replace does not occur exactly once: the mutant has to follow the source.
  */
 export async function applyMutant({ name, replacements }: Mutant): Promise<MutantServer> {
   const dir = await mkdtemp(join(tmpdir(), "ow-mutant-"));
@@ -27,7 +27,7 @@ export async function applyMutant({ name, replacements }: Mutant): Promise<Mutan
       const text = await readFile(path, "utf8");
       const found = text.split(from).length - 1;
       if (found !== 1) throw new Error(`${name} is out of date: found ${found} times in ${file}: ${from}`);
-      // A function, so that no $ in the text means anything.
+      // A function, so that $ in the text has no special meaning.
       await writeFile(
         path,
         text.replace(from, () => to),

@@ -4,18 +4,18 @@ import { FAULTS } from "../faults/all.ts";
 import { applyMutant } from "./apply.ts";
 import { MUTANTS } from "./mutants.ts";
 
-test("there are twelve mutants, of different names", () => {
+test("there are twelve mutants with different names", () => {
   expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(12);
 });
 
-test.each(MUTANTS)("$name applies to the server as it is, and leaves nothing behind", async (mutant) => {
+test.each(MUTANTS)("$name applies to the current source, and its copy is removed", async (mutant) => {
   const server = await applyMutant(mutant);
   await access(server.main);
   await server[Symbol.asyncDispose]();
   await expect(access(server.main)).rejects.toThrow("ENOENT");
 });
 
-test("a mutant whose text is gone is an error", async () => {
+test("a mutant whose text is not in the source is refused", async () => {
   const [first] = MUTANTS;
   if (first === undefined) throw new Error("there are no mutants");
   const stale = { ...first, replacements: [{ file: "main.ts", from: "no such text", to: "" }] };
