@@ -20,8 +20,8 @@ import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
 /**
- * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but without
- * authentication, deadlines, and metrics other than those of the cache. Runs as a child process.
+ * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but
+ * without authentication, deadlines, and metrics other than those of the cache. Runs as a child process.
  */
 const config = readConfig(
   Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== "BENCH_TENANT_ID")),

@@ -18,8 +18,8 @@ export interface Due {
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * Inserts claims as the service would, with keys in random order: $1 tenant, $2 first number, $3 last number, $4 when the
- * first is due, $5 seconds from one to the next (null: spread over a month).
+ * Inserts claims as the service would, with keys in random order: $1 tenant, $2 first number, $3 last number,
+ * $4 when the first is due, $5 seconds from one to the next (null: spread over a month).
  */
 const CLAIM = `
 insert into records (
@@ -36,9 +36,9 @@ select $1::int, 'filled', md5($4::text || i), nextval('fencing_tokens'), 1, 1, f
            else i * $5::float8 * interval '1 second' end) as d (due)`;
 
 /**
- * Completes them with a payload of 200 bytes, in an update of its own, so that pages have the room that the service leaves
- * for second row versions. Rows inserted as completed filled pages to a third and left gaps, and each new claim then went
- * into another old page. $1 tenant, $2 the page where the claims begin.
+ * Completes them with a payload of 200 bytes, in an update of its own, so that pages have the room that the
+ * service leaves for second row versions. Rows inserted as completed filled pages to a third and left gaps,
+ * and each new claim then went into another old page. $1 tenant, $2 the page where the claims begin.
  */
 const COMPLETE = `
 update records set
@@ -60,8 +60,8 @@ export function fillingMs(rows: number): number {
 }
 
 /**
- * Fills a table with completed records of a station's tenant, then vacuums and writes back, so that this work is not
- * measured.
+ * Fills a table with completed records of a station's tenant, then vacuums and writes back, so that this work
+ * is not measured.
  */
 export async function fillRecords(
   { database, tenant }: Pick<Station, "database" | "tenant">,

@@ -4,8 +4,8 @@ import { runSlice } from "./load.ts";
 import { FINGERPRINT, freshKeys } from "./target.ts";
 
 /**
- * Claims as fast as it can, as one tenant, in its own process, so that only the server is shared with the other tenant:
- * `greedy.ts ADDRESS API_KEY CALLERS`, until its standard input ends.
+ * Claims as fast as it can, as one tenant, in its own process, so that only the server is shared with the
+ * other tenant: `greedy.ts ADDRESS API_KEY CALLERS`, until its standard input ends.
  */
 const [, , address = "", apiKey = "", callers = "1"] = process.argv;
 const LONGEST_MS = 10 * 60_000;

@@ -7,7 +7,9 @@ export interface Axis {
 
 const PANEL = { width: 300, height: 200, margin: 40 };
 
-/** Draws one panel per axis: sizes evenly spaced, as each is about ten times the one before; rates from zero. */
+/**
+ * Draws one panel per axis: sizes evenly spaced, as each is about ten times the one before; rates from zero.
+ */
 export function plotGrowth(axes: readonly Axis[]): string {
   const width = PANEL.width * axes.length;
   const panels = axes.map(

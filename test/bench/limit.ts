@@ -20,7 +20,9 @@ on conflict do nothing
 returning claim_id;
 `;
 
-/** Returns the rows a second that pgbench inserts into the DIY table; undefined if pgbench isn't on the PATH. */
+/**
+ * Returns the rows a second that pgbench inserts into the DIY table; undefined if pgbench isn't on the PATH.
+ */
 export async function measureLimit(
   databaseUrl: string,
   durationS: number,

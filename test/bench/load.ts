@@ -27,7 +27,8 @@ export interface Measured {
 }
 
 /**
- * Repeats a step for `durationMs` and counts the steps that ended within it; then waits for those in progress.
+ * Repeats a step for `durationMs` and counts the steps that ended within it; then waits for those in
+ * progress.
  *
  * @throws the first error of a step, or the signal's reason.
  */
@@ -59,7 +60,9 @@ export async function runSlice(
   return { perSecond: latenciesMs.length / (durationMs / 1000), latenciesMs: ascending(latenciesMs) };
 }
 
-/** Measures several steps in short alternating slices, so that disturbances of the machine hit all of them. */
+/**
+ * Measures several steps in short alternating slices, so that disturbances of the machine hit all of them.
+ */
 export async function alternate<Name extends string>(
   steps: Readonly<Record<Name, Step>>,
   pace: Pace,

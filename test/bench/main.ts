@@ -24,9 +24,9 @@ import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`: measures the
- * performance promises beside the code that a user would write instead. Exits 1 on a wrong answer, however fast, and 130 if
- * it was interrupted.
+ * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`:
+ * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
+ * answer, however fast, and 130 if it was interrupted.
  */
 const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
   { of: ["P1", "P6"], figure: measureClaims },

@@ -33,7 +33,10 @@ export function number(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Returns the content of bench.json: each figure's value, or its values by part; raw values likewise under `raw`. */
+/**
+ * Returns the content of bench.json: each figure's value, or its values by part; raw values likewise under
+ * `raw`.
+ */
 export function resultJson(
   findings: readonly Finding[],
   violations: number,

@@ -22,7 +22,10 @@ export interface Station extends AsyncDisposable {
   readonly client: Onceward;
 }
 
-/** The processes that are measured: one Postgres with its default, durable settings, one Redis, and servers as the image runs them. */
+/**
+ * The processes that are measured: one Postgres with its default, durable settings, one Redis, and servers as
+ * the image runs them.
+ */
 export interface Rig extends AsyncDisposable {
   readonly postgresVersion: string;
   /** Undefined: no Redis is installed, and the servers run without one. */

@@ -14,7 +14,9 @@ const MIN_SLICE_MS = 1000;
 /** A leak, or work that grows with stored data, exceeds this. */
 const FLAT = 1.1;
 
-/** Measures `--soak 10m`: claims and completes for that long, and says whether memory and speed stay the same. */
+/**
+ * Measures `--soak 10m`: claims and completes for that long, and says whether memory and speed stay the same.
+ */
 export async function soak(bench: Bench, durationMs: number): Promise<void> {
   const { main, violations, signal, progress } = bench;
   const pairs = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);

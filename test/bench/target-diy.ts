@@ -37,7 +37,10 @@ const REPLAY = {
 /** A usual size of a service's pool. */
 const POOL_SIZE = 16;
 
-/** The code that a user would write instead: node-pg, a pool of 16, prepared statements. The caller ends the pool. */
+/**
+ * The code that a user would write instead: node-pg, a pool of 16, prepared statements. The caller ends the
+ * pool.
+ */
 export function diyTarget(database: BenchDatabase): {
   readonly target: Target<string>;
   readonly pool: pg.Pool;

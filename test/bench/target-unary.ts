@@ -72,10 +72,15 @@ export async function openUnaryTarget(
   };
 }
 
-/** The first byte of a ClaimResponse, whose outcome comes first: a field's number, and that it is a message. */
+/**
+ * The first byte of a ClaimResponse, whose outcome comes first: a field's number, and that it is a message.
+ */
 const OUTCOME_TAG = { claimed: 0x0a, completed: 0x1a } as const;
 
-/** Reads the token of a granted claim. Protobuf: the outcome's tag and length, the token's tag, the token as a varint. */
+/**
+ * Reads the token of a granted claim. Protobuf: the outcome's tag and length, the token's tag, the token as a
+ * varint.
+ */
 function tokenOf(reply: Buffer): bigint {
   let token = 0n;
   for (let at = 3, shift = 0n; ; at++, shift += 7n) {

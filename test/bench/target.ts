@@ -22,13 +22,16 @@ const PAYLOAD_BYTES = 200;
 /** The length of every key, so that all messages have one length. */
 export const KEY_LENGTH = 24;
 
-/** Returns a source of new keys: unique and in random order, like UUIDs, so that inserts hit the whole index. */
+/**
+ * Returns a source of new keys: unique and in random order, like UUIDs, so that inserts hit the whole index.
+ */
 export function freshKeys(): () => string {
   const run = randomBytes(8)
     .toString("hex")
     .slice(0, KEY_LENGTH - 9);
   let count = 0;
-  // Multiplying by an odd number modulo 2^32 gives each number once. (Knuth, TAOCP 6.4: multiplicative hashing.)
+  // Multiplying by an odd number modulo 2^32 gives each number once. (Knuth, TAOCP 6.4: multiplicative
+  // hashing.)
   return () => `${(Math.imul(++count, 0x9e3779b1) >>> 0).toString(16).padStart(8, "0")}-${run}`;
 }
 
@@ -102,7 +105,9 @@ export class FreshClaims<Token> {
   }
 }
 
-/** Completes `count` keys through a target, and returns steps that replay a random one and compare its bytes. */
+/**
+ * Completes `count` keys through a target, and returns steps that replay a random one and compare its bytes.
+ */
 export async function prepareReplays<Token>(
   target: Target<Token>,
   keyCount: number,

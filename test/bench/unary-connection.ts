@@ -11,8 +11,8 @@ import {
 } from "../helpers/network/http2-frames.ts";
 
 /**
- * A gRPC connection that costs as little CPU as possible, so that the server is measured: it writes frames directly, many
- * calls in one write, and does not decode response headers.
+ * A gRPC connection that costs as little CPU as possible, so that the server is measured: it writes frames
+ * directly, many calls in one write, and does not decode response headers.
  */
 export interface UnaryConnection {
   /** Makes a call. @throws if it is answered without a message: it failed. */
@@ -26,7 +26,10 @@ const FRAME_HEAD_BYTES = 9;
 const MESSAGE_HEAD_BYTES = 5;
 const ACK = 0x1;
 
-/** Encodes the headers of a method's calls with a credential, without HPACK's table, so that they can be reused. */
+/**
+ * Encodes the headers of a method's calls with a credential, without HPACK's table, so that they can be
+ * reused.
+ */
 export function callHeaders(method: string, apiKey: string): Buffer {
   return headerBlock({
     ":method": "POST",

@@ -15,7 +15,8 @@ export function handleGuarded(charge: Charge, guard: Guard, owner: string): Hand
       key: id,
       fingerprint: { event, payload },
       leaseMs: LEASE_MS,
-      // Another worker holds the claim, or died with it: this consumer returns the delivery instead of waiting.
+      // Another worker holds the claim, or died with it: this consumer returns the delivery instead of
+      // waiting.
       waitMs: 0,
     };
     try {

@@ -9,7 +9,9 @@ import { expect, onTestFinished, test } from "vitest";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 
-/** Starts the demo with its own temporary directory, and sends `signal` when it prints a line that matches. */
+/**
+ * Starts the demo with its own temporary directory, and sends `signal` when it prints a line that matches.
+ */
 async function interruptAt(pattern: RegExp, signal: NodeJS.Signals) {
   const dir = await mkdtemp(join(tmpdir(), "onceward-interruption-"));
   // As root, Postgres runs as another user, which must be able to enter.

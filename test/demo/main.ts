@@ -8,8 +8,8 @@ import { deliverAll } from "./run.ts";
 import { startService } from "./service.ts";
 
 /**
- * `npm run demo [-- --seed N] [--crashes N]`: runs the same deliveries and crashes without Onceward and with it. Exits 1 if
- * the guarded run breaks a promise, and 130 if it was interrupted.
+ * `npm run demo [-- --seed N] [--crashes N]`: runs the same deliveries and crashes without Onceward and with
+ * it. Exits 1 if the guarded run breaks a promise, and 130 if it was interrupted.
  */
 const { values } = parseArgs({
   options: { seed: { type: "string" }, crashes: { type: "string", default: "15" } },

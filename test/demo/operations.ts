@@ -4,8 +4,9 @@ import type { Random } from "./random.ts";
 /** One webhook event, to be handled once. */
 export interface Operation {
   /**
-   * GitHub's `X-GitHub-Delivery`: made with the event, and the same in each delivery of it. It is the idempotency key. A
-   * hash of the payload would be none: some of these payloads are equal, although they are two events.
+   * GitHub's `X-GitHub-Delivery`: made with the event, and the same in each delivery of it. It is the
+   * idempotency key. A hash of the payload would be none: some of these payloads are equal, although they are
+   * two events.
    */
   readonly id: string;
   /** The event's name, such as "push". */
@@ -42,7 +43,10 @@ const CRASH_POINTS: readonly CrashPoint[] = ["before the call", "during the call
 /** About the provider's own latency, so that a worker dies before, while and after the provider acts. */
 const MAX_CRASH_DELAY_MS = 10;
 
-/** Plans three deliveries of every example payload of `@octokit/webhooks-examples`, and where workers are killed. */
+/**
+ * Plans three deliveries of every example payload of `@octokit/webhooks-examples`, and where workers are
+ * killed.
+ */
 export function makePlan(random: Random, crashCount: number): Plan {
   const operations = readExamples().map(({ event, payload }) => ({ id: guid(random), event, payload }));
   const repeated = operations.flatMap((operation) =>

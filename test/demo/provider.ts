@@ -26,8 +26,9 @@ const MIN_LATENCY_MS = 2;
 const LATENCY_SPREAD_MS = 8;
 
 /**
- * A provider on a loopback port. Like real payment providers it honours the header `Idempotency-Key`: the first call with
- * a key has the effect, later ones get the first one's answer. A call without a key always has an effect.
+ * A provider on a loopback port. Like real payment providers it honours the header `Idempotency-Key`: the
+ * first call with a key has the effect, later ones get the first one's answer. A call without a key always
+ * has an effect.
  */
 export async function startProvider(random: Random): Promise<Provider> {
   let calls = 0;

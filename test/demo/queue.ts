@@ -1,8 +1,8 @@
 import type { Delivery } from "./operations.ts";
 
 /**
- * A queue that delivers at least once: a delivery belongs to its consumer until it is acknowledged, and is delivered again
- * when the consumer dies or returns it.
+ * A queue that delivers at least once: a delivery belongs to its consumer until it is acknowledged, and is
+ * delivered again when the consumer dies or returns it.
  */
 export class Queue {
   readonly total: number;

@@ -12,7 +12,10 @@ const FAILURE_DELAY_MS = 200;
 /** The result of a run. */
 export interface Outcome {
   readonly unique: number;
-  /** Messages in the queue; each was acknowledged once. A redelivery after a crash or a refusal is the same message. */
+  /**
+   * Messages in the queue; each was acknowledged once. A redelivery after a crash or a refusal is the same
+   * message.
+   */
   readonly deliveries: number;
   /** Effects at the provider. */
   readonly effects: number;

@@ -3,8 +3,8 @@ import type { CrashPoint, Operation } from "./operations.ts";
 import { type Handler, handleUnguarded } from "./unguarded.ts";
 
 /**
- * A consumer of webhooks, in its own process so that it can be killed. It handles one delivery at a time, and waits to be
- * killed at the point that it is told.
+ * A consumer of webhooks, in its own process so that it can be killed. It handles one delivery at a time, and
+ * waits to be killed at the point that it is told.
  */
 
 let handle: Handler = async () => failed("delivered before it was configured");

@@ -1,5 +1,5 @@
 /**
- * Things that a service can get wrong. Each strikes now and then, where there is an occasion, so that a history holds
+ * Defects of a simulated service. Each strikes sometimes, where there is an occasion, so that a history has
  * few traces of it.
  */
 export const DEFECTS = [

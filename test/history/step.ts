@@ -4,7 +4,7 @@ import { stepAdmin } from "./step-admin.ts";
 import { stepClaim } from "./step-claim.ts";
 import { stepLookup, stepSettle } from "./step-settle.ts";
 
-/** Refusals that are decided without a look at the record. */
+/** Refusals that do not depend on the record. */
 const WHATEVER_THE_STATE: ReadonlySet<string> = new Set([
   "INVALID_REQUEST",
   "RESULT_TOO_LARGE",
@@ -16,10 +16,11 @@ const WHATEVER_THE_STATE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The model: every state that an operation may have left, with the answer that it had, and why not where there is none.
+ * The model: every state that an operation may have left, with the answer that it had, and why not where
+ * there is none.
  *
- * An operation of unknown outcome yields only what it changed: that it did not happen, or changed nothing, is the same
- * as leaving it out.
+ * An operation of unknown outcome yields only what it changed: that it did not happen, or changed nothing, is
+ * the same as leaving it out.
  */
 export function step(state: State, moment: Moment): Step[] {
   const { request, answer } = moment.operation;

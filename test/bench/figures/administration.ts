@@ -16,7 +16,9 @@ const ADMINISTRATORS = 16;
 const NAMESPACE = "filled";
 const DAY_S = 86_400n;
 
-/** Measures P14: a tenant's latency while another's administrators preview, restamp and delete its records. */
+/**
+ * Measures P14: a tenant's latency while another's administrators preview, restamp and delete its records.
+ */
 export const measureAdministration: Figure = async ({ rig, options, violations, signal, pace, progress }) => {
   await using station = await rig.startStation();
   progress(`filling a table with ${options.rows} rows`);

@@ -15,7 +15,10 @@ const MESSAGE_BYTES = 4 * MIB - 1000;
 const SETTLE_MS = 5000;
 const SAMPLE_EVERY_MS = 100;
 
-/** Measures P13, the most harm by one caller: the longest stall by one request, and memory taken by unfinished ones. */
+/**
+ * Measures P13, the most harm by one caller: the longest stall by one request, and memory taken by unfinished
+ * ones.
+ */
 export const measureHostility: Figure = async ({ rig, options, progress }) => {
   await using station = await rig.startStation({ stallProbe: true });
   const { server, database, tenant } = station;
@@ -58,7 +61,9 @@ export const measureHostility: Figure = async ({ rig, options, progress }) => {
   ];
 };
 
-/** Returns the most MiB that the server gains while each connection has sent a message without its last byte. */
+/**
+ * Returns the most MiB that the server gains while each connection has sent a message without its last byte.
+ */
 async function addedMiB(server: ServerProcess, apiKey: string | undefined, quick: boolean): Promise<number> {
   const head = [
     `POST ${pathOf("Batch")} HTTP/1.1`,

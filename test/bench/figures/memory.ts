@@ -8,7 +8,10 @@ const SAMPLE_EVERY_MS = 100;
 /** After its start, until the server counts as idle. */
 const SETTLE_MS = 2000;
 
-/** Measures P9, the server's resident memory: idle after its start, and the most while 1,024 callers claim and complete. */
+/**
+ * Measures P9, the server's resident memory: idle after its start, and the most while 1,024 callers claim and
+ * complete.
+ */
 export const measureMemory: Figure = async ({ rig, options, violations, signal, progress }) => {
   progress("memory");
   await using station = await rig.startStation();

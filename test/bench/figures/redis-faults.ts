@@ -23,8 +23,8 @@ const FAULTS: readonly (readonly [string, (redis: RedisProcess) => unknown])[] =
 ];
 
 /**
- * Measures replays while Redis is flushed, frozen, killed and restarted. A call that fails ends the bench; a wrong answer is
- * counted. The server keeps nothing in memory, so every replay asks Redis.
+ * Measures replays while Redis is flushed, frozen, killed and restarted. A call that fails ends the bench; a
+ * wrong answer is counted. The server keeps nothing in memory, so every replay asks Redis.
  */
 export const measureRedisFaults: Figure = async (bench) => {
   const { rig, options, violations, progress } = bench;

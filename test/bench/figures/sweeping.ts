@@ -15,9 +15,9 @@ const CATCH_UP_MS = 20_000;
 const BETWEEN_MS = 500;
 
 /**
- * Measures P8: claims while as many rows become due for the sweep, evenly over a slice. Both slices of a turn find the same
- * rows, the first before they are due, and both begin after a checkpoint: for a while after a checkpoint Postgres logs whole
- * pages.
+ * Measures P8: claims while as many rows become due for the sweep, evenly over a slice. Both slices of a turn
+ * find the same rows, the first before they are due, and both begin after a checkpoint: for a while after a
+ * checkpoint Postgres logs whole pages.
  */
 export const measureSweeping: Figure = async (bench) => {
   const { rig, options, violations, signal, pace, progress } = bench;
@@ -71,7 +71,11 @@ export const measureSweeping: Figure = async (bench) => {
   ];
 };
 
-/** Waits until rows are due. @throws Error if they are due already: then the slice before measured the sweep too. */
+/**
+ * Waits until rows are due.
+ *
+ * @throws Error if they are due already: then the slice before measured the sweep too.
+ */
 async function untilDue({ from }: Due): Promise<void> {
   const leftMs = from.getTime() - Date.now();
   if (leftMs < 0) throw new Error(`rows were due ${-leftMs} ms before they should have been`);

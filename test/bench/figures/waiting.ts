@@ -14,7 +14,9 @@ const APART_MS = 5;
 const WAIT_S = 60;
 const OPENING_LIMIT_MS = 20_000;
 
-/** Measures P11, calls that wait for a record: the statements that they cost, and how soon they are answered. */
+/**
+ * Measures P11, calls that wait for a record: the statements that they cost, and how soon they are answered.
+ */
 export const measureWaiting: Figure = async (bench) => {
   const { rig, options, progress, signal } = bench;
   await using station = await rig.startStation();

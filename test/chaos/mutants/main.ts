@@ -7,8 +7,8 @@ import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
 /**
- * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect each, and prints
- * how soon each was caught, for every seed. Exits 1 if a mutant survives.
+ * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect
+ * each, and prints how soon each was caught, for every seed. Exits 1 if a mutant survives.
  */
 const MAX_MS = 180_000;
 /** A load is judged after it ends, so a mutant gets several loads, each longer than the one before. */

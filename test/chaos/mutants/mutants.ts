@@ -1,4 +1,7 @@
-/** A defect of the service, as replacements of its source text. It is applied to a copy, never to the shipped source. */
+/**
+ * A defect of the service, as replacements of its source text. It is applied to a copy, never to the shipped
+ * source.
+ */
 export interface Mutant {
   readonly name: string;
   /** The wrong behaviour. */
