@@ -49,7 +49,7 @@ update records set
 
 /** Finds the page after the table's last one. */
 const END =
-  "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as place";
+  "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as page";
 
 /** A lower bound of how fast Postgres fills a table on the machines that run the bench. */
 const FILLED_PER_SECOND = 8000;
@@ -72,9 +72,9 @@ export async function fillRecords(
   for (let first = 1; first <= rows; first += ROWS_PER_STATEMENT) {
     signal.throwIfAborted();
     const last = Math.min(rows, first + ROWS_PER_STATEMENT - 1);
-    const [end] = await database.query<{ place: string }>(END);
+    const [end] = await database.query<{ page: string }>(END);
     await database.query(CLAIM, [tenant.id, first, last, dueFrom, apartS]);
-    await database.query(COMPLETE, [tenant.id, end?.place]);
+    await database.query(COMPLETE, [tenant.id, end?.page]);
   }
   await database.query("vacuum (analyze) records");
   await database.query("checkpoint");

@@ -243,9 +243,9 @@ describe("10: retention that is changed", () => {
   });
 
   test("a claim made while replicas may still differ may have either", () => {
-    const meanwhile = [claim(5000, 5010, granted(1)), complete(5020, 5030, 1, "paid")];
-    expect(check([...meanwhile, claim(12_000, 12_010, granted(2))])).toEqual([]);
-    expect(check([...meanwhile, claim(12_000, 12_010, replayed("paid"))])).toEqual([]);
+    const during = [claim(5000, 5010, granted(1)), complete(5020, 5030, 1, "paid")];
+    expect(check([...during, claim(12_000, 12_010, granted(2))])).toEqual([]);
+    expect(check([...during, claim(12_000, 12_010, replayed("paid"))])).toEqual([]);
   });
 });
 

@@ -19,7 +19,7 @@ export const DEFECTS = [
   "forgets before retention ends",
   "replays what was forgotten long ago",
   "takes over what policy holds",
-  "grants a repeated claim id anew",
+  "grants a repeated claim id again",
   "executes what it refuses",
   "shows another tenant's payload",
 ] as const;

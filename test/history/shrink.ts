@@ -59,7 +59,7 @@ function without(operations: readonly Operation[], dropped: readonly Operation[]
 }
 
 function forgetOutcome(operation: Operation): Operation {
-  const answer = { kind: "unknown", reason: "does not matter" } as const;
+  const answer = { kind: "unknown", reason: "not needed" } as const;
   return { ...operation, answer, marks: [], returnedAtMs: Number.POSITIVE_INFINITY };
 }
 

@@ -125,7 +125,7 @@ export class SimulatedService {
     if (row === undefined || row.phase === "released") return this.#grant(key, row, request, nowMs);
     if (row.phase === "completed") return this.#replay(key, row, request, nowMs);
     if (row.leaseEndsAtMs > nowMs) {
-      if (request.claimId === row.claimId && !this.strikes("grants a repeated claim id anew")) {
+      if (request.claimId === row.claimId && !this.strikes("grants a repeated claim id again")) {
         return { kind: "claimed", token: row.token, attempt: row.attempt };
       }
       const grants = request.claimId === row.claimId || this.strikes("grants while a lease runs");
