@@ -5,22 +5,23 @@ import { expect, test } from "vitest";
 import { isAlive } from "../../server/dev/embedded/pid-file.ts";
 import { mountDisk } from "./disk.ts";
 
+const SIZE_MB = 16;
 const canMount = await isMountable();
 
 /** Returns whether this machine lets the tests mount a disk, which needs root. */
 async function isMountable(): Promise<boolean> {
-  await using disk = await mountDisk();
+  await using disk = await mountDisk(SIZE_MB);
   return disk.fill !== undefined;
 }
 
 test("a disposed disk is gone", async () => {
-  const disk = await mountDisk();
+  const disk = await mountDisk(SIZE_MB);
   await disk[Symbol.asyncDispose]();
   await expect(access(disk.dir)).rejects.toThrow("ENOENT");
 });
 
 test.runIf(canMount)("a filled disk has no space until it is emptied", async () => {
-  await using disk = await mountDisk();
+  await using disk = await mountDisk(SIZE_MB);
   await disk.fill?.();
   expect((await statfs(disk.dir)).bavail).toBe(0);
   await disk.empty();
@@ -28,7 +29,7 @@ test.runIf(canMount)("a filled disk has no space until it is emptied", async () 
 });
 
 test.runIf(canMount)("disposing a disk unmounts it and kills the processes that use it", async () => {
-  const disk = await mountDisk();
+  const disk = await mountDisk(SIZE_MB);
   const working = spawn("sleep", ["600"], { cwd: disk.dir });
   const writing = spawn(
     "sh",

@@ -25,10 +25,10 @@ export interface Disk extends AsyncDisposable {
 }
 
 /** Mounts a disk in memory, which needs root; returns a plain directory where that fails. */
-export async function mountDisk(): Promise<Disk> {
+export async function mountDisk(sizeMb = SIZE_MB): Promise<Disk> {
   const dir = await mkdtemp(join(tmpdir(), "ow-chaos-disk-"));
   await chmod(dir, 0o755);
-  const isMounted = await run("mount", ["-t", "tmpfs", "-o", `size=${SIZE_MB}m,mode=755`, "tmpfs", dir]).then(
+  const isMounted = await run("mount", ["-t", "tmpfs", "-o", `size=${sizeMb}m,mode=755`, "tmpfs", dir]).then(
     () => true,
     () => false,
   );
