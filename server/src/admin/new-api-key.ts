@@ -1,11 +1,10 @@
 import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import type { Actor } from "../calls/call.ts";
-import type { ApiKeyResource } from "../domain/api-key-resource.ts";
 import { Refusal } from "../domain/refusal.ts";
-import type { TenantResource } from "../domain/tenant-resource.ts";
+import type { ApiKeyResource, TenantResource } from "../domain/tenant.ts";
 import { Violations } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";
-import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-key-resources.ts";
+import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-keys.ts";
 import type { Snapshot } from "../store/tenants/audit-events.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";

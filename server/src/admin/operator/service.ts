@@ -2,7 +2,7 @@ import type { ChangeListener } from "../../auth/authenticate.ts";
 import type { Handlers } from "../../calls/call.ts";
 import type { OperatorService } from "../../gen/onceward/v1/operator_pb.ts";
 import type { Pool } from "../../store/pool.ts";
-import type { PageTokens } from "../page-tokens.ts";
+import type { PageTokens } from "../pages.ts";
 import { createOperatorKeyHandlers } from "./operator-keys.ts";
 import { createServerInfoHandlers } from "./server-info.ts";
 import { createTenantStateHandlers } from "./tenant-states.ts";

@@ -1,14 +1,13 @@
 import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
 import { boundsInForce } from "../../domain/policy-bounds.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
-import { lockTenant } from "../../store/tenants/tenant-resources.ts";
-import { checkBounds, parseLimits } from "../limit-messages.ts";
-import { parsePolicyMessage } from "../policy-messages.ts";
+import { lockTenant } from "../../store/tenants/tenants.ts";
+import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
 
 /** @throws Refusal INVALID_REQUEST with every violation. */
 export function parseNewTenant({
@@ -19,7 +18,7 @@ export function parseNewTenant({
   checkName("tenant.name", name, violations);
   const limits = parseLimits(tenant ?? {}, violations);
   checkBounds(limits.bounds, violations);
-  const policy = parsePolicyMessage(tenant?.policy, boundsInForce(limits.bounds), violations);
+  const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
   violations.throwIfAny();
   return { name, policy, ...limits };
 }

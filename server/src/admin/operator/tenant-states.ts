@@ -1,19 +1,18 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import type { TenantResource, TenantState } from "../../domain/tenant-resource.ts";
+import type { TenantResource, TenantState } from "../../domain/tenant.ts";
 import {
   DeleteTenantResponseSchema,
   type OperatorService,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { revokeApiKeys } from "../../store/tenants/api-key-resources.ts";
+import { revokeApiKeys } from "../../store/tenants/api-keys.ts";
 import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
-import { updateTenant } from "../../store/tenants/tenant-resources.ts";
+import { updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { tenantMessage } from "../tenant-messages.ts";
+import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./service.ts";
 import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant-requests.ts";
 

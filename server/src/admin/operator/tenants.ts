@@ -16,16 +16,13 @@ import {
   insertTenant,
   listTenantResources,
   updateTenant,
-} from "../../store/tenants/tenant-resources.ts";
+} from "../../store/tenants/tenants.ts";
 import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { checkBounds, isLimitSet, LIMIT_FIELDS, mergeLimits, parseLimits } from "../limit-messages.ts";
 import { makeApiKey } from "../new-api-key.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
-import { tenantMessage } from "../tenant-messages.ts";
-import { maskedFields } from "../update-mask.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { checkBounds, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
+import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./service.ts";
 import {
   checkName,
@@ -94,8 +91,7 @@ export function createTenantHandlers({
       const violations = new Violations();
       checkName("name", request.name, violations);
       const asked = parseLimits(request, violations);
-      const isSet = (field: string) => isLimitSet(request, field);
-      const masked = maskedFields(request.updateMask, LIMIT_FIELDS, isSet, violations);
+      const masked = maskedLimits(request.updateMask, request, violations);
       violations.throwIfAny();
 
       const tenant = await pool.transaction(async (transaction) => {

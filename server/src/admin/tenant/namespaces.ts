@@ -22,13 +22,11 @@ import {
   findNamespaceResource,
   listNamespaceResources,
   putNamespace,
-} from "../../store/tenants/namespace-resources.ts";
-import { findTenantResource } from "../../store/tenants/tenant-resources.ts";
+} from "../../store/tenants/namespaces.ts";
+import { findTenantResource } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, namespaceEtag } from "../etags.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
-import { namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
 import { newRecordJob } from "./new-record-job.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";

@@ -1,6 +1,6 @@
 import type { Admission } from "../../admission/admission.ts";
 import type { RecordJob } from "../../domain/record-job.ts";
-import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import type { Runner } from "../../store/pool.ts";
 import { countUnfinishedJobsOf, insertRecordJob } from "../../store/tenants/record-jobs.ts";
 

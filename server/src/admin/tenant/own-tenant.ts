@@ -1,9 +1,8 @@
 import type { Call } from "../../calls/call.ts";
 import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
-import type { Tenant } from "../../domain/tenant.ts";
-import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { Tenant, TenantResource } from "../../domain/tenant.ts";
 import type { Runner } from "../../store/pool.ts";
-import { lockTenant } from "../../store/tenants/tenant-resources.ts";
+import { lockTenant } from "../../store/tenants/tenants.ts";
 
 /**
  * The tenant that a caller administers, as a whole.

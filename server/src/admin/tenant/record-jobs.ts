@@ -9,8 +9,7 @@ import {
 import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import { findRecordJob, listRecordJobs } from "../../store/tenants/record-jobs.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
+import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";

@@ -20,9 +20,8 @@ import { findRecords, placeBehind, type RecordPlace, startOf } from "../../store
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
-import { pageSize } from "../page-tokens.ts";
+import { pageSize, replyPage, scanUntil } from "../pages.ts";
 import { createRecordTarget } from "../record-targets.ts";
-import { lookUntil, replyPage } from "../reply-pages.ts";
 import { parseRecordFilter, parseResolve } from "./record-requests.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
@@ -51,7 +50,7 @@ export function createRecordHandlers({
       violations.throwIfAny();
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
-      const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
+      const { items, next } = await scanUntil(size + 1, from, async (place: RecordPlace, count) => {
         const look = await findRecords(pool.of(call), filter, place, count);
         return { items: look.records, next: look.next };
       });

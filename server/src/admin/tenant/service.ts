@@ -4,7 +4,7 @@ import type { Answer, Call, Handlers } from "../../calls/call.ts";
 import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "../../store/batching/administration-pool.ts";
 import type { RecordStore } from "../../store/records/record-store.ts";
-import type { PageTokens } from "../page-tokens.ts";
+import type { PageTokens } from "../pages.ts";
 import { createApiKeyHandlers } from "./api-keys.ts";
 import { createHistoryHandlers } from "./history.ts";
 import { createNamespaceHandlers } from "./namespaces.ts";

@@ -4,7 +4,7 @@ import { resolvePolicy } from "../../domain/policy.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
 import { credentialInvalid } from "../../domain/refusal.ts";
 import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
-import type { NamespaceResource, TenantResource } from "../../domain/tenant-resource.ts";
+import type { NamespaceResource, TenantResource } from "../../domain/tenant.ts";
 import {
   GetTenantResponseSchema,
   type TenantAdminService,
@@ -12,11 +12,10 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
-import { listNamespaceResources } from "../../store/tenants/namespace-resources.ts";
-import { findTenantResource, updateTenant } from "../../store/tenants/tenant-resources.ts";
+import { listNamespaceResources } from "../../store/tenants/namespaces.ts";
+import { findTenantResource, updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { recordJobMessage, tenantMessage } from "../tenant-messages.ts";
+import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import { newRecordJob } from "./new-record-job.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";

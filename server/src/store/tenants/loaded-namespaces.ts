@@ -8,7 +8,7 @@ import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
-import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
+import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";
 
 /** The policies of tenants' namespaces that were loaded, kept for as long as their tenant changes none of them. */
 export interface LoadedNamespaces {
@@ -52,7 +52,7 @@ const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const readPolicies = {
   name: "read_namespace_policies",
   text: `
-select n.tenant_id, n.name, ${POLICY_COLUMNS}
+select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
   from unnest($1::int[], $2::text[]) as i (tenant_id, name)
  cross join lateral (
        select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
@@ -110,13 +110,13 @@ function createLoad(runner: Runner, limiter: TenantLimiter): Load {
     follow: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {
-      const rows = await runner.run<PolicyRow & { readonly tenant_id: number; readonly name: string }>(
+      const rows = await runner.run<FieldRow & { readonly tenant_id: number; readonly name: string }>(
         readPolicies,
         [intArray(namespaces.map(({ tenantId }) => tenantId)), textArray(namespaces.map(({ name }) => name))],
         namespaces.length,
       );
       const found = new Map(
-        rows.map((row) => [nameOf({ tenantId: row.tenant_id, name: row.name }), parsePolicy(row)]),
+        rows.map((row) => [nameOf({ tenantId: row.tenant_id, name: row.name }), POLICY_COLUMNS.parse(row)]),
       );
       return namespaces.map((namespace) => found.get(nameOf(namespace)));
     },

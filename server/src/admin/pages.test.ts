@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Refusal } from "../domain/refusal.ts";
 import { Violations } from "../messages/violations.ts";
-import { createPageTokens, pageSize, type Scope } from "./page-tokens.ts";
+import { createPageTokens, pageSize, type Scope } from "./pages.ts";
 
 const tokens = tokensOf();
 const SCOPE: Scope = [7, "ListRecords", "charges", undefined];
