@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { loadPolicies } from "../../calls/authority.ts";
 import type { Handlers } from "../../calls/call.ts";
-import { loadPolicies } from "../../calls/load-policies.ts";
 import { parseLookup } from "../../claims/requests.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
