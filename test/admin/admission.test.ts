@@ -8,6 +8,7 @@ import type { IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { openConnection } from "../helpers/database/connections.ts";
 import { countRows } from "../helpers/database/time.ts";
 import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
@@ -66,6 +67,15 @@ describeContract("a tenant's rate", (contract) => {
     ]);
     expect(await countRows(contract.database, caller.tenant)).toBe(0);
     expect(await refusals(contract, caller, "rate", "enforced")).toBe(1);
+  });
+
+  test("refuses a call before the policy of its namespace is read from the database", async () => {
+    const { client } = await contract.newCaller(ONE, { refunds: { max_lease_ms: 2000 } });
+    await exhaust(client);
+    const connection = await openConnection(contract.database);
+    await connection.query("begin; lock table namespaces in access exclusive mode");
+    const refused = errorOf(client.claim({ ...ORDER, namespace: "refunds" }));
+    expect(await refused).toMatchObject({ reason: "QUOTA_RATE" });
   });
 
   test("refuses each item of a batch alone", async () => {
