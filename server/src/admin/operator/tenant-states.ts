@@ -18,7 +18,7 @@ import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant
 
 type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
 
-/** The RPCs that refuse a tenant, serve it again, and remove it. */
+/** Returns the RPCs that suspend a tenant, resume it, and delete it. */
 export function createTenantStateHandlers({
   pool,
   changes,
@@ -62,11 +62,11 @@ export function createTenantStateHandlers({
       checkNameAndReason(request);
       const tenant = await pool.transaction(async (transaction) => {
         const was = await lockTenantByName(transaction, request.name);
-        // The etag of a repeat is that of the tenant before.
+        // A repeated call has the etag from before the deletion.
         if (was.state === "DELETING") return was;
         checkEtag(request.etag, tenantEtag(was));
         await revokeApiKeys(transaction, was.id);
-        // Until every replica refuses the tenant, it may still claim.
+        // The job is delayed because the tenant can still claim until every replica refuses it.
         const job = await insertRecordJob(transaction, {
           tenantId: was.id,
           namespace: undefined,

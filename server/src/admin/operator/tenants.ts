@@ -34,7 +34,7 @@ import {
 
 type Methods = "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey";
 
-/** The RPCs that make tenants, show them, and say what they may have. */
+/** Returns the RPCs that create tenants, return them, and set their limits. */
 export function createTenantHandlers({
   pool,
   pageTokens,
@@ -49,7 +49,7 @@ export function createTenantHandlers({
         if (made === undefined) {
           throw new Refusal(
             "TENANT_EXISTS",
-            "There is a tenant of that name, or its records have not gone yet.",
+            "A tenant of that name exists, or its records are still being removed.",
           );
         }
         await recordChange(transaction, call, {

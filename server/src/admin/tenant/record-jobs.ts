@@ -14,7 +14,7 @@ import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** The RPCs that say how far background changes of records are. */
+/** Returns the RPCs for background changes of records. */
 export function createRecordJobHandlers({
   pool,
   pageTokens,

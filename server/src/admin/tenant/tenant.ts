@@ -22,7 +22,7 @@ import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-u
 import { retentionEffect } from "./retention-effect.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** GetTenant and UpdateTenant. */
+/** Returns the RPCs for the tenant and its policy. */
 export function createTenantHandlers({
   pool,
   changes: listener,
@@ -85,7 +85,7 @@ export function createTenantHandlers({
   };
 }
 
-/** What becomes of each namespace's retention: those that set their own part of it, and all the others. */
+/** Returns the change of retention of each namespace: of declared ones, and of all others. */
 async function changesFrom(
   runner: Runner,
   was: TenantResource,

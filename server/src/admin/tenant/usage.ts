@@ -11,7 +11,7 @@ import { pageSize, replyPage } from "../pages.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** GetUsage. */
+/** Returns the RPC for usage. */
 export function createUsageHandlers({
   pool,
   pageTokens,
