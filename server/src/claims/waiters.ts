@@ -82,30 +82,9 @@ export function createWaiters({
   ): Promise<void> {
     if (isDraining) return Promise.reject(shuttingDown());
     if (signal.aborted) return Promise.reject(cancelled());
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => waiter.resolve(), timeoutMs);
-      const abort = () => waiter.reject(cancelled());
-      const check = () => void checkCaller?.().catch((error: unknown) => waiter.reject(error));
-      const checks = checkCaller && setInterval(check, CALLER_CHECK_EVERY_MS);
-      const leave = () => {
-        clearTimeout(timer);
-        clearInterval(checks);
-        signal.removeEventListener("abort", abort);
-        remove(id, waiter);
-      };
-      const waiter: Waiter = {
-        resolve: () => {
-          leave();
-          resolve();
-        },
-        reject: (error) => {
-          leave();
-          reject(error);
-        },
-      };
-      signal.addEventListener("abort", abort);
-      add(id, waiter);
-    });
+    const { waiter, settled } = createWaiter(timeoutMs, signal, checkCaller, () => remove(id, waiter));
+    add(id, waiter);
+    return settled;
   }
 
   function add(id: RecordId, waiter: Waiter): void {
@@ -168,6 +147,41 @@ export function createWaiters({
     },
     count: () => waiting,
   };
+}
+
+/**
+ * Returns a waiter, and the promise that it settles: from outside, after `timeoutMs`, when `signal` aborts or when a check of
+ * the caller fails. `onLeave` is called first.
+ */
+function createWaiter(
+  timeoutMs: number,
+  signal: AbortSignal,
+  checkCaller: (() => Promise<void>) | undefined,
+  onLeave: () => void,
+): { readonly waiter: Waiter; readonly settled: Promise<void> } {
+  const { promise: settled, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => waiter.resolve(), timeoutMs);
+  const abort = () => waiter.reject(cancelled());
+  const check = () => void checkCaller?.().catch((error: unknown) => waiter.reject(error));
+  const checks = checkCaller && setInterval(check, CALLER_CHECK_EVERY_MS);
+  signal.addEventListener("abort", abort);
+  const leave = () => {
+    clearTimeout(timer);
+    clearInterval(checks);
+    signal.removeEventListener("abort", abort);
+    onLeave();
+  };
+  const waiter: Waiter = {
+    resolve: () => {
+      leave();
+      resolve();
+    },
+    reject: (error) => {
+      leave();
+      reject(error);
+    },
+  };
+  return { waiter, settled };
 }
 
 function shuttingDown(): Refusal {
