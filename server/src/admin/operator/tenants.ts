@@ -1,16 +1,19 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../calls/call.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import {
   CreateTenantApiKeyResponseSchema,
   CreateTenantResponseSchema,
   ListTenantsResponseSchema,
   type OperatorService,
   OperatorServiceGetTenantResponseSchema,
+  type UpdateTenantLimitsRequest,
   UpdateTenantLimitsResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
 import {
   findTenantResource,
   insertTenant,
@@ -21,7 +24,7 @@ import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
 import { makeApiKey } from "../new-api-key.ts";
 import { pageSize, replyPage } from "../pages.ts";
-import { checkBounds, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
+import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./service.ts";
 import {
@@ -94,24 +97,9 @@ export function createTenantHandlers({
       const masked = maskedLimits(request.updateMask, request, violations);
       violations.throwIfAny();
 
-      const tenant = await pool.transaction(async (transaction) => {
-        const was = await lockServedTenant(transaction, request.name);
-        checkEtag(request.etag, tenantEtag(was));
-        const becomes = { ...was, ...mergeLimits(was, asked, masked) };
-        const contradictions = new Violations();
-        checkBounds(becomes.bounds, contradictions);
-        contradictions.throwIfAny();
-        if (request.validateOnly) return becomes;
-
-        await recordChange(transaction, call, {
-          action: "UpdateTenantLimits",
-          target: `tenant ${was.name}`,
-          tenant: was,
-          before: limitsSnapshot(was),
-          after: limitsSnapshot(becomes),
-        });
-        return updateTenant(transaction, becomes);
-      });
+      const tenant = await pool.transaction((transaction) =>
+        changeLimits(transaction, call, request, (was) => mergeLimits(was, asked, masked)),
+      );
       changes.tenantChanged(tenant.id);
       return create(UpdateTenantLimitsResponseSchema, { tenant: tenantMessage(tenant) });
     },
@@ -129,4 +117,29 @@ export function createTenantHandlers({
       return create(CreateTenantApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
     },
   };
+}
+
+/** Stores a tenant's new limits with their audit event, or only returns them for `validate_only`. */
+async function changeLimits(
+  transaction: Runner,
+  call: Call,
+  request: UpdateTenantLimitsRequest,
+  merge: (was: TenantResource) => Limits,
+): Promise<TenantResource> {
+  const was = await lockServedTenant(transaction, request.name);
+  checkEtag(request.etag, tenantEtag(was));
+  const becomes = { ...was, ...merge(was) };
+  const violations = new Violations();
+  checkBounds(becomes.bounds, violations);
+  violations.throwIfAny();
+  if (request.validateOnly) return becomes;
+
+  await recordChange(transaction, call, {
+    action: "UpdateTenantLimits",
+    target: `tenant ${was.name}`,
+    tenant: was,
+    before: limitsSnapshot(was),
+    after: limitsSnapshot(becomes),
+  });
+  return updateTenant(transaction, becomes);
 }
