@@ -1,5 +1,5 @@
 import { createOperatorService } from "./admin/operator/service.ts";
-import { createPageTokens } from "./admin/page-tokens.ts";
+import { createPageTokens } from "./admin/pages.ts";
 import { createTenantAdminService } from "./admin/tenant/service.ts";
 import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";

@@ -103,10 +103,11 @@ export function createServer(
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
-    onLookFailed: (error) => log.warn({ err: error }, "looking for waiters failed; the next look goes on"),
+    onCheckFailed: (error) =>
+      log.warn({ err: error }, "check of awaited records failed; retrying at the next interval"),
     onFirstWaiter: (name) => fastPath?.wakeChannel?.listen(name),
     onLastWaiterGone: (name) => fastPath?.wakeChannel?.ignore(name),
-    ...(waiterTickMs !== undefined && { tickMs: waiterTickMs }),
+    ...(waiterTickMs !== undefined && { checkEveryMs: waiterTickMs }),
   });
   const degraded = (): Readonly<Record<string, boolean>> => ({
     redis_bypassed: fastPath?.redisBypassed() ?? false,

@@ -29,7 +29,7 @@ describeAdministration(
       return () => connection.query("rollback");
     }
 
-    test("is refused beyond the tenant's rate, which its callers don't use up", async () => {
+    test("is refused beyond the tenant's rate, to which its callers' calls don't count", async () => {
       const { admin, caller } = await newTenant({ quota_operations_per_second: 1, quota_burst: 1 });
       await grant(caller);
       await admin.getTenant({});
@@ -41,7 +41,7 @@ describeAdministration(
       });
     });
 
-    test("is refused beyond the tenant's calls in progress, which its callers don't use up", async () => {
+    test("is refused beyond the tenant's calls in progress, to which its callers' calls don't count", async () => {
       const { tenant, admin, caller } = await newTenant({ quota_concurrent_calls: 1 });
       const unlock = await lockTenantRow(tenant.id);
       const update = () => admin.updateTenant({ tenant: { policy: { maxLease: seconds(60) } } });

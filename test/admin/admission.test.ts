@@ -8,6 +8,7 @@ import type { IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { openConnection } from "../helpers/database/connections.ts";
 import { countRows } from "../helpers/database/time.ts";
 import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
@@ -51,7 +52,7 @@ async function refusals(
 }
 
 describeContract("a tenant's rate", (contract) => {
-  test("refuses what goes beyond it, with the limit and when to come again, and without effect", async () => {
+  test("refuses calls beyond it, with the limit and a retry delay, and without effect", async () => {
     const caller = await contract.newCaller(ONE);
     await exhaust(caller.client);
     const error = await caller.client.claim(ORDER).catch((thrown: unknown) => ConnectError.from(thrown));
@@ -68,7 +69,16 @@ describeContract("a tenant's rate", (contract) => {
     expect(await refusals(contract, caller, "rate", "enforced")).toBe(1);
   });
 
-  test("refuses each item of a batch alone", async () => {
+  test("refuses a call before the policy of its namespace is read from the database", async () => {
+    const { client } = await contract.newCaller(ONE, { refunds: { max_lease_ms: 2000 } });
+    await exhaust(client);
+    const connection = await openConnection(contract.database);
+    await connection.query("begin; lock table namespaces in access exclusive mode");
+    const refused = errorOf(client.claim({ ...ORDER, namespace: "refunds" }));
+    expect(await refused).toMatchObject({ reason: "QUOTA_RATE" });
+  });
+
+  test("refuses single items of a batch", async () => {
     const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 3 });
     const answered = casesOf(await runBatch(client, claims(5)));
     expect(answered).toEqual(["claim", "claim", "claim", ErrorReason.QUOTA_RATE, ErrorReason.QUOTA_RATE]);
@@ -80,7 +90,7 @@ describeContract("a tenant's rate", (contract) => {
     expect(await errorOf(client.lookup(ORDER))).toMatchObject({ reason: "QUOTA_RATE" });
   });
 
-  test("keeps nobody from settling or prolonging a claim", async () => {
+  test("never refuses settling a claim or extending its lease", async () => {
     const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 2 });
     const { fencingToken } = await grant(client);
     const released = await grant(client, { key: "order-2" });
@@ -101,7 +111,7 @@ describeContract("a tenant's rate", (contract) => {
 });
 
 describeContract("a tenant's calls in progress", (contract) => {
-  test("are limited, waiting ones among them, and what settles a claim is never refused", async () => {
+  test("are limited, including waiting ones; settling a claim is never refused", async () => {
     const { tenant, client } = await contract.newCaller({ quota_concurrent_calls: 2 });
     const { fencingToken } = await grant(client);
     const abort = new AbortController();
@@ -136,7 +146,7 @@ describeContract("a tenant's calls in progress", (contract) => {
 describeContract(
   "a tenant's store",
   (contract) => {
-    test("takes no claim beyond the quota of records, but what completes one, and answers from copies", async () => {
+    test("refuses claims beyond the quota of records; completions and cached replays are answered", async () => {
       const caller = await contract.newCaller({ quota_live_records: 2 });
       const { client } = caller;
       await complete(client, success("paid"));
@@ -161,7 +171,7 @@ describeContract(
       await grant(client, { key: "order-2" });
     });
 
-    test("takes no claim beyond the quota of bytes, but what completes one", async () => {
+    test("refuses claims beyond the quota of bytes; completions are stored", async () => {
       const { client } = await contract.newCaller({ quota_stored_bytes: 1000 });
       const held = await grant(client, { key: "order-2" });
       await complete(client, success("x".repeat(1000)));
@@ -173,7 +183,7 @@ describeContract(
       await client.complete({ ...ORDER, key: "order-2", fencingToken, result: success("more") });
     });
 
-    test("lets a waiter have the record that it waited for", async () => {
+    test("grants a waiter the record that it waited for", async () => {
       const { client } = await contract.newCaller({ quota_live_records: 2 });
       const { fencingToken } = await grant(client);
       const waiting = client.claim({ ...ORDER, wait: seconds(15) });

@@ -19,7 +19,7 @@ const AN_HOUR_MS = 3_600_000;
 describeAdministration("API keys", (world, transport) => {
   const callAs = (secret: string) => connectClient(world().server, secret, transport);
 
-  test("a key is good for what it was made for, and its secret is shown this once", async () => {
+  test("a key works for its role and namespaces, and its secret is returned only once", async () => {
     const { admin, tenant } = await world().administeredTenant();
     const expiresAt = timestampFromMs(Date.now() + AN_HOUR_MS);
     const made = await admin.createApiKey({
@@ -56,7 +56,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(await errorOf(callAs(secret).claim(ORDER))).toMatchObject({ reason: "ROLE_DENIED" });
   });
 
-  test("two keys overlap while one takes over from the other", async () => {
+  test("two keys are valid at once during a rotation", async () => {
     const { admin, caller, tenant } = await world().administeredTenant();
     const { secret } = await admin.createApiKey({ apiKey: CALLER });
     const { fencingToken } = await grant(caller);
@@ -67,7 +67,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(await lookUp(callAs(secret))).toMatchObject(ORDER);
   });
 
-  test("a key stops working when it expires", async () => {
+  test("a key is refused when it expires", async () => {
     const { admin } = await world().administeredTenant();
     const expiresAt = timestampFromMs(Date.now() + AN_HOUR_MS);
     const { apiKey, secret } = await admin.createApiKey({ apiKey: { ...CALLER, expiresAt } });
@@ -77,7 +77,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(apiKeys.map(({ id }) => id)).toContain(apiKey?.id);
   });
 
-  test("a key that would have expired is not made", async () => {
+  test("a key with a past expiry is refused", async () => {
     const { admin } = await world().administeredTenant();
     const expiresAt = timestampFromMs(Date.now() - AN_HOUR_MS);
     expect(await errorOf(admin.createApiKey({ apiKey: { ...CALLER, expiresAt } }))).toMatchObject({
@@ -87,7 +87,7 @@ describeAdministration("API keys", (world, transport) => {
     expect((await admin.listApiKeys({})).apiKeys).toHaveLength(2);
   });
 
-  test("an operator's key, and what is malformed, is refused, all of it at once", async () => {
+  test("an operator's role and malformed fields are refused, all in one error", async () => {
     const { admin } = await world().administeredTenant();
     const role = ApiKey_Role.OPERATOR;
     expect(await errorOf(admin.createApiKey({ apiKey: { role } }))).toMatchObject({
@@ -105,7 +105,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(await errorOf(admin.createApiKey({}))).toMatchObject({ fields: ["api_key", "api_key.role"] });
   });
 
-  test("a revoked key is refused at once by the replica that revoked it; repeating that is OK", async () => {
+  test("a revoked key is refused at once by the replica that revoked it; revoking can be repeated", async () => {
     const { admin, tenant } = await world().administeredTenant();
     const { apiKey, secret } = await admin.createApiKey({ apiKey: CALLER });
     await grant(callAs(secret));
@@ -117,7 +117,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(await eventsOf(world().database, tenant, "RevokeApiKey")).toHaveLength(1);
   });
 
-  test("no other key can be revoked, and which there are isn't told", async () => {
+  test("other tenants' keys cannot be revoked, and the error does not say whether they exist", async () => {
     const mine = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     const operators = await createApiKey(world().database, { role: "OPERATOR" });
@@ -132,7 +132,7 @@ describeAdministration("API keys", (world, transport) => {
     await grant(connectClient(world().server, mine.tenant.apiKey, transport));
   });
 
-  test("are listed newest first, goes on where it was whatever is made between two pages", async () => {
+  test("are listed newest first; a page continues after the last one, whatever is created in between", async () => {
     const { admin } = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     await theirs.admin.createApiKey({ apiKey: { ...CALLER, label: "theirs" } });
@@ -148,7 +148,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(rest.map(({ label }) => label)).toEqual(["1", "", ""]);
   });
 
-  test("of one moment are all listed once", async () => {
+  test("created at the same time are each listed once", async () => {
     const { admin, tenant } = await world().administeredTenant();
     for (let i = 0; i < 5; i++) await admin.createApiKey({ apiKey: CALLER });
     await world().database.query("update api_keys set created_at = now() where tenant_id = $1", [tenant.id]);
@@ -160,7 +160,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(all).toHaveLength(7);
   });
 
-  test("a page of them fits a message, however many namespaces they name", async () => {
+  test("a page of them fits in a message, however many namespaces they name", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await world().database.query(
       `insert into api_keys (id, tenant_id, role, digest, namespaces)
@@ -177,7 +177,7 @@ describeAdministration("API keys", (world, transport) => {
     expect(all).toHaveLength(1002);
   });
 
-  test("are the affair of the whole tenant: an administrator of namespaces has none of it", async () => {
+  test("concern the whole tenant: an administrator limited to namespaces is refused", async () => {
     const { tenant } = await world().administeredTenant();
     const role = "TENANT_ADMIN";
     const key = await createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
@@ -190,7 +190,7 @@ describeAdministration("API keys", (world, transport) => {
     for (const call of calls) expect(await errorOf(call())).toMatchObject({ reason: "NAMESPACE_DENIED" });
   });
 
-  test("made and revoked are audit events, without their secrets", async () => {
+  test("creating and revoking are audit events, without secrets", async () => {
     const { admin, adminKey, tenant } = await world().administeredTenant();
     const { apiKey, secret } = await admin.createApiKey({
       apiKey: { ...CALLER, label: "billing", namespaces: ["charges"] },

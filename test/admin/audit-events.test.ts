@@ -27,7 +27,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     }, firstToken);
   }
 
-  test("shows who did what to what, why and when, under the id that the log has the call by", async () => {
+  test("shows actor, action, target, reason, time and the request id of the log", async () => {
     const { admin, adminKey, caller, tenant } = await world().administeredTenant();
     await grant(caller);
     const headers = { "x-request-id": `request-${tenant.name}` };
@@ -51,7 +51,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(Math.abs(timestampDate(at).getTime() - Date.now())).toBeLessThan(60_000);
   });
 
-  test("shows a tenant its own events, those of an operator among them, and nobody else's", async () => {
+  test("shows a tenant only its own events, including operators' changes of it", async () => {
     const operator = await world().operator();
     const { admin, tenant } = await world().administeredTenant();
     const theirs = await world().administeredTenant();
@@ -64,7 +64,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     ]);
   });
 
-  test("shows a tenant nothing of an earlier one of its name, which the operator sees", async () => {
+  test("shows a tenant no events of an earlier tenant of its name; an operator sees them", async () => {
     const operator = await world().operator();
     const { admin, tenant } = await world().administeredTenant();
     await world().database.query(
@@ -78,7 +78,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(actionsOf(events)).toEqual(["CreateApiKey", "UpdateTenant"]);
   });
 
-  test("shows an operator those of all tenants, or of one", async () => {
+  test("shows an operator the events of all tenants, or of one", async () => {
     const operator = await world().operator();
     const one = await world().administeredTenant();
     const other = await world().administeredTenant();
@@ -89,7 +89,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(events.map(({ tenant }) => tenant)).toEqual([one.tenant.name]);
   });
 
-  test("goes from the newest to the oldest, whatever is written between two pages", async () => {
+  test("lists events from the newest to the oldest, whatever is written between two pages", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 7);
     const first = await admin.listAuditEvents({ pageSize: 3 });
@@ -100,13 +100,13 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(await allOf(admin, 1)).toEqual((await admin.listAuditEvents({ pageSize: 1000 })).events);
   });
 
-  test("shows all of those that were written at one moment, once", async () => {
+  test("lists events of the same time once each", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 5, "now()");
     expect((await allOf(admin, 2)).map(({ reason }) => reason)).toEqual(["5", "4", "3", "2", "1"]);
   });
 
-  test("filters by RPC, also where few are of it", async () => {
+  test("filters by RPC, also if few events match", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await admin.createApiKey({ apiKey: CALLER });
     await writeEvents(world().database, tenant, 6000);
@@ -116,7 +116,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect((await admin.listAuditEvents({ action: "Nothing" })).events).toEqual([]);
   });
 
-  test("filters by time: from a moment on, before another", async () => {
+  test("filters by time: from one instant, before another", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 3, "now() - i * interval '1 hour'");
     const ago = (hours: number): Timestamp => timestampFromMs(Date.now() - hours * 3_600_000);
@@ -131,7 +131,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(await reasonsOf({ before: second.at })).toEqual(["3"]);
   });
 
-  test("fits a page into a message, however much the events say", async () => {
+  test("fits a page into a message, however large the events are", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await world().database.query(
       `insert into audit_events (tenant, tenant_id, actor, action, target, outcome, reason, request_id, after)
@@ -147,7 +147,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(all).toHaveLength(600);
   });
 
-  test("takes a token for the same request of the same tenant only", async () => {
+  test("accepts a page token only for the same request of the same tenant", async () => {
     const mine = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     const operator = await world().operator();
@@ -162,7 +162,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     for (const call of others) expect(await errorOf(call())).toMatchObject({ fields: ["page_token"] });
   });
 
-  test("refuses what is malformed, all of it at once", async () => {
+  test("refuses malformed fields, all in one error", async () => {
     const { admin } = await world().administeredTenant();
     const operator = await world().operator();
     const wrong = { pageSize: -1, pageToken: "x", action: "\n" };
@@ -174,7 +174,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     });
   });
 
-  test("is the affair of the whole tenant: an administrator of namespaces has none of it", async () => {
+  test("concerns the whole tenant: an administrator limited to namespaces is refused", async () => {
     const { tenant } = await world().administeredTenant();
     const role = "TENANT_ADMIN";
     const key = await createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
@@ -182,7 +182,7 @@ describeAdministration("ListAuditEvents", (world, transport) => {
     expect(await errorOf(limited.listAuditEvents({}))).toMatchObject({ reason: "NAMESPACE_DENIED" });
   });
 
-  test("shows what was written for ever: nobody changes or removes it, its table's owner included", async () => {
+  test("events cannot be changed or removed, not even by the owner of their table", async () => {
     const { tenant } = await world().administeredTenant();
     const { database } = world();
     await writeEvents(database, tenant, 1);

@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 afterAll(() => database?.drop());
 
-describe("A call that is held up before the database for longer than its authority lasts", () => {
+describe("A call that is delayed before the database until its principal has expired", () => {
   beforeEach(() => {
     // Only this clock: everything else takes its real time.
     vi.useFakeTimers({ toFake: ["performance"] });
@@ -80,7 +80,7 @@ describe("A call that is held up before the database for longer than its authori
   const STILL_HELD = { key: ORDER.key, owner: "holder", state: 1 };
   const REVOKED = { reason: "CREDENTIAL_INVALID" };
 
-  test("is refused by what holds then: a claim", async () => {
+  test("is decided by the current credential: a claim", async () => {
     const { client, tenant, send, revokeAndGoOn } = await newHeldUp();
     const claim = (key: string) => () => client.claim({ ...ORDER, key, owner: "late" });
     // As many statements as claims may have under way, so that the next one is queued.
@@ -92,7 +92,7 @@ describe("A call that is held up before the database for longer than its authori
     expect((await stateOf(tenant)).map(({ key }) => key)).toEqual(["1", "2", "3", ORDER.key]);
   });
 
-  test("is refused by what holds then: a release", async () => {
+  test("is decided by the current credential: a release", async () => {
     const { client, tenant, fencingToken, send, revokeAndGoOn } = await newHeldUp();
     await send(() => client.release({ ...ORDER, fencingToken: fencingToken + 1n }));
     const late = await send(() => client.release({ ...ORDER, fencingToken }));
@@ -101,7 +101,7 @@ describe("A call that is held up before the database for longer than its authori
     expect(await stateOf(tenant)).toEqual([STILL_HELD]);
   });
 
-  test("is refused by what holds then: what a batch does after something else on its key", async () => {
+  test("is decided by the current credential: a batch's second item on a key", async () => {
     const { client, tenant, fencingToken, send, revokeAndGoOn } = await newHeldUp();
     const held = { ...ORDER, fencingToken };
     const batch = await send(() =>
@@ -120,7 +120,7 @@ describe("A call that is held up before the database for longer than its authori
     expect(await stateOf(tenant)).toEqual([STILL_HELD]);
   });
 
-  test("is refused by what holds then: a change of a policy", async () => {
+  test("is decided by the current credential: a change of a policy", async () => {
     const { admin, adminKey, tenant, send, revokeAndGoOn } = await newHeldUp();
     const policy = { requireFingerprint: true };
     const change = await send(

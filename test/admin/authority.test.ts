@@ -138,13 +138,13 @@ describe.each(transportsUnderTest())(
       await expectRefused(waiting);
     });
 
-    test("is refused when its wait is over", async () => {
+    test("is refused when its wait ends", async () => {
       const waiting = await waitForEachEnding(transport, 1.5);
       await endAll(waiting);
       await expectRefused(waiting);
     });
 
-    test("is refused before its wait is over, though its record stays in progress", async () => {
+    test("is refused before its wait ends, while its record is in progress", async () => {
       const waiting = await waitForEachEnding(transport, 60);
       const endedAtMs = performance.now();
       await endAll(waiting);
@@ -152,7 +152,7 @@ describe.each(transportsUnderTest())(
       expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
     });
 
-    test("leaves no row of a tenant that has gone", async () => {
+    test("leaves no row of a removed tenant", async () => {
       const bearer = await newBearer(transport);
       const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
       await untilWaiting(server, 1);
@@ -164,7 +164,7 @@ describe.each(transportsUnderTest())(
   },
 );
 
-test("A claim that waits is refused within 10 s after its key was revoked behind its server's back", async () => {
+test("A waiting claim is refused within 10 s after its key was revoked directly in the database", async () => {
   const remembering = await startTestServer(database.url);
   onTestFinished(() => remembering.stop());
   const { tenant, caller } = await createWorld(database, remembering).administeredTenant();
@@ -193,14 +193,14 @@ describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy 
     return row;
   }
 
-  test("is granted under the new policy for leases that run out", async () => {
+  test("is granted under the new policy for expired leases", async () => {
     const policy = { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD };
     expect(await stampedAfter(({ admin }) => admin.updateTenant({ tenant: { policy } }))).toMatchObject({
       holds: true,
     });
   });
 
-  test("is granted with the new retention, once what is there was stamped with it", async () => {
+  test("is granted with the new retention after existing records were re-stamped", async () => {
     const stamped = await stampedAfter(async ({ admin }) => {
       await admin.updateTenant({
         tenant: { policy: { keyRetention: seconds(3600) } },
@@ -211,7 +211,7 @@ describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy 
     expect(stamped).toMatchObject({ key_retention_s: 3600 });
   });
 
-  test("is refused what the new policy does not allow", async () => {
+  test("is refused a claim that the new policy does not allow", async () => {
     const bearer = await newBearer(transport);
     const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
     await untilWaiting(server, 1);
@@ -220,7 +220,7 @@ describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy 
     expect(await answer).toMatchObject({ reason: "INVALID_REQUEST", fields: ["fingerprint"] });
   });
 
-  test("is held to the quota of calls that is in force", async () => {
+  test("is limited by the current quota of calls", async () => {
     const bearer = await newBearer(transport, { quota_concurrent_calls: 2 });
     const wait = () => errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
     const refusals = [wait(), wait()];
@@ -232,7 +232,7 @@ describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy 
   });
 });
 
-describe("A stream of batches whose authority has ended", () => {
+describe("A stream of batches whose credential is no longer valid", () => {
   async function openedBy({ key }: Bearer): Promise<OpenBatchStream> {
     const session = await connectHttp2(server.grpcPort);
     onTestFinished(() => session.destroy());

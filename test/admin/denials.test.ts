@@ -34,7 +34,7 @@ describeAdministration("What is denied", (world, transport) => {
     return createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
   }
 
-  test("a change is an audit event, and the ones like it within a minute are one more, with their number", async () => {
+  test("a denied change is an audit event; further ones like it within a minute are one event with their number", async () => {
     const server = await startTestServer(world().database.url);
     const own = createWorld(world().database, server, transport);
     const { adminKey, caller, tenant } = await own.administeredTenant();
@@ -63,7 +63,7 @@ describeAdministration("What is denied", (world, transport) => {
     expect(denials.every(({ request_id }) => request_id !== "")).toBe(true);
   });
 
-  test("a change beyond a credential's namespaces is one, naming the namespace", async () => {
+  test("a change beyond a credential's namespaces is an event that names the namespace", async () => {
     const { tenant } = await world().administeredTenant();
     const limited = connectAdmin(world().server, await limitedKey(tenant, "TENANT_ADMIN"), transport);
     await errorOf(
@@ -76,7 +76,7 @@ describeAdministration("What is denied", (world, transport) => {
     ]);
   });
 
-  test("of calls and of reads, only the first in a minute is one at once, for each caller, RPC and reason", async () => {
+  test("of calls and reads, only the first in a minute is an event at once, for each caller, RPC and reason", async () => {
     const { tenant } = await world().administeredTenant();
     const keys = [await limitedKey(tenant, "CALLER"), await limitedKey(tenant, "CALLER")];
     const [first, second] = keys.map((key) => connectClient(world().server, key, transport));
@@ -97,7 +97,7 @@ describeAdministration("What is denied", (world, transport) => {
     ]);
   });
 
-  test("in a batch is one of the batch, and its items are answered", async () => {
+  test("in a batch is one event of the batch, and the items are answered", async () => {
     const { tenant } = await world().administeredTenant();
     const client = connectClient(world().server, await limitedKey(tenant, "CALLER"), transport);
     const responses = await runBatch(client, [
@@ -111,7 +111,7 @@ describeAdministration("What is denied", (world, transport) => {
     ]);
   });
 
-  test("because the tenant is suspended is one, with who asked", async () => {
+  test("because the tenant is suspended is an event with the actor", async () => {
     const { admin, adminKey, caller, tenant } = await world().administeredTenant();
     const operator = await world().operator();
     await operator.suspendTenant({ name: tenant.name });
@@ -140,7 +140,7 @@ describeAdministration("What is denied", (world, transport) => {
     expect(await mine()).toMatchObject([{ tenant: "", denial: "ROLE_DENIED" }]);
   });
 
-  test("is written in a handful of rows, however many calls are denied, and each call is counted", async () => {
+  test("is stored in a few rows, however many calls are denied, and each call is counted", async () => {
     const server = await startTestServer(world().database.url, {}, { denialWindowMs: 1000 });
     onTestFinished(() => server.stop());
     const { tenant } = await createWorld(world().database, server, transport).administeredTenant();
@@ -156,7 +156,7 @@ describeAdministration("What is denied", (world, transport) => {
     expect((await events()).length).toBeLessThan(calls / 10);
   });
 
-  test("is written for each of two tenants, though both know their callers by one name", async () => {
+  test("is stored for each of two tenants whose callers have the same name", async () => {
     const issuer = await startIssuer();
     onTestFinished(() => issuer.close());
     const server = await startTestServer(world().database.url, { ...issuer.settings });
@@ -179,7 +179,7 @@ describeAdministration("What is denied", (world, transport) => {
     expect(events.map(({ calls }) => calls)).toEqual([4, 1]);
   });
 
-  test("is denied at once while the database doesn't answer, and written once it does", async () => {
+  test("is denied at once while the database doesn't answer, and stored once it does", async () => {
     const { proxy, url } = await proxyDatabase(world().database.url);
     const server = await startTestServer(url);
     onTestFinished(() => server.stop());
@@ -196,7 +196,7 @@ describeAdministration("What is denied", (world, transport) => {
     await denialsOf(tenant, 2);
   });
 
-  test("is denied and in the log while events can't be written, and written with its number once they can", async () => {
+  test("is denied and logged while events can't be stored, and stored with its number once they can", async () => {
     const { database } = world();
     const server = await startTestServer(database.url, {}, { denialWindowMs: 50 });
     try {
@@ -219,7 +219,7 @@ describeAdministration("What is denied", (world, transport) => {
     }
   });
 
-  test("is written before the server has stopped", async () => {
+  test("is stored before the server stops", async () => {
     const server = await startTestServer(world().database.url);
     const { tenant } = await createWorld(world().database, server).administeredTenant();
     const client = connectAdmin(server, tenant.apiKey, transport);

@@ -32,7 +32,7 @@ describeAdministration("ListRecords", (world, transport) => {
     for (const key of keys) await caller.claim({ ...ORDER, key });
   }
 
-  test("shows records by namespace and key, both by bytes", async () => {
+  test("lists records by namespace and key, in byte order", async () => {
     const one = await world().administeredTenant();
     await claimAll(one, ["b", "a", "Z", "é", "a-", "😀", "～"]);
     await one.caller.claim({ namespace: "apples", key: "z" });
@@ -46,7 +46,7 @@ describeAdministration("ListRecords", (world, transport) => {
     }
   });
 
-  test("shows what the contract says of a record, without payloads, metadata and checkpoints' states", async () => {
+  test("shows every field of a record except payloads, metadata and checkpoints' states", async () => {
     const { caller, admin } = await world().administeredTenant();
     const checkpoint = { name: "charged", state: bytes("secret") };
     const { fencingToken } = await grant(caller, { owner: "worker-1" });
@@ -67,7 +67,7 @@ describeAdministration("ListRecords", (world, transport) => {
     ]);
   });
 
-  test("filters by state, ambiguous ones being those whose lease ran out under HOLD", async () => {
+  test("filters by state; a record whose lease expired under HOLD is ambiguous", async () => {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     const { admin, caller, tenant } = one;
     await claimAll(one, ["ambiguous", "running", "released", "done"]);
@@ -97,7 +97,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, { namespace: "charges", keyPrefix: "order%" })).toEqual([]);
   });
 
-  test("filters by when the newest claim was: from a moment on, before another", async () => {
+  test("filters by the time of the newest claim: from one instant, before another", async () => {
     const one = await world().administeredTenant();
     await claimAll(one, ["old", "new"]);
     await ageRecords(world().database, one.tenant, 3600, "old");
@@ -110,7 +110,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, { claimedBefore: claimedAt })).toEqual(["old"]);
   });
 
-  test("never shows what is forgotten or what retention has ended", async () => {
+  test("never shows forgotten or expired records", async () => {
     const one = await world().administeredTenant({ key_retention_s: 3600 });
     await claimAll(one, ["forgotten", "expired", "there"]);
     await one.admin.resolveRecord({
@@ -123,7 +123,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin)).toEqual(["there"]);
   });
 
-  test("goes on where it was, whatever was inserted or removed between two pages", async () => {
+  test("continues after the last page, whatever was inserted or removed in between", async () => {
     const one = await world().administeredTenant();
     await claimAll(one, ["b", "d", "f", "h"]);
     const first = await one.admin.listRecords({ pageSize: 2 });
@@ -139,7 +139,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(rest.map(({ key }) => key)).toEqual(["e", "g", "h"]);
   });
 
-  test("has a next page exactly if there is more, and takes at most 1,000 for a page's size", async () => {
+  test("has a next page exactly if there are more records, and limits a page to 1,000", async () => {
     const one = await world().administeredTenant();
     await fill(one, 1001);
     const first = await one.admin.listRecords({ pageSize: 5000 });
@@ -151,7 +151,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(nextPageToken).toBe("");
   });
 
-  test("finds what few pass the filter, behind more than one statement looks at", async () => {
+  test("finds rare matches beyond the records that one statement examines", async () => {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     await fill(one, 12_000);
     for (const key of ["key-00001", "key-05000", "key-05001", "key-12000"]) {
@@ -165,7 +165,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, { state, pageSize: 1 })).toHaveLength(4);
   });
 
-  test("refuses what is malformed, all of it at once", async () => {
+  test("refuses malformed fields, all in one error", async () => {
     const { admin } = await world().administeredTenant();
     const call = admin.listRecords({
       pageSize: -1,
@@ -180,7 +180,7 @@ describeAdministration("ListRecords", (world, transport) => {
     });
   });
 
-  test("takes a page token for the same request of the same tenant only", async () => {
+  test("accepts a page token only for the same request of the same tenant", async () => {
     const mine = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     for (const one of [mine, theirs]) await claimAll(one, ["a", "b"]);
@@ -197,7 +197,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(theirs.admin)).toEqual(["a", "b"]);
   });
 
-  test("shows an administrator who is limited to namespaces those only", async () => {
+  test("shows an administrator limited to namespaces only those", async () => {
     const { caller, tenant } = await world().administeredTenant();
     await complete(caller);
     const limited = connectAdmin(

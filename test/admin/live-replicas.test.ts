@@ -28,7 +28,7 @@ async function known(replica: TestServer): Promise<number | undefined> {
   return (await readMetrics(replica)).get("onceward_replicas");
 }
 
-test("replicas come to know of each other, and one that stops takes leave", async () => {
+test("replicas discover each other, and a replica that stops removes itself", async () => {
   const first = await newReplica();
   const second = await newReplica();
   expect(await known(second)).toBe(2);
@@ -51,7 +51,7 @@ test("a replica that was killed counts for ten seconds, and is forgotten after a
   expect(rows.map(({ version }) => version)).toEqual(["alive", "killed"]);
 });
 
-test("a tenant's rate is shared among the replicas that live", async () => {
+test("a tenant's rate is shared among live replicas", async () => {
   await database.query(
     "insert into replicas (id, version) select gen_random_uuid(), 'another' from generate_series(1, 3)",
   );

@@ -22,7 +22,7 @@ describeAdministration(
       return events.filter(({ target }) => target === `api key ${id}`);
     }
 
-    test("a key is good for this service, and its secret is shown this once", async () => {
+    test("a key may call this service, and its secret is returned only once", async () => {
       const operator = await world().operator();
       const expiresAt = timestampFromMs(Date.now() + AN_HOUR_MS);
       const { apiKey, secret } = await operator.createOperatorApiKey({
@@ -39,13 +39,13 @@ describeAdministration(
       expect(apiKeys).toContainEqual(apiKey);
     });
 
-    test("a request that says nothing makes one without a label that does not expire", async () => {
+    test("an empty request creates a key without a label that does not expire", async () => {
       const { apiKey } = await (await world().operator()).createOperatorApiKey({});
       expect(apiKey).toMatchObject({ role: ApiKey_Role.OPERATOR, label: "" });
       expect(apiKey?.expiresAt).toBeUndefined();
     });
 
-    test("what is malformed is refused, all of it at once", async () => {
+    test("malformed fields are refused, all in one error", async () => {
       const operator = await world().operator();
       const apiKey = { role: ApiKey_Role.CALLER, label: "x".repeat(129), namespaces: ["charges"] };
       expect(await errorOf(operator.createOperatorApiKey({ apiKey }))).toMatchObject({
@@ -58,7 +58,7 @@ describeAdministration(
       });
     });
 
-    test("a revoked key is refused at once by the replica that revoked it; repeating that is OK", async () => {
+    test("a revoked key is refused at once by the replica that revoked it; revoking can be repeated", async () => {
       const operator = await world().operator();
       const { apiKey, secret } = await operator.createOperatorApiKey({});
       const id = apiKey?.id ?? "";
@@ -93,7 +93,7 @@ describeAdministration(
       for (const id of ids) expect(apiKeys.map((key) => key.id)).not.toContain(id);
     });
 
-    test("are listed newest first, page after page, each once", async () => {
+    test("are listed newest first, page by page, each once", async () => {
       const operator = await world().operator();
       for (const label of ["1", "2", "3"]) await operator.createOperatorApiKey({ apiKey: { label } });
       const all = await readPages(async (pageToken) => {
@@ -107,7 +107,7 @@ describeAdministration(
       expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     });
 
-    test("made and revoked are audit events of no tenant, without their secrets", async () => {
+    test("creating and revoking are audit events of no tenant, without secrets", async () => {
       const key = await createApiKey(world().database, { role: "OPERATOR" });
       const { apiKey, secret } = await operateAs(key).createOperatorApiKey({ apiKey: { label: "on call" } });
       const id = apiKey?.id ?? "";

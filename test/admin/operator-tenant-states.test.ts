@@ -33,7 +33,7 @@ describeAdministration("An operator", (world, transport) => {
     ]);
   });
 
-  test("deletes a tenant: it is refused for good, and its records go in the background", async () => {
+  test("deletes a tenant: its calls are refused permanently, and its records are removed in the background", async () => {
     const operator = await world().operator();
     const { admin, caller, tenant } = await world().administeredTenant();
     await grant(caller);
@@ -79,7 +79,7 @@ describeAdministration("An operator", (world, transport) => {
     );
   });
 
-  test("is told of a tenant that there isn't, in the same words by every RPC", async () => {
+  test("gets the same error for an unknown tenant from every RPC", async () => {
     const operator = await world().operator();
     const name = "nobody";
     const calls = [
@@ -96,7 +96,7 @@ describeAdministration("An operator", (world, transport) => {
     expect(new Set(errors.map((error) => JSON.stringify(error))).size).toBe(1);
   });
 
-  test("is told everything that is malformed at once", async () => {
+  test("gets all malformed fields in one error", async () => {
     const operator = await world().operator();
     const reason = "x".repeat(1025);
     const calls = [
@@ -115,7 +115,7 @@ describeAdministration("An operator", (world, transport) => {
     });
   });
 
-  test("is the only one: a tenant's administrator and a caller may call none of it", async () => {
+  test("alone may call this service: a tenant's administrator and a caller are refused", async () => {
     const { adminKey, tenant } = await world().administeredTenant();
     for (const key of [adminKey, tenant.apiKey]) {
       const client = connectOperator(world().server, key, transport);

@@ -23,7 +23,7 @@ describeAdministration("An operator", (world, transport) => {
     return (await operator.listAuditEvents({ tenant })).events;
   }
 
-  test("makes a tenant, with a policy, bounds and quotas, and its first key", async () => {
+  test("creates a tenant with a policy, bounds and quotas, and its first key", async () => {
     const operator = await world().operator();
     const name = `acme-${transport.length}`;
     const { tenant } = await operator.createTenant({
@@ -59,7 +59,7 @@ describeAdministration("An operator", (world, transport) => {
     ]);
   });
 
-  test("can't make a tenant whose name is taken, or that breaks its own bounds or the contract's", async () => {
+  test("can't create a tenant whose name is taken, or that is beyond its own bounds or the contract's", async () => {
     const operator = await world().operator();
     const name = await makeTenant(operator);
     expect(await errorOf(operator.createTenant({ tenant: { name } }))).toMatchObject({
@@ -105,14 +105,14 @@ describeAdministration("An operator", (world, transport) => {
     });
   });
 
-  test("two who make a tenant of one name at once: one of them does", async () => {
+  test("of two operators who create a tenant of one name at once, one succeeds", async () => {
     const operators = await Promise.all([world().operator(), world().operator()]);
     const name = `raced-${transport.length}`;
     const outcomes = await Promise.allSettled(operators.map((one) => one.createTenant({ tenant: { name } })));
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
-  test("sets what the mask names of a tenant's limits, and leaves the rest", async () => {
+  test("sets the limits that the mask names, and keeps the others", async () => {
     const operator = await world().operator();
     const name = await makeTenant(operator);
     const set = await operator.updateTenantLimits({
@@ -148,7 +148,7 @@ describeAdministration("An operator", (world, transport) => {
     ]);
   });
 
-  test("loses nobody's change: an old etag is refused, as a made-up one is", async () => {
+  test("overwrites no other change: an old etag is refused, and so is an invented one", async () => {
     const operator = await world().operator();
     const name = await makeTenant(operator);
     const { tenant: before } = await operator.getTenant({ name });
@@ -161,7 +161,7 @@ describeAdministration("An operator", (world, transport) => {
     expect((await operator.getTenant({ name })).tenant).toEqual(after);
   });
 
-  test("asks with validate_only what would become, and changes nothing", async () => {
+  test("gets the result of a change with validate_only, and changes nothing", async () => {
     const operator = await world().operator();
     const name = await makeTenant(operator);
     const { tenant: before } = await operator.getTenant({ name });
@@ -173,7 +173,7 @@ describeAdministration("An operator", (world, transport) => {
     expect(await errorOf(wrong)).toMatchObject({ fields: ["quotas.burst"] });
   });
 
-  test("can't set bounds that contradict those that are there, or fields that there aren't", async () => {
+  test("can't set bounds that contradict existing ones, or unknown fields", async () => {
     const operator = await world().operator();
     const name = await makeTenant(operator);
     await operator.updateTenantLimits({ name, policyBounds: { minKeyRetention: DAY } });
@@ -186,7 +186,7 @@ describeAdministration("An operator", (world, transport) => {
     expect(await errorOf(unknown)).toMatchObject({ fields: ["update_mask"] });
   });
 
-  test("lists tenants by name, stable under those that are made meanwhile", async () => {
+  test("lists tenants by name, each once although others are created between pages", async () => {
     const operator = await world().operator();
     const prefix = `listed-${transport.length}`;
     for (const letter of ["b", "d", "f"])

@@ -10,7 +10,7 @@ const KEY_RETENTION = { paths: ["policy.key_retention"] };
 
 describeAdministration("a policy", (world: () => AdminWorld) => {
   describe("of a tenant", () => {
-    test("is the service's default until something is set", async () => {
+    test("is the service's default until a field is set", async () => {
       const { admin, tenant } = await world().administeredTenant();
       const { tenant: found } = await admin.getTenant({});
       expect(found?.name).toBe(tenant.name);
@@ -23,7 +23,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect(found?.effectivePolicy?.maxResultBytes).toBe(65_536);
     });
 
-    test("takes the fields that the mask names, and leaves the others", async () => {
+    test("is updated in the fields that the mask names, and keeps the others", async () => {
       const { admin } = await world().administeredTenant({ key_retention_s: 600, max_result_bytes: 10 });
       const { tenant } = await admin.updateTenant({
         tenant: { policy: { keyRetention: seconds(HOUR_S), requireFingerprint: true } },
@@ -34,7 +34,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect(tenant?.policy?.requireFingerprint).toBeUndefined();
     });
 
-    test("takes the fields that are set where there is no mask, and unsets what a mask names and nothing sets", async () => {
+    test("is updated in the fields that are set if there is no mask; a field that is masked and unset becomes unset", async () => {
       const { admin } = await world().administeredTenant({ key_retention_s: 600 });
       const set = await admin.updateTenant({
         tenant: { policy: { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD, requireFingerprint: false } },
@@ -77,7 +77,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect((await admin.getTenant({})).tenant?.policy?.keyRetention).toBeUndefined();
     });
 
-    test("stays within the operator's bounds, and what was beyond them before stays until it is set again", async () => {
+    test("stays within the operator's bounds; a field that was beyond new bounds is kept until it is next set", async () => {
       const { admin } = await world().administeredTenant({
         key_retention_s: 10 * HOUR_S,
         max_key_retention_s: HOUR_S,
@@ -93,7 +93,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       await admin.updateTenant({ tenant: { policy: { keyRetention: seconds(HOUR_S) } } });
     });
 
-    test("is not changed under an etag that is old, another's or made up", async () => {
+    test("is not changed with an etag that is old, another resource's or invented", async () => {
       const { admin } = await world().administeredTenant();
       const other = await world().administeredTenant();
       const old = (await admin.getTenant({})).tenant?.etag ?? "";
@@ -107,7 +107,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       }
     });
 
-    test("is not changed by validate_only, which answers what would be", async () => {
+    test("is not changed by validate_only, which returns the result", async () => {
       const { admin } = await world().administeredTenant();
       const before = await admin.getTenant({});
       const asked = await admin.updateTenant({
@@ -127,7 +127,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       policy: { keyRetention: seconds(keyRetentionS) },
     });
 
-    test("is declared only if that is asked for", async () => {
+    test("is declared only with allow_missing", async () => {
       const { admin } = await world().administeredTenant();
       const refused = await errorOf(admin.updateNamespace({ namespace: charges(600) }));
       expect(refused).toMatchObject({ code: "NotFound", reason: "NAMESPACE_NOT_FOUND" });
@@ -137,14 +137,14 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect(secondsOf(namespace?.policy?.keyRetention)).toBe(600);
     });
 
-    test("has from the tenant what it doesn't set itself", async () => {
+    test("inherits from the tenant the fields that it doesn't set", async () => {
       const { admin } = await world().administeredTenant({ max_result_bytes: 9 });
       const { namespace } = await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
       expect(namespace?.effectivePolicy?.maxResultBytes).toBe(9);
       expect(secondsOf(namespace?.effectivePolicy?.failureRetention)).toBe(600);
     });
 
-    test("is not changed under another etag, also where none is declared yet", async () => {
+    test("is not changed with another etag, also if it is not declared yet", async () => {
       const { admin } = await world().administeredTenant();
       const change = (etag: string) =>
         admin.updateNamespace({ namespace: { ...charges(600), etag }, allowMissing: true });
@@ -154,7 +154,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect((await errorOf(change(first))).reason).toBe("ETAG_MISMATCH");
     });
 
-    test("is listed by name, page by page, and what is declared meanwhile doesn't shift the pages", async () => {
+    test("is listed by name, page by page; namespaces declared in between don't shift the pages", async () => {
       const { admin } = await world().administeredTenant();
       const declare = (name: string) => admin.updateNamespace({ namespace: { name }, allowMissing: true });
       for (const name of ["b", "d", "f", "h"]) await declare(name);
@@ -171,7 +171,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
       expect(names).toEqual(["b", "d", "e", "f", "h"]);
     });
 
-    test("is deleted, and then follows the tenant's; not while records live in it", async () => {
+    test("is deleted, and then follows the tenant's; not while the namespace has records", async () => {
       const { admin, caller } = await world().administeredTenant();
       await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
       await admin.deleteNamespace({ name: "charges" });
@@ -197,7 +197,7 @@ describeAdministration("a policy", (world: () => AdminWorld) => {
     });
   });
 
-  test("changes are audit events with what was and what is", async () => {
+  test("changes are audit events with the values before and after", async () => {
     const { admin, tenant, adminKey } = await world().administeredTenant({ key_retention_s: 600 });
     await admin.updateTenant({ tenant: { policy: { keyRetention: seconds(700) } } });
     await admin.updateNamespace({ namespace: { name: "charges" }, allowMissing: true });

@@ -26,7 +26,7 @@ async function makeJobs(database: TestDatabase, { id }: TestTenant, kind: string
   );
 }
 
-test("workers take tenants in turns, however many jobs each has", async () => {
+test("workers serve tenants in rotation, however many jobs each has", async () => {
   const database = await newDatabase();
   const tenants: TestTenant[] = [];
   for (const jobs of [5, 1, 2]) {
@@ -45,7 +45,7 @@ test("workers take tenants in turns, however many jobs each has", async () => {
   expect(worked).toEqual([0, 1, 2, 0, 2, 0, 0, 0]);
 });
 
-test("a job that always fails stops no other tenant's", async () => {
+test("a job that always fails delays no other tenant's jobs", async () => {
   const database = await newDatabase();
   const [failing, other] = [await createTenant(database), await createTenant(database)];
   await database.query(
@@ -79,7 +79,7 @@ test("a job that always fails stops no other tenant's", async () => {
   await expect.poll(unfinished, { timeout: 15_000 }).toEqual([]);
 });
 
-test("a deleted tenant's usage, namespaces and keys go in bounded batches, and the tenant last", async () => {
+test("a deleted tenant's usage, namespaces and keys are removed in bounded batches, and the tenant last", async () => {
   const database = await newDatabase();
   const tenant = await createTenant(database);
   await database.query(
@@ -143,7 +143,7 @@ describeAdministration("declared namespaces", (world) => {
     admin.updateNamespace({ namespace: { name }, allowMissing: true, validateOnly });
   const named = () => world().administeredTenant();
 
-  test("are as many as the operator lets a tenant declare", async () => {
+  test("are limited by the quota that the operator sets", async () => {
     const { admin, tenant } = await named();
     const operator = await world().operator();
     const { name } = tenant;
@@ -164,7 +164,7 @@ describeAdministration("declared namespaces", (world) => {
     await declare(admin, "d");
   });
 
-  test("are at most 1,000 where the operator has set nothing, and 10,000 at most", async () => {
+  test("are at most 1,000 by default, and at most 10,000 with a quota", async () => {
     const { admin, tenant } = await named();
     await world().database.query(
       "insert into namespaces (tenant_id, name) select $1, 'ns-' || n from generate_series(1, 999) n",

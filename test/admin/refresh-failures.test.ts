@@ -106,7 +106,7 @@ async function untilQuiet({ sent }: World): Promise<void> {
 describe.each(Object.entries(REFRESHES))("A refresh %s that fails again and again", (_what, refresh) => {
   const { table, judge, change, toldThen } = refresh;
 
-  test("leaves credentials as they were for 10 s, refuses them after that, and recovers", async () => {
+  test("accepts known credentials for 10 s, refuses them after that, and recovers", async () => {
     const world = await setUp();
     const { database, pool, sent, tenantId } = world;
     const beganAtMs = performance.now();

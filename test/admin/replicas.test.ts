@@ -17,7 +17,7 @@ const EVERYWHERE = { timeout: 10_000, interval: 50 };
 
 const HOUR_S = 3600;
 
-describe("Within 10 s, what is changed through one replica holds on the other", () => {
+describe("Within 10 s, a change through one replica is effective on the other", () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await createTestDatabase();

@@ -21,7 +21,7 @@ describeAdministration("A resolution", (world, transport) => {
     return (await admin.listAuditEvents({ action: "ResolveRecord" })).events;
   }
 
-  test("is refused for a key that is unknown, forgotten, expired or another tenant's, in the same words", async () => {
+  test("is refused with the same error for a key that is unknown, forgotten, expired or another tenant's", async () => {
     const { admin, caller, tenant } = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     await theirs.caller.claim({ ...ORDER, key: "theirs" });
@@ -37,7 +37,7 @@ describeAdministration("A resolution", (world, transport) => {
     }
   });
 
-  test("refuses what is malformed, all of it at once", async () => {
+  test("refuses malformed fields, all in one error", async () => {
     const { admin } = await world().administeredTenant();
     const call = admin.resolveRecord({ namespace: "No", key: "", reason: " ", fencingToken: -1n });
     expect(await errorOf(call)).toMatchObject({
@@ -49,7 +49,7 @@ describeAdministration("A resolution", (world, transport) => {
     expect(await errorOf(long)).toMatchObject({ fields: ["reason", "complete.result"] });
   });
 
-  test("takes no result that the policy wouldn't, and the record stays as it is", async () => {
+  test("refuses a result beyond the policy, and the record is not changed", async () => {
     const { admin, caller } = await world().administeredTenant({ max_result_bytes: 4 });
     await grant(caller);
     expect(await errorOf(resolve(admin, completeWith("found")))).toMatchObject({
@@ -60,7 +60,7 @@ describeAdministration("A resolution", (world, transport) => {
     await resolve(admin, completeWith("done"));
   });
 
-  test("is an audit event with its reason, what was and what became, and neither key nor result", async () => {
+  test("is an audit event with its reason and the states before and after, without key and result", async () => {
     const one = await ambiguous();
     await resolve(one.admin, completeWith("a secret result"), { reason: "the provider's log says so" });
     await resolve(one.admin, FORGET);
@@ -86,7 +86,7 @@ describeAdministration("A resolution", (world, transport) => {
     }
   });
 
-  test("names one key the same in every event, and each tenant's differently", async () => {
+  test("names a key the same in every event, and differently for each tenant", async () => {
     const targets = [];
     for (const one of [await ambiguous(), await ambiguous()]) {
       await resolve(one.admin, RELEASE);
@@ -98,7 +98,7 @@ describeAdministration("A resolution", (world, transport) => {
     expect(mine).not.toEqual(theirs);
   });
 
-  test("changes nothing if the event can't be written", async () => {
+  test("changes nothing if the audit event can't be stored", async () => {
     const { admin, caller } = await ambiguous();
     const { database } = world();
     await database.query("alter table audit_events add constraint nothing check (reason <> 'fails')");
@@ -107,7 +107,7 @@ describeAdministration("A resolution", (world, transport) => {
     expect(await lookUp(caller)).toMatchObject({ state: Record_State.AMBIGUOUS });
   });
 
-  test("gives up on a row that somebody keeps, and says that it may be tried again", async () => {
+  test("gives up on a row that stays locked, with an error that can be retried", async () => {
     const { admin, tenant } = await ambiguous();
     const connection = await openConnection(world().database);
     await lockRows(connection, tenant, [ORDER.key]);
@@ -120,7 +120,7 @@ describeAdministration("A resolution", (world, transport) => {
     await resolve(admin, FORGET);
   });
 
-  test("of an administrator who is limited to namespaces reaches those only", async () => {
+  test("by an administrator limited to namespaces is refused for other namespaces", async () => {
     const { caller, tenant } = await world().administeredTenant();
     await grant(caller);
     await grant(caller, { namespace: "mails" });
@@ -136,7 +136,7 @@ describeAdministration("A resolution", (world, transport) => {
     await resolve(limited, FORGET);
   });
 
-  test("GetRecord shows everything that is known of a key", async () => {
+  test("GetRecord returns the whole record of a key", async () => {
     const { admin, caller } = await world().administeredTenant();
     await complete(caller);
     expect((await admin.getRecord(ORDER)).record).toEqual(await lookUp(caller));

@@ -32,7 +32,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     return (await admin.listAuditEvents({ action: "ResolveRecord" })).events;
   }
 
-  test("release lets the next claim have an ambiguous key, as its next attempt", async () => {
+  test("release lets the next claim take an ambiguous key, as its next attempt", async () => {
     const { admin, caller, fencingToken } = await ambiguous();
     const { record } = await resolve(admin, RELEASE);
     expect(record).toMatchObject({ state: Record_State.RELEASED, releaseReason: "found out", fencingToken });
@@ -126,7 +126,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     }
   });
 
-  test("works on every phase that the resolution makes sense for, and no other", async () => {
+  test("is accepted in the phases that each resolution applies to, and refused in others", async () => {
     type Prepare = (one: AdministeredTenant) => Promise<unknown>;
     const phases: [name: string, prepare: Prepare][] = [
       ["in progress", ({ caller }) => grant(caller)],
@@ -166,7 +166,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     });
   });
 
-  test("a repeat is OK and is no second change", async () => {
+  test("can be repeated, which is no second change", async () => {
     const released = await ambiguous();
     const first = await resolve(released.admin, RELEASE);
     expect(await resolve(released.admin, RELEASE, { reason: "again" })).toEqual(first);
@@ -181,7 +181,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     expect(await auditOf(forgotten)).toHaveLength(1);
   });
 
-  test("of many at once, one resolves the record, and the others meet what it did", async () => {
+  test("of many at once, one resolves the record, and the others see its result", async () => {
     const one = await ambiguous();
     const texts = Array.from({ length: 12 }, (_, index) => `found ${index}`);
     const outcomes = await Promise.all(
@@ -198,7 +198,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     expect(await lookUp(one.caller)).toMatchObject({ result: { payload: bytes(winner ?? "") } });
   });
 
-  test("a fencing token guards against resolving a claim that came later", async () => {
+  test("a fencing token prevents resolving a later claim", async () => {
     const { admin, caller, fencingToken } = await ambiguous();
     const { fencingToken: newer } = await grant(caller, { acceptAmbiguous: true });
     for (const resolution of [FORGET, RELEASE, completeWith("found")]) {
@@ -211,7 +211,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     await resolve(admin, RELEASE, { fencingToken: newer });
   });
 
-  test("stores and answers a result larger than what comes along with others", async () => {
+  test("stores and returns a result that is too large to be read together with others", async () => {
     const { admin, caller } = await world().administeredTenant({ max_result_bytes: 200_000 });
     await grant(caller);
     const text = "x".repeat(150_000);
@@ -222,7 +222,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     expect((await admin.getRecord(ORDER)).record?.result?.payload).toHaveLength(text.length);
   });
 
-  test("wakes who waits for the record at once", async () => {
+  test("wakes the calls that wait for the record at once", async () => {
     const { database } = world();
     // No waiter looks by itself.
     const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });

@@ -57,7 +57,7 @@ async function remembered({ caller }: AdministeredTenant, key: string) {
 }
 
 describeAdministration("a change of retention", (world: () => AdminWorld) => {
-  test("touches no record that is there, unless that is asked for", async () => {
+  test("changes no existing record without apply_to_existing", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await complete(tenant, "before");
     const { job } = await setRetention(tenant, HOUR_S);
@@ -65,7 +65,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "before")).toEqual({ keyS: DAY_S, resultS: DAY_S });
   });
 
-  test("stamps what is there anew, whatever its state, if that is asked for", async () => {
+  test("re-stamps existing records in every state with apply_to_existing", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await claim(tenant, "held");
     await complete(tenant, "done");
@@ -87,7 +87,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(later.outcome.case).toBe("inProgress");
   });
 
-  test("prolongs what followed the policy, and not what was asked to be remembered for less", async () => {
+  test("extends the retention of records that followed the policy, and not of those whose claim asked for less", async () => {
     const tenant = await withCharges(world(), HOUR_S);
     await complete(tenant, "follows");
     await complete(tenant, "asked for less", success("done"), 600);
@@ -99,7 +99,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "held for less")).toEqual({ keyS: 600 });
   });
 
-  test("shortens what was asked to be remembered for less where the policy is shorter still", async () => {
+  test("shortens the retention that a claim asked for where the policy is shorter still", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await complete(tenant, "asked for less", success("done"), HOUR_S);
     await setRetention(tenant, 600, { applyToExisting: true });
@@ -107,7 +107,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "asked for less")).toEqual({ keyS: 600, resultS: 600 });
   });
 
-  test("forgets at once what the new retention has ended, and the sweep removes it", async () => {
+  test("forgets at once the records that the new retention has expired, and the sweep removes them", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await complete(tenant, "old");
     await ageRecords(world().database, tenant.tenant, 2 * HOUR_S);
@@ -119,7 +119,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "new")).toEqual({ keyS: HOUR_S, resultS: HOUR_S });
   });
 
-  test("lets the sweep remove in time what it shortened", async () => {
+  test("lets the sweep remove records in time after their retention was shortened", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await complete(tenant, "order-1");
     await setRetention(tenant, HOUR_S, { applyToExisting: true });
@@ -129,7 +129,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await countRows(world().database, tenant.tenant)).toBe(0);
   });
 
-  test("keeps a lease that runs longer than the new retention", async () => {
+  test("keeps a lease that lasts longer than the new retention", async () => {
     const tenant = await withCharges(world(), DAY_S);
     const lease = seconds(800);
     granted(await tenant.caller.claim({ namespace: CHARGES, key: "held", lease }));
@@ -138,7 +138,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect((await remembered(tenant, "held"))?.keyS).toBe(800);
   });
 
-  test("doesn't bring a result back that had ended", async () => {
+  test("doesn't restore a result whose retention had ended", async () => {
     const tenant = await world().administeredTenant({ result_retention_s: 60, key_retention_s: HOUR_S });
     await complete(tenant, "order-1");
     await ageRecords(world().database, tenant.tenant, 120);
@@ -151,7 +151,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(outcome).toMatchObject({ case: "completed", value: { resultExpired: true } });
   });
 
-  test("of a tenant reaches every namespace that follows it, each by its own policy", async () => {
+  test("of a tenant changes every namespace that follows it, each by its own policy", async () => {
     const tenant = await withCharges(world(), DAY_S);
     const elsewhere = { namespace: "e-mails", key: "order-1" };
     await complete(tenant, "order-1");
@@ -189,7 +189,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
   });
 
   describe("as a record job", () => {
-    test("is read while it waits and once it is done, and listed, the newest first, page by page", async () => {
+    test("is returned while it waits and when it is done, and listed newest first, page by page", async () => {
       const tenant = await withCharges(world(), DAY_S);
       const ids: bigint[] = [];
       for (const retentionS of [600, 700, 800]) {
@@ -208,14 +208,14 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
       expect(job?.finishedAt).toBeDefined();
     });
 
-    test("begins once every replica stamps by the new policy", async () => {
+    test("begins when every replica uses the new policy", async () => {
       const tenant = await withCharges(world(), DAY_S);
       const { job } = await setRetention(tenant, HOUR_S, { applyToExisting: true });
       // A replica holds a policy for 9 s, and a statement that was stamped by an old one lasts 5 s.
       expect(secondsBetween(job?.createdAt, job?.startsAt)).toBeGreaterThanOrEqual(14);
     });
 
-    test("goes on where a batch was lost with its replica, and counts nothing twice", async () => {
+    test("continues after a replica died during a batch, and counts nothing twice", async () => {
       const { database } = world();
       const tenant = await withCharges(world(), DAY_S);
       for (const key of ["a", "b", "c", "d", "e"]) await complete(tenant, key);
@@ -241,7 +241,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
         expect(await remembered(tenant, key)).toEqual({ keyS: HOUR_S, resultS: HOUR_S });
     });
 
-    test("is worked at by one replica at a time, and jobs of one tenant in their order", async () => {
+    test("is processed by one replica at a time; jobs of one tenant in their order", async () => {
       const { database } = world();
       const tenant = await withCharges(world(), DAY_S);
       for (const key of ["a", "b", "c"]) await complete(tenant, key);
@@ -262,7 +262,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
       expect(await remembered(tenant, "b")).toEqual({ keyS: 2 * HOUR_S, resultS: 2 * HOUR_S });
     });
 
-    test("of another tenant is none, and neither is one that was never made", async () => {
+    test("of another tenant is not found, and neither is one that never existed", async () => {
       const tenant = await withCharges(world(), DAY_S);
       const other = await world().administeredTenant();
       const { job } = await setRetention(tenant, HOUR_S, { applyToExisting: true });

@@ -66,7 +66,7 @@ test("rows that one replica is pruning are left to it, and another takes the nex
   expect(await agesOf(database, "audit_events")).toEqual([]);
 });
 
-test("audit events younger than 30 days are kept, whatever is asked for", async () => {
+test("audit events younger than 30 days are kept, whatever retention is set", async () => {
   const database = await newDatabase();
   await writeHistory(database, [31, 29, 1]);
   expect(await pruneRows(openStorePool(database), "audit_events", 0, 100)).toBe(1);
@@ -74,7 +74,7 @@ test("audit events younger than 30 days are kept, whatever is asked for", async 
   await expect(database.query("delete from audit_events")).rejects.toThrow("audit events are final");
 });
 
-test("pruning goes on once its statements no longer fail, and one table's failure stops no other's", async () => {
+test("pruning continues once its statements succeed, and a failure for one table does not affect others", async () => {
   const database = await newDatabase();
   await writeHistory(database, [500]);
   await database.query("alter function prune_audit_events rename to prune_elsewhere");

@@ -9,7 +9,7 @@ const MIGRATIONS = new URL("../../server/migrations/", import.meta.url);
 describeAdministration(
   "GetServerInfo",
   (world) => {
-    test("says what the server and the schema are, and how many replicas are at work", async () => {
+    test("returns the versions of the server and the schema, and the number of live replicas", async () => {
       const operator = await world().operator();
       const migrations = (await readdir(MIGRATIONS)).filter((name) => name.endsWith(".sql")).sort();
       await world().database.query(
@@ -23,7 +23,7 @@ describeAdministration(
       await world().database.query("delete from replicas where version in ('other', 'gone')");
     });
 
-    test("shows the environment in force as text that could be set again, and no secret", async () => {
+    test("shows the environment variables in force as text that can be set again, without secrets", async () => {
       const { config } = await (await world().operator()).getServerInfo({});
       expect(config).toMatchObject({
         DATABASE_URL: "(secret)",
@@ -45,7 +45,7 @@ describeAdministration(
 describeAdministration(
   "GetServerInfo of a server whose Redis is away",
   (world) => {
-    test("says what it does without", async () => {
+    test("names the parts that it works without", async () => {
       const operator = await world().operator();
       const degraded = async () => (await operator.getServerInfo({})).degraded;
       await expect.poll(degraded, { timeout: 10_000 }).toEqual(["redis_bypassed"]);

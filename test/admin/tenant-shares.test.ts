@@ -51,13 +51,13 @@ async function statementsBeside(other: IdempotencyClient, client: IdempotencyCli
   return await statementsOf(client, claims);
 }
 
-test("a tenant's claims leave together while it alone calls, and by its share while another does", async () => {
+test("a tenant's claims share a statement while it alone calls, and are limited to its share while another does", async () => {
   const [greedy, modest] = [await newTenant(), await newTenant()];
   expect(await statementsOf(greedy, 3 * SHARE)).toBe(1);
   await expect.poll(() => statementsBeside(modest, greedy, 3 * SHARE), PATIENCE).toBe(3);
 });
 
-test("a tenant's share is by its weight against the other's", async () => {
+test("a tenant's share is proportional to its weight", async () => {
   const [heavy, modest] = [await newTenant({ weight: 3 }), await newTenant()];
   await expect.poll(() => statementsBeside(modest, heavy, 3 * SHARE), PATIENCE).toBe(2);
   await expect.poll(() => statementsBeside(heavy, modest, SHARE), PATIENCE).toBe(2);

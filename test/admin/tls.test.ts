@@ -145,7 +145,7 @@ describe("with authorities of clients", () => {
     },
   );
 
-  test("metrics need one too; what probes the container does not", async () => {
+  test("metrics need a certificate, too; the probes of the container need none", async () => {
     const server = await start(tlsSettings(own, known));
     for (const shown of [undefined, stranger]) {
       expect(await statusOf(server, "/livez", clientTls(shown))).toBe(200);
@@ -170,7 +170,7 @@ describe("files that change", () => {
     return files;
   }
 
-  test("are used from the next look on, on every port, while connections go on", async () => {
+  test("are used from the next check on, on every port, while connections stay open", async () => {
     const files = await ownFiles();
     const server = await start(tlsSettings(files), 20);
     const before = await Promise.all(PORTS.map((port) => shownOn(server, port)));
@@ -185,7 +185,7 @@ describe("files that change", () => {
     await connectClient(server, tenant.apiKey, "native gRPC", clientTls()).lookup(ORDER);
   });
 
-  test("say which clients are let in from then on", async () => {
+  test("determine which clients are accepted from then on", async () => {
     const files = await ownFiles();
     const server = await start({ ...tlsSettings(own, files) }, 20);
     const client = () => connectClient(server, tenant.apiKey, "Connect with JSON", clientTls(known));
@@ -203,7 +203,7 @@ describe("files that change", () => {
       .toBe("answered");
   });
 
-  test("that can't be used leave those before in use, which the log says, until they can", async () => {
+  test("that are invalid are logged, and the earlier ones stay in use until they are valid", async () => {
     const files = await ownFiles();
     const server = await start(tlsSettings(files), 20);
     const before = await shownOn(server, "grpcPort");
@@ -240,7 +240,7 @@ describe("a server does not start", () => {
 });
 
 // Sooner than Node would end such a connection by itself.
-test("a drain ends connections whose handshake is still under way", { timeout: 8000 }, async () => {
+test("a drain ends connections during their handshake", { timeout: 8000 }, async () => {
   const server = await start({ ...tlsSettings(own), ONCEWARD_DRAIN_TIMEOUT: "0s" });
   const silent = await Promise.all(PORTS.map((port) => openSocket(server[port])));
   await server.stop();

@@ -61,7 +61,7 @@ function secondsFromNow(seconds: number): number {
 }
 
 describe.each(transportsUnderTest())("A token, over %s", (transport) => {
-  test("is as good as an API key of its tenant, which goes on working beside it", async () => {
+  test("is accepted like an API key of its tenant, which stays valid, too", async () => {
     const own = await createTenant(database);
     const byToken = connectClient(server, await callerToken({ onceward_tenant: own.name }), transport);
     const { fencingToken } = await grant(byToken);
@@ -70,14 +70,14 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
     await byKey.release({ ...ORDER, fencingToken });
   });
 
-  test("that is wrong is refused in the words of a wrong API key", async () => {
+  test("that is invalid is refused with the same error as an invalid API key", async () => {
     const token = await callerToken({ aud: "somebody else" });
     expect(await errorOf(connectClient(server, token, transport).claim(ORDER))).toEqual(INVALID);
     const apiKey = tenant.apiKey.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
     expect(await errorOf(connectClient(server, apiKey, transport).claim(ORDER))).toEqual(INVALID);
   });
 
-  test("is what its role says, and nothing more", async () => {
+  test("gives the access of its role, and no more", async () => {
     const denied = { reason: "ROLE_DENIED" };
     const admin = await callerToken({ onceward_role: "TENANT_ADMIN" });
     const { tenant: seen } = await connectAdmin(server, admin, transport).getTenant({});
@@ -93,7 +93,7 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
     expect(await errorOf(connectAdmin(server, operator, transport).getTenant({}))).toMatchObject(denied);
   });
 
-  test("that is limited to namespaces is good for these only", async () => {
+  test("that is limited to namespaces is valid only for those", async () => {
     const own = await createTenant(database);
     const token = await callerToken({ onceward_tenant: own.name, onceward_namespaces: ["charges"] });
     const client = connectClient(server, token, transport);
@@ -125,7 +125,7 @@ describe("a token is refused", () => {
     expect(await errorOf(claimWith(await callerToken(claims())))).toEqual(INVALID);
   });
 
-  test("that is signed with nothing", async () => {
+  test("that is not signed", async () => {
     const [, payload] = (await callerToken()).split(".");
     const header = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
     for (const token of [`${header}.${payload}.`, `${header}.${payload}`]) {
@@ -154,7 +154,7 @@ describe("a token is refused", () => {
     await issuer.rotate();
   });
 
-  test("that is signed with somebody else's key of the same name, or of another", async () => {
+  test("that is signed with a foreign key of the same id, or of another", async () => {
     const { kid } = await issuer.rotate();
     for (const name of [kid, "made-up"]) {
       const theirs = await makeSigningKey("ES256", name);
@@ -168,11 +168,11 @@ describe("a token is refused", () => {
     expect(await errorOf(claimWith(`${header}.${payload}.${signature}`))).toEqual(INVALID);
   });
 
-  test("that is longer than a token is", async () => {
+  test("that is too long", async () => {
     expect(await errorOf(claimWith(await callerToken({ padding: "x".repeat(7000) })))).toEqual(INVALID);
   });
 
-  test("and the log says by which check, without a word of the token", async () => {
+  test("and the log names the failed check, and nothing of the token", async () => {
     const token = await callerToken({ sub: "canary", aud: "canary-audience" });
     await errorOf(claimWith(token));
     const log = JSON.stringify(server.log);
@@ -182,8 +182,8 @@ describe("a token is refused", () => {
   });
 });
 
-describe("a token that was good", () => {
-  test("is refused once it has expired, though it was remembered", async () => {
+describe("a token that was valid", () => {
+  test("is refused when it has expired, although it was cached", async () => {
     const token = await callerToken();
     await claimWith(token);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 71_000 });
@@ -194,7 +194,7 @@ describe("a token that was good", () => {
     }
   });
 
-  test("is refused once its key is withdrawn, though it was remembered", async () => {
+  test("is refused when its key is withdrawn, although it was cached", async () => {
     const token = await callerToken();
     await claimWith(token);
     await issuer.rotate();
@@ -211,21 +211,21 @@ describe("a token that was good", () => {
 });
 
 describe("an issuer's keys", () => {
-  test("may change at any time: the next token is good at once", async () => {
+  test("may change at any time: the next token is accepted at once", async () => {
     for (const alg of ["RS256", "PS256", "EdDSA", "ES256"]) {
       await issuer.rotate(alg);
       await claimWith(await callerToken());
     }
   });
 
-  test("are not asked for again while tokens have known ones", async () => {
+  test("are not fetched again while tokens use known keys", async () => {
     await claimWith(await callerToken());
     const { requests } = issuer;
     for (let i = 0; i < 20; i++) await claimWith(await callerToken({ jti: String(i) }));
     expect(issuer.requests).toBe(requests);
   });
 
-  test("go on working while it does not answer, as API keys do; a new one is unavailable", async () => {
+  test("stay valid while the issuer does not answer, and so do API keys; a token of a new key is UNAVAILABLE", async () => {
     await claimWith(await callerToken());
     issuer.answer = { status: 503, body: "" };
     await claimWith(await callerToken({ jti: "another" }));
@@ -238,7 +238,7 @@ describe("an issuer's keys", () => {
     });
   });
 
-  test("need not be there when a server starts", async () => {
+  test("need not be available when a server starts", async () => {
     issuer.answer = { status: 503, body: "" };
     const replica = await startTestServer(database.url, { ...issuer.settings }, { jwksCooldownMs: 0 });
     try {
@@ -252,7 +252,7 @@ describe("an issuer's keys", () => {
   });
 });
 
-test("the audit knows the bearer of a token by its subject", async () => {
+test("audit events name the bearer of a token by its subject", async () => {
   const token = await callerToken({ sub: "mallory" });
   await errorOf(connectAdmin(server, token).updateTenant({}));
   await expect
@@ -260,7 +260,7 @@ test("the audit knows the bearer of a token by its subject", async () => {
     .toEqual([{ action: "UpdateTenant", denial: "ROLE_DENIED" }]);
 });
 
-test("a server that believes no issuer takes no tokens", async () => {
+test("a server without an issuer accepts no tokens", async () => {
   const replica = await startTestServer(database.url);
   try {
     expect(await errorOf(connectClient(replica, await callerToken()).claim(ORDER))).toEqual(INVALID);

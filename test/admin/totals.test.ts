@@ -69,7 +69,7 @@ async function claimMany(client: IdempotencyClient, count: number): Promise<void
   await client.batch({ items });
 }
 
-test("the totals follow what is claimed, completed and swept", async () => {
+test("the totals follow claims, completions and the sweep", async () => {
   const { tenant, client } = await countedTenant({ key_retention_s: 3600, result_retention_s: 60 });
   await client.lookup(ORDER);
   await countIsSettled(tenant);
@@ -85,7 +85,7 @@ test("the totals follow what is claimed, completed and swept", async () => {
   await sweeping.stop();
 });
 
-test("what a replica had not stored when it was stopped is stored", async () => {
+test("counts that a replica had not stored are stored when it stops", async () => {
   const { tenant } = await countedTenant();
   const replica = await newReplica();
   await connectClient(replica, tenant.apiKey).lookup(ORDER);
@@ -95,7 +95,7 @@ test("what a replica had not stored when it was stopped is stored", async () => 
   expect(await totalsOf(tenant)).toMatchObject({ records: 5 });
 });
 
-test("totals that a killed replica left wrong are set right by the next count", async () => {
+test("totals that a killed replica left wrong are corrected by the next count", async () => {
   const { tenant, client } = await countedTenant();
   await client.lookup(ORDER);
   await countIsSettled(tenant);
@@ -134,7 +134,7 @@ test("batches at once add as many records as the quota has room for", async () =
   expect(await countRows(database, tenant)).toBe(10);
 });
 
-test("claims of keys that have a record are answered while others have reserved what is left", async () => {
+test("claims of existing keys are answered while other claims have reserved the rest of the quota", async () => {
   const { tenant, client } = await countedTenant({ quota_live_records: 10 });
   await client.lookup(ORDER);
   await countIsSettled(tenant);
@@ -153,7 +153,7 @@ test("claims of keys that have a record are answered while others have reserved 
   expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
 });
 
-test("what was freed can be had again", async () => {
+test("freed quota can be used again", async () => {
   const { tenant, client } = await countedTenant({ quota_live_records: 1 });
   await client.lookup(ORDER);
   await countIsSettled(tenant);
@@ -168,7 +168,7 @@ test("what was freed can be had again", async () => {
   await expect.poll(() => outcome().catch(() => "refused"), PATIENCE).toBe("claimed");
 });
 
-test("only who has a quota of records or bytes is counted", async () => {
+test("only tenants with a quota of records or bytes are counted", async () => {
   const { tenant, client } = await countedTenant({ quota_live_records: 5 });
   const unlimited = await createTenant(database);
   await claimMany(connectClient(server, unlimited.apiKey), 3);
@@ -177,7 +177,7 @@ test("only who has a quota of records or bytes is counted", async () => {
   expect(await totalsOf(unlimited)).toBeUndefined();
 });
 
-test("a tenant is counted by one replica at a time, and by another once that one is gone", async () => {
+test("a tenant is counted by one replica at a time, and by another one if that replica dies", async () => {
   const alone = await createTestDatabase();
   onTestFinished(() => alone.drop());
   const pool = openStorePool(alone);
@@ -193,7 +193,7 @@ test("a tenant is counted by one replica at a time, and by another once that one
   expect(await takeCount(pool)).toBe(one.id);
 });
 
-test("a count in pages misses nothing and counts nothing twice", async () => {
+test("a count in pages counts every record once", async () => {
   const { tenant, client } = await countedTenant();
   const pool = openStorePool(database);
   await claimMany(client, 20);

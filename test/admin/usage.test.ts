@@ -35,7 +35,7 @@ async function usageAfter({ admin }: AdministeredTenant, claims: bigint): Promis
 describeAdministration(
   "usage",
   (world: () => AdminWorld) => {
-    test("counts what became of a namespace's claims, and of what settled them", async () => {
+    test("counts the outcomes of a namespace's claims and settlements", async () => {
       const tenant = await world().administeredTenant();
       const { caller } = tenant;
       const fingerprint = fingerprintOf("a request");
@@ -70,7 +70,7 @@ describeAdministration(
       expect(await usageAfter(tenant, 3n)).toMatchObject([{ granted: 2n, inProgress: 1n }]);
     });
 
-    test("says how late repeats came since their key was first claimed", async () => {
+    test("shows how long after the first claim of their key repeats arrived", async () => {
       const tenant = await world().administeredTenant();
       await grant(tenant.caller);
       await tenant.caller.claim(ORDER);
@@ -118,7 +118,7 @@ describeAdministration(
       expect((await tenant.admin.getUsage({ after: before })).hours).toHaveLength(3);
     });
 
-    test("is the tenant's own", async () => {
+    test("shows a tenant only its own", async () => {
       const tenant = await world().administeredTenant();
       const other = await world().administeredTenant();
       await tenant.caller.claim(ORDER);
@@ -126,7 +126,7 @@ describeAdministration(
       expect((await other.admin.getUsage({})).hours).toEqual([]);
     });
 
-    test("of the tenant is not for a credential that is limited to namespaces; that of its namespaces is", async () => {
+    test("of the whole tenant is refused to a credential limited to namespaces; usage of its namespaces is shown", async () => {
       const tenant = await world().administeredTenant();
       await tenant.caller.claim(ORDER);
       await usageAfter(tenant, 1n);
@@ -147,7 +147,7 @@ describeAdministration(
 );
 
 describe("usage of several replicas", () => {
-  test("adds up exactly, and nothing is lost when they drain", async () => {
+  test("adds up exactly, and no count is lost when they drain", async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     // Never stored while they serve: only when they drain.
@@ -173,7 +173,7 @@ describe("usage of several replicas", () => {
 });
 
 describe("a flush", () => {
-  test("whose reply was lost is not counted twice, and what was counted meanwhile is not lost", async () => {
+  test("whose reply was lost is not counted twice, and later counts are not lost", async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const tenantId = await insertTenant(database);
@@ -209,7 +209,7 @@ describe("a flush", () => {
 });
 
 describe("flushes", () => {
-  test("that fail one after another store everything once they succeed, and of each namespace once", async () => {
+  test("that fail repeatedly store everything once they succeed, and each namespace once", async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const tenantId = await insertTenant(database);

@@ -52,7 +52,7 @@ setInterval(() => {
 
 const waiters = createWaiters({
   findResolved: (ids) => findResolved(pool, ids),
-  onLookFailed: () => {},
+  onCheckFailed: () => {},
   onFirstWaiter: () => {},
   onLastWaiterGone: () => {},
 });

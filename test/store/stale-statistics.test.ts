@@ -21,28 +21,27 @@ import {
 } from "../../server/src/store/records/restamp-records.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { beatReplicaRow } from "../../server/src/store/replicas.ts";
-import { listApiKeys, revokeApiKeys } from "../../server/src/store/tenants/api-key-resources.ts";
-import { findApiKeys } from "../../server/src/store/tenants/api-keys.ts";
+import { findApiKeys, listApiKeys, revokeApiKeys } from "../../server/src/store/tenants/api-keys.ts";
 import { insertAuditEvents } from "../../server/src/store/tenants/audit-events.ts";
 import { findAuditEvents } from "../../server/src/store/tenants/list-audit-events.ts";
-import {
-  countNamespaces,
-  listNamespaceResources,
-} from "../../server/src/store/tenants/namespace-resources.ts";
+import { countNamespaces, listNamespaceResources } from "../../server/src/store/tenants/namespaces.ts";
 import {
   countUnfinishedJobsOf,
   countUnfinishedRecordJobs,
   listRecordJobs,
 } from "../../server/src/store/tenants/record-jobs.ts";
 import { removeTenantBatch } from "../../server/src/store/tenants/remove-tenant.ts";
-import { listTenantResources } from "../../server/src/store/tenants/tenant-resources.ts";
 import {
   addTotals,
   countRecordsPage,
   FROM_THE_START,
   takeCount,
 } from "../../server/src/store/tenants/tenant-totals.ts";
-import { createFindTenants, findTenantIds } from "../../server/src/store/tenants/tenants.ts";
+import {
+  createFindTenants,
+  findTenantIds,
+  listTenantResources,
+} from "../../server/src/store/tenants/tenants.ts";
 import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";

@@ -1,19 +1,17 @@
 import { create } from "@bufbuild/protobuf";
-import type { ApiKeyResource } from "../domain/api-key-resource.ts";
 import { MAX_API_KEY_LABEL_BYTES, MAX_API_KEY_NAMESPACES, NAMESPACE_PATTERN } from "../domain/limits.ts";
-import type { Role } from "../domain/tenant.ts";
+import type { ApiKeyResource, Role } from "../domain/tenant.ts";
 import { ApiKey_Role, type ApiKey as ApiKeyMessage, ApiKeySchema } from "../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../messages/violations.ts";
 import { timestamp } from "../messages/wire-times.ts";
 import type { Runner } from "../store/pool.ts";
-import { type ApiKeyPlace, listApiKeys } from "../store/tenants/api-key-resources.ts";
-import { type PageTokens, pageSize } from "./page-tokens.ts";
-import { replyPage } from "./reply-pages.ts";
+import { type ApiKeyCursor, listApiKeys } from "../store/tenants/api-keys.ts";
+import { type PageTokens, pageSize, replyPage } from "./pages.ts";
 
-/** What a request says of a key that is to be made. */
+/** The fields of a key that a request chooses. */
 export type ApiKeyTerms = Pick<ApiKeyResource, "role" | "label" | "namespaces" | "expiresAtMs">;
 
-/** A tenant's key, as a request asks for it. Adds a violation for everything that is malformed. */
+/** Parses a request for a tenant's key. Adds a violation for everything that is malformed. */
 export function parseApiKeyTerms(message: ApiKeyMessage | undefined, violations: Violations): ApiKeyTerms {
   if (message === undefined) violations.add("api_key", "is required");
   const { role, label = "", namespaces = [], expiresAt } = message ?? {};
@@ -38,7 +36,7 @@ export function parseApiKeyTerms(message: ApiKeyMessage | undefined, violations:
   };
 }
 
-/** An operator's key, as a request asks for it. Adds a violation for everything that is malformed. */
+/** Parses a request for an operator's key. Adds a violation for everything that is malformed. */
 export function parseOperatorKeyTerms(
   message: ApiKeyMessage | undefined,
   violations: Violations,
@@ -54,7 +52,7 @@ export function parseOperatorKeyTerms(
 }
 
 /**
- * A page of the keys of a tenant, or of operators, the newest first.
+ * Returns a page of the keys of a tenant, or of operators, newest first.
  *
  * @throws Refusal INVALID_REQUEST with every violation.
  */
@@ -69,12 +67,12 @@ export async function listApiKeyMessages(
   const cursor = pageTokens.read(scope, request.pageToken, violations);
   violations.throwIfAny();
 
-  const found = await listApiKeys(runner, tenantId, cursor && placeOf(cursor), size + 1);
+  const found = await listApiKeys(runner, tenantId, cursor && cursorOf(cursor), size + 1);
   const { messages, last } = replyPage(found, size, ApiKeySchema, apiKeyMessage);
-  return { apiKeys: messages, nextPageToken: last === undefined ? "" : pageTokens.write(scope, last.place) };
+  return { apiKeys: messages, nextPageToken: last === undefined ? "" : pageTokens.write(scope, last.cursor) };
 }
 
-function placeOf([createdAt = "", id = ""]: readonly string[]): ApiKeyPlace {
+function cursorOf([createdAt = "", id = ""]: readonly string[]): ApiKeyCursor {
   return [createdAt, id];
 }
 
@@ -84,7 +82,7 @@ const ROLES: Readonly<Record<Role, ApiKey_Role>> = {
   OPERATOR: ApiKey_Role.OPERATOR,
 };
 
-/** A key as it is shown: never its secret. */
+/** Returns a key without its secret. */
 export function apiKeyMessage(key: ApiKeyResource): ApiKeyMessage {
   return create(ApiKeySchema, {
     id: key.id,

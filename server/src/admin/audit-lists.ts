@@ -8,12 +8,11 @@ import {
 import type { Violations } from "../messages/violations.ts";
 import { timestamp } from "../messages/wire-times.ts";
 import type { Runner } from "../store/pool.ts";
-import type { EventFilter, EventPlace, StoredAuditEvent } from "../store/tenants/list-audit-events.ts";
+import type { EventCursor, EventFilter, StoredAuditEvent } from "../store/tenants/list-audit-events.ts";
 import { findAuditEvents } from "../store/tenants/list-audit-events.ts";
-import { type PageTokens, pageSize } from "./page-tokens.ts";
-import { lookUntil, replyPage } from "./reply-pages.ts";
+import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
 
-/** What the requests of both services have in common. */
+/** The fields that the requests of both services have. */
 interface ListRequest {
   readonly pageSize: number;
   readonly pageToken: string;
@@ -22,17 +21,17 @@ interface ListRequest {
   readonly action: string;
 }
 
-/** What their responses have. */
+/** The fields that the responses of both services have. */
 interface ListResponse {
   readonly events: AuditEventMessage[];
   readonly nextPageToken: string;
 }
 
-/** No RPC's name is longer. */
+/** Longer than every RPC's name. */
 const MAX_ACTION_BYTES = 64;
 
 /**
- * A page of the events of a tenant, or of all, the newest first. `violations` are those that the caller has found.
+ * Returns a page of the events of a tenant, or of all tenants, newest first. `violations` has those that the caller found.
  *
  * @throws Refusal INVALID_REQUEST with every violation.
  */
@@ -54,20 +53,20 @@ export async function listAuditEvents(
   const cursor = pageTokens.read(scope, request.pageToken, violations);
   violations.throwIfAny();
 
-  const { items, next } = await lookUntil(
+  const { items, next } = await scanUntil(
     size + 1,
-    cursor && placeOf(cursor),
-    async (behind: EventPlace | undefined, count) => {
-      const look = await findAuditEvents(runner, filter, behind, count);
-      return { items: look.events, next: look.next };
+    cursor && cursorOf(cursor),
+    async (after: EventCursor | undefined, count) => {
+      const scan = await findAuditEvents(runner, filter, after, count);
+      return { items: scan.events, next: scan.next };
     },
   );
   const { messages, last } = replyPage(items, size, AuditEventSchema, auditEventMessage);
-  const onwards = last === undefined ? next : last.place;
-  return { events: messages, nextPageToken: onwards === undefined ? "" : pageTokens.write(scope, onwards) };
+  const end = last === undefined ? next : last.cursor;
+  return { events: messages, nextPageToken: end === undefined ? "" : pageTokens.write(scope, end) };
 }
 
-function placeOf([at = "", id = ""]: readonly string[]): EventPlace {
+function cursorOf([at = "", id = ""]: readonly string[]): EventCursor {
   return [at, id];
 }
 

@@ -4,13 +4,13 @@ import type { Principal } from "../domain/tenant.ts";
 import type { Runner } from "../store/pool.ts";
 import { insertAuditEvents, type Snapshot } from "../store/tenants/audit-events.ts";
 
-/** What an audit event says of a change, beside who made it. */
+/** The parts of an audit event that describe a change. */
 export interface Change {
   /** The RPC's name. */
   readonly action: string;
-  /** What it was done to, such as "namespace charges". */
+  /** The changed resource, such as "namespace charges". */
   readonly target: string;
-  /** Whose affair it is; undefined: the caller's own tenant, or none. */
+  /** The tenant that the change concerns; undefined: the caller's own tenant, or none for an operator. */
   readonly tenant?: { readonly id: number; readonly name: string };
   readonly reason?: string;
   readonly before?: Snapshot;
@@ -18,10 +18,10 @@ export interface Change {
 }
 
 /**
- * Writes down who changed what, in the transaction of the change. A call that waited so long that it is outdated is judged
- * again first: a refusal ends the transaction.
+ * Stores the audit event of a change, in the transaction of the change. If the call's principal has expired, the call is
+ * authorized again first: a refusal rolls the transaction back.
  *
- * @throws Refusal as a call is refused that comes now.
+ * @throws Refusal as for a new call.
  */
 export async function recordChange(transaction: Runner, by: Actor, change: Change): Promise<void> {
   const { principal } = isOutdated(by) ? await by.again() : by;

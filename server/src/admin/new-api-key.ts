@@ -1,19 +1,18 @@
 import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import type { Actor } from "../calls/call.ts";
-import type { ApiKeyResource } from "../domain/api-key-resource.ts";
 import { Refusal } from "../domain/refusal.ts";
-import type { TenantResource } from "../domain/tenant-resource.ts";
+import type { ApiKeyResource, TenantResource } from "../domain/tenant.ts";
 import { Violations } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";
-import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-key-resources.ts";
+import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-keys.ts";
 import type { Snapshot } from "../store/tenants/audit-events.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
 
-/** What an id looks like, as `auth/api-key.ts` makes it. */
+/** The ids that `auth/api-key.ts` makes. */
 const ID_PATTERN = /^[a-z0-9]{16}$/;
 
-/** A key that was just made, with what only its owner may see, once. */
+/** A new key with its secret, which only its owner may see, once. */
 export interface NewApiKey {
   readonly key: ApiKeyResource;
   /** `ow_<id>_<secret>`. */
@@ -21,9 +20,9 @@ export interface NewApiKey {
 }
 
 /**
- * Makes a key of a tenant that the transaction has locked, or an operator's, and writes down who did.
+ * Creates a key of a tenant that the transaction has locked, or an operator's, with its audit event.
  *
- * @throws Refusal INVALID_REQUEST if it would have expired already, by the database's clock.
+ * @throws Refusal INVALID_REQUEST if the key has expired already, by the database's clock.
  */
 export async function makeApiKey(
   transaction: Runner,
@@ -45,7 +44,7 @@ export async function makeApiKey(
     const violations = new Violations();
     violations.add("api_key.expires_at", "must be in the future");
     violations.throwIfAny();
-    throw new Error("an API key that was not made");
+    throw new Error("an API key was not stored");
   }
   await recordChange(transaction, by, {
     action,
@@ -58,7 +57,7 @@ export async function makeApiKey(
 }
 
 /**
- * Revokes a key of a tenant, or an operator's, and writes down who did; one that was revoked before stays as it is.
+ * Revokes a key of a tenant, or an operator's, with its audit event. A key that was revoked before is not changed.
  *
  * @throws Refusal API_KEY_NOT_FOUND.
  */
@@ -81,12 +80,12 @@ export async function endApiKey(
   return became;
 }
 
-/** Names a key in an audit event. */
+/** Returns the name of a key in audit events. */
 function apiKeyTarget({ id }: ApiKeyResource): string {
   return `api key ${id}`;
 }
 
-/** A key for the audit. */
+/** Returns a key as audit events show it. */
 function apiKeySnapshot({ role, label, namespaces, expiresAtMs, revokedAtMs }: ApiKeyResource): Snapshot {
   return {
     role,

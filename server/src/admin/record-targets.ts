@@ -4,8 +4,8 @@ import { type RecordId, recordName } from "../domain/record.ts";
 const HASH_BYTES = 16;
 
 /**
- * Names a record in an audit event: its namespace, and a hash of its key under the deployment's pepper, so that events of
- * one key can be told from others' and the key can't be told at all.
+ * Returns a function that names a record in audit events: by its namespace, and by a hash of its key under the deployment's
+ * pepper. Events of one key can be matched, and the key stays secret.
  */
 export function createRecordTarget(pepper: string): (id: RecordId) => string {
   const secret = createHmac("sha256", pepper).update("records in audit events").digest();

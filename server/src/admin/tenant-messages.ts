@@ -1,13 +1,9 @@
+import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { resolvePolicy } from "../domain/policy.ts";
 import type { RecordJob } from "../domain/record-job.ts";
-import type { NamespaceResource, TenantResource, TenantState } from "../domain/tenant-resource.ts";
-import {
-  type PolicyBounds,
-  PolicyBoundsSchema,
-  type Quotas,
-  QuotasSchema,
-} from "../gen/onceward/v1/policy_pb.ts";
+import { Refusal } from "../domain/refusal.ts";
+import type { NamespaceResource, TenantResource, TenantState } from "../domain/tenant.ts";
 import {
   type Namespace,
   NamespaceSchema,
@@ -19,9 +15,8 @@ import {
   Tenant_State,
   TenantSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
-import { duration, timestamp } from "../messages/wire-times.ts";
-import { namespaceEtag, tenantEtag } from "./etags.ts";
-import { policyMessage } from "./policy-messages.ts";
+import { timestamp } from "../messages/wire-times.ts";
+import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
 const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
   ACTIVE: Tenant_State.ACTIVE,
@@ -29,54 +24,53 @@ const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
   DELETING: Tenant_State.DELETING,
 };
 
-/** A tenant as it is shown to its administrator and to operators. */
+/** Returns a tenant as its administrators and operators see it. */
 export function tenantMessage(tenant: TenantResource): Tenant {
   return create(TenantSchema, {
     name: tenant.name,
     state: TENANT_STATES[tenant.state],
-    policy: policyMessage(tenant.policy),
-    effectivePolicy: policyMessage(resolvePolicy(tenant.policy)),
-    policyBounds: boundsMessage(tenant),
-    quotas: quotasMessage(tenant),
+    policy: POLICY_MESSAGES.write(tenant.policy),
+    effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy)),
+    policyBounds: BOUND_MESSAGES.write(tenant.bounds),
+    quotas: QUOTA_MESSAGES.write(tenant.quotas),
     createdAt: timestamp(tenant.createdAtMs),
     etag: tenantEtag(tenant),
   });
 }
 
-function boundsMessage({ bounds }: TenantResource): PolicyBounds {
-  const { minKeyRetentionS, maxKeyRetentionS, maxLeaseMs, maxResultBytes } = bounds;
-  return create(PolicyBoundsSchema, {
-    ...(minKeyRetentionS !== undefined && { minKeyRetention: duration(minKeyRetentionS * 1000) }),
-    ...(maxKeyRetentionS !== undefined && { maxKeyRetention: duration(maxKeyRetentionS * 1000) }),
-    ...(maxLeaseMs !== undefined && { maxLease: duration(maxLeaseMs) }),
-    ...(maxResultBytes !== undefined && { maxResultBytes }),
-  });
-}
-
-function quotasMessage({ quotas }: TenantResource): Quotas {
-  const { operationsPerSecond, burst, concurrentCalls, liveRecords, storedBytes, weight, dryRun } = quotas;
-  const { declaredNamespaces } = quotas;
-  return create(QuotasSchema, {
-    ...(operationsPerSecond !== undefined && { operationsPerSecond }),
-    ...(burst !== undefined && { burst }),
-    ...(concurrentCalls !== undefined && { concurrentCalls }),
-    ...(liveRecords !== undefined && { liveRecords: BigInt(liveRecords) }),
-    ...(storedBytes !== undefined && { storedBytes: BigInt(storedBytes) }),
-    weight,
-    dryRun,
-    ...(declaredNamespaces !== undefined && { declaredNamespaces }),
-  });
-}
-
-/** A declared namespace, with what it has from its tenant. */
+/** Returns a declared namespace, with the policy in force. */
 export function namespaceMessage(namespace: NamespaceResource, tenant: TenantResource): Namespace {
   return create(NamespaceSchema, {
     name: namespace.name,
-    policy: policyMessage(namespace.policy),
-    effectivePolicy: policyMessage(resolvePolicy(tenant.policy, namespace.policy)),
+    policy: POLICY_MESSAGES.write(namespace.policy),
+    effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy, namespace.policy)),
     createdAt: timestamp(namespace.createdAtMs),
     etag: namespaceEtag(namespace),
   });
+}
+
+/** Returns the etag of a tenant's state. It covers the id, so that no two tenants ever share one. */
+export function tenantEtag({ id, version }: TenantResource): string {
+  return digest(["tenant", id, version]);
+}
+
+/** Returns the etag of a namespace's state. */
+export function namespaceEtag({ tenantId, name, version }: NamespaceResource): string {
+  return digest(["namespace", tenantId, name, version]);
+}
+
+function digest(parts: readonly (string | number)[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 22);
+}
+
+/**
+ * Checks the etag of a request. An empty one matches every state.
+ *
+ * @throws Refusal ETAG_MISMATCH: the same for an old etag, another resource's and an invented one.
+ */
+export function checkEtag(sent: string, current: string | undefined): void {
+  if (sent === "" || sent === current) return;
+  throw new Refusal("ETAG_MISMATCH", "The etag is not the resource's current one; read the resource again.");
 }
 
 const JOB_STATES: Readonly<Record<RecordJob["state"], RecordJob_State>> = {
@@ -85,7 +79,7 @@ const JOB_STATES: Readonly<Record<RecordJob["state"], RecordJob_State>> = {
   DONE: RecordJob_State.DONE,
 };
 
-/** A background change of records, as far as it is. */
+/** Returns a background change of records, with its progress. */
 export function recordJobMessage(job: RecordJob): RecordJobMessage {
   return create(RecordJobSchema, {
     id: job.id,

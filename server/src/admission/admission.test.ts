@@ -4,7 +4,7 @@ import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { createAdmission } from "./admission.ts";
 import type { Totals } from "./totals.ts";
 
-const COPIES = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
+const CACHE_EPOCH = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
 const SHOP = 7;
 
 function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
@@ -13,7 +13,7 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     name: "shop",
     suspended: false,
     uid: "",
-    copies: COPIES,
+    cacheEpoch: CACHE_EPOCH,
     overrides: {},
   };
   return {

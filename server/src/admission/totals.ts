@@ -98,10 +98,10 @@ export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
       tally.storedBytes += storedBytes;
     },
 
-    of({ id, totals, copies }) {
+    of({ id, totals, cacheEpoch }) {
       const tally = tallies.get(id);
       if (tally === undefined) return totals;
-      const latest = tally.storedAtMs > copies.askedAtMs ? tally.stored : totals;
+      const latest = tally.storedAtMs > cacheEpoch.askedAtMs ? tally.stored : totals;
       return {
         records: latest.records + tally.records,
         storedBytes: latest.storedBytes + tally.storedBytes,

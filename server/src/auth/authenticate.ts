@@ -117,7 +117,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       actor: "anonymous",
       tenant,
       namespaces: undefined,
-      goodUntilMs: goodUntilMs(tenant.copies.askedAtMs),
+      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
     };
   }
 
@@ -127,7 +127,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
     const tenant = await tenantNamed(tenantName, deadline);
-    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.copies.askedAtMs) };
+    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs) };
   }
 
   async function byApiKey({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
@@ -160,7 +160,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       actor: id,
       tenant,
       namespaces: namespaces && new Set(namespaces),
-      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.copies.askedAtMs)), endsAtMs),
+      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
     });
   }
 

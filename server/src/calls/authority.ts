@@ -1,31 +1,22 @@
-import type { Batchable } from "../claims/batch.ts";
 import { type Deadline, isOver } from "../domain/deadline.ts";
-import { isRefusal } from "../domain/refusal.ts";
+import { NAMESPACE_PATTERN } from "../domain/limits.ts";
+import { isRefusal, Refusal } from "../domain/refusal.ts";
 import { Rejected, type Settled } from "../domain/settled.ts";
-import type { Answer, Call } from "./call.ts";
-import { loadPolicies } from "./load-policies.ts";
+import { NEVER_DECLARED } from "../domain/tenant.ts";
+import type { Answer, BatchHandler, Call } from "./call.ts";
 
-/** Whether a call was judged so long ago that nothing may be decided by it before it is judged again. */
+/**
+ * Whether the call's principal has expired: nothing may be decided for the call before `Call.again` has authorized it again.
+ */
 export function isOutdated({ principal }: Pick<Call, "principal">): boolean {
   return performance.now() >= principal.goodUntilMs;
 }
 
 /**
- * Returns the same call as if it came now, with the policies of these namespaces loaded.
- *
- * @throws Refusal as a call is refused that comes now.
+ * Returns the deadline for statements of a call: the call's own, or the expiry of its principal if that is sooner. A statement
+ * that is still queued then has no effect and fails with DEADLINE_EXCEEDED; `expiredInQueue` tells the two cases apart.
  */
-export async function judgeAgain(call: Call, namespaces: readonly string[]): Promise<Call> {
-  const now = await call.again();
-  await loadPolicies(namespaces, now);
-  return now;
-}
-
-/**
- * The deadline for what a call has the database decide: its own, or the end of its principal's time if that is sooner. What
- * is still queued then has no effect and fails with DEADLINE_EXCEEDED; `isUndecided` tells it from a call that is over.
- */
-export function decisionDeadline(call: Call): Deadline {
+export function statementDeadline(call: Call): Deadline {
   const { goodUntilMs } = call.principal;
   if (call.atMs <= goodUntilMs) return call;
   return {
@@ -36,61 +27,105 @@ export function decisionDeadline(call: Call): Deadline {
   };
 }
 
-/** Whether the call became outdated before the database was reached, and its caller still waits. It had no effect. */
-export function isUndecided(settled: Settled<unknown>, call: Call): boolean {
+/** Whether a request had no effect because the principal expired while the request was queued. The caller still waits. */
+export function expiredInQueue(settled: Settled<unknown>, call: Call): boolean {
   return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isOver(call);
 }
 
 /**
- * @returns what answers requests by what holds when each is decided: where the call is outdated before that, it is judged
- *   again and the requests are put again. `answer` asks the database with `decisionDeadline`.
+ * Wraps a handler so that every request is decided by a principal that is current. Where the principal has expired, or expires
+ * while a request is queued, the call is authorized again and the request is handled again. The handler uses
+ * `statementDeadline`.
  */
-export function judgedInTime<Request extends { readonly namespace: string }, Response>(
-  answer: Batchable<Request, Response>,
-): Batchable<Request, Response> {
-  async function answerAgain(
+export function withCurrentPrincipal<Request, Response>(
+  handle: BatchHandler<Request, Response>,
+): BatchHandler<Request, Response> {
+  async function retry(
     requests: readonly Settled<Request>[],
     call: Call,
   ): Promise<readonly Settled<Response>[]> {
-    let now: Call;
+    let current: Call;
     try {
-      now = await judgeAgain(
-        call,
-        requests.flatMap((request) => (request instanceof Rejected ? [] : [request.namespace])),
-      );
+      current = await call.again();
     } catch (error) {
       return requests.map(() => new Rejected(error));
     }
-    return answerAll(requests, now);
+    return handleAll(requests, current);
   }
 
-  function answerAll(
+  function handleAll(
     requests: readonly Settled<Request>[],
     call: Call,
   ): Answer<readonly Settled<Response>[]> {
-    const settled = answer(requests, call);
-    return settled instanceof Promise ? settled.then((all) => finish(all, requests, call)) : settled;
+    const settled = handle(requests, call);
+    return settled instanceof Promise ? settled.then((all) => retryExpired(all, requests, call)) : settled;
   }
 
-  async function finish(
+  async function retryExpired(
     settled: readonly Settled<Response>[],
     requests: readonly Settled<Request>[],
     call: Call,
   ): Promise<readonly Settled<Response>[]> {
-    if (!settled.some((each) => isUndecided(each, call))) return settled;
-    const places = [...settled.keys()].filter((place) =>
-      isUndecided(settled[place] as Settled<Response>, call),
+    if (!settled.some((each) => expiredInQueue(each, call))) return settled;
+    const expired = [...settled.keys()].filter((index) =>
+      expiredInQueue(settled[index] as Settled<Response>, call),
     );
-    const late = await answerAgain(
-      places.map((place) => requests[place] as Settled<Request>),
+    const retried = await retry(
+      expired.map((index) => requests[index] as Settled<Request>),
       call,
     );
     const all = [...settled];
-    places.forEach((place, i) => {
-      all[place] = late[i] as Settled<Response>;
+    expired.forEach((index, i) => {
+      all[index] = retried[i] as Settled<Response>;
     });
     return all;
   }
 
-  return (requests, call) => (isOutdated(call) ? answerAgain(requests, call) : answerAll(requests, call));
+  return (requests, call) => (isOutdated(call) ? retry(requests, call) : handleAll(requests, call));
+}
+
+/**
+ * Loads the policies of the requests' namespaces, then runs `handle`: at once if the policies are loaded. If the load fails,
+ * or lasts until the principal has expired, every request fails.
+ */
+export function withPolicies<Request extends { readonly namespace: string }, Response>(
+  requests: readonly Settled<Request>[],
+  call: Call,
+  handle: () => Answer<readonly Settled<Response>[]>,
+): Answer<readonly Settled<Response>[]> {
+  // Nearly all tenants have declared no namespace: they need no list of them.
+  if (hasNoNamespaces(call)) return handle();
+  const namespaces = requests.flatMap((each) => (each instanceof Rejected ? [] : [each.namespace]));
+  const loading = loadPolicies(namespaces, call);
+  if (loading === undefined) return handle();
+  const failAll = (error: unknown) =>
+    requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
+  return loading.then(() => (isOutdated(call) ? failAll(principalExpired()) : handle()), failAll);
+}
+
+/**
+ * Loads the policies of those of the namespaces that the caller may use; returns undefined if they are loaded already. Invalid
+ * names are skipped: the parsers refuse them.
+ *
+ * @throws Refusal as NamespacePolicies.load.
+ */
+export function loadPolicies(namespaces: readonly string[], call: Call): Promise<void> | undefined {
+  const { principal } = call;
+  if (principal.role === "OPERATOR" || hasNoNamespaces(call)) return undefined;
+  const { tenant, namespaces: allowed } = principal;
+  const missing: string[] = [];
+  for (const namespace of new Set(namespaces)) {
+    const isAllowed = NAMESPACE_PATTERN.test(namespace) && allowed?.has(namespace) !== false;
+    if (isAllowed && !tenant.namespaces.isLoaded(namespace)) missing.push(namespace);
+  }
+  return missing.length === 0 ? undefined : tenant.namespaces.load(missing, call);
+}
+
+function hasNoNamespaces({ principal }: Call): boolean {
+  return principal.role === "OPERATOR" || principal.tenant.namespaces === NEVER_DECLARED;
+}
+
+/** As for a request that was queued for so long: `withCurrentPrincipal` handles it again. */
+function principalExpired(): Refusal {
+  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the namespace's policy was loaded.");
 }

@@ -1,32 +1,33 @@
 import type { DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { Deadline } from "../domain/deadline.ts";
 import type { Refusal } from "../domain/refusal.ts";
+import type { Settled } from "../domain/settled.ts";
 import type { Principal } from "../domain/tenant.ts";
 
-/** A call as a handler sees it, whatever transport it came by. */
+/** A call as a handler sees it, on every transport. */
 export interface Call extends Deadline {
   readonly principal: Principal;
   /**
-   * Answers the same call as if it came now: authenticated and authorised by what holds at this moment.
+   * Authenticates and authorizes the call again, and returns the same call with its current principal.
    *
-   * @throws Refusal as a call is refused that comes now.
+   * @throws Refusal as for a new call.
    */
   again(): Promise<Call>;
-  /** Under which the log and the audit have the call. */
+  /** Identifies the call in the log and in audit events. */
   readonly requestId: string;
-  /** Aborts when the caller has gone away. */
+  /** Aborts when the caller cancels the call or disconnects. */
   readonly signal: AbortSignal;
   /**
-   * What the caller is told of an error. One that should not have happened is in the log under the request id; a denial is
-   * in the audit.
+   * Returns the refusal that tells the caller of an error. An unexpected error is logged under the request id; a denial is
+   * audited.
    */
   refusalOf(error: unknown): Refusal;
 }
 
-/** Who makes a change, as the audit has it. */
+/** The author of a change, for its audit event. */
 export type Actor = Pick<Call, "principal" | "requestId" | "again">;
 
-/** Those RPCs of a service that take one message and answer with one. */
+/** The RPCs of a service that take one message and return one. */
 export type UnaryMethods<Service extends DescService> = {
   readonly [Method in keyof Service["method"] as Service["method"][Method] extends DescMethodUnary
     ? Method
@@ -34,8 +35,8 @@ export type UnaryMethods<Service extends DescService> = {
 };
 
 /**
- * The implementation of a service's unary RPCs: one function each, from its request to its response, which it answers at once
- * where nothing has to be waited for. Each throws Refusal, or rejects with it, and nothing else unless it is a bug.
+ * The implementation of a service's unary RPCs: one function each, from its request to its response. A function throws
+ * Refusal, or rejects with it; any other error is a bug.
  */
 export type Handlers<Service extends DescService> = {
   readonly [Method in keyof UnaryMethods<Service>]: (
@@ -44,5 +45,11 @@ export type Handlers<Service extends DescService> = {
   ) => Answer<MessageShape<Service["method"][Method]["output"]>>;
 };
 
-/** What is there already, or comes: a promise costs more than most of what memory answers. */
+/** A value, or a promise where something has to be awaited: a promise costs more than most answers from memory. */
 export type Answer<Value> = Value | Promise<Value>;
+
+/** Handles many requests of one RPC at once. Each settles on its own, at the index of its request. */
+export type BatchHandler<Request, Response> = (
+  requests: readonly Settled<Request>[],
+  call: Call,
+) => Answer<readonly Settled<Response>[]>;

@@ -21,7 +21,7 @@ export const CODES: Readonly<Record<CodeName, Code>> = {
   INTERNAL: Code.Internal,
 };
 
-/** A refusal as the answer to a batch's item: what its call would have failed with, had it been made alone. */
+/** Returns a refusal as the error of a batch's item: the same error as that of a single call. */
 export function batchItemError({
   reason,
   message,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type { Answer, Call } from "../calls/call.ts";
+import type { BatchHandler, Call } from "../calls/call.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { replyTooLarge } from "../domain/reply-room.ts";
@@ -24,31 +24,24 @@ import {
   type ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "./batch-errors.ts";
-import { roundsOf } from "./batch-rounds.ts";
-import { turnsOf } from "./batch-turns.ts";
+import { chunksOf, roundsOf } from "./batch-order.ts";
 import { responseItemBytes } from "./response-bytes.ts";
 
-/** An RPC that a batch may hold, of many requests at once; every one ends by itself, in its place. */
-export type Batchable<Request, Response> = (
-  requests: readonly Settled<Request>[],
-  call: Call,
-) => Answer<readonly Settled<Response>[]>;
-
-/** The RPCs that a batch may hold, as its items name them. */
-export interface BatchableCalls {
-  readonly claim: Batchable<ClaimRequest, ClaimResponse>;
-  readonly complete: Batchable<CompleteRequest, CompleteResponse>;
-  readonly release: Batchable<ReleaseRequest, ReleaseResponse>;
-  readonly extendLease: Batchable<ExtendLeaseRequest, ExtendLeaseResponse>;
-  readonly lookup: Batchable<LookupRequest, LookupResponse>;
+/** The RPCs that a batch may contain, by the names of its items. */
+export interface BatchHandlers {
+  readonly claim: BatchHandler<ClaimRequest, ClaimResponse>;
+  readonly complete: BatchHandler<CompleteRequest, CompleteResponse>;
+  readonly release: BatchHandler<ReleaseRequest, ReleaseResponse>;
+  readonly extendLease: BatchHandler<ExtendLeaseRequest, ExtendLeaseResponse>;
+  readonly lookup: BatchHandler<LookupRequest, LookupResponse>;
 }
 
 /**
- * Batch: the same calls, with the ones on one key made one after another, in order, and all keys at once. The order of
- * calls on different keys can't be told from outside, and so they travel to the database together.
+ * Returns the handler of Batch. Items on one key are executed one after another, in their order; items on different keys are
+ * executed at once, because no caller can observe their order, and so they share statements.
  */
 export function createBatch(
-  calls: BatchableCalls,
+  handlers: BatchHandlers,
 ): (request: BatchRequest, call: Call) => Promise<BatchResponse> {
   return async ({ items }, call) => {
     if (items.length === 0 || items.length > MAX_BATCH_ITEMS) {
@@ -58,51 +51,51 @@ export function createBatch(
       });
     }
     const replies = new Array<BatchResponseItem>(items.length);
-    const fitting = createReplyBudget(items.length);
-    const reply = (place: number, settled: Settled<BatchResponseItem>) => {
+    const fit = createReplyBudget(items.length);
+    const reply = (index: number, settled: Settled<BatchResponseItem>) => {
       const item = settled instanceof Rejected ? errorItem(call.refusalOf(settled.error)) : settled;
-      replies[place] = fitting(item);
+      replies[index] = fit(item);
     };
     for (const round of roundsOf(items)) {
-      const endings: Promise<unknown>[] = [];
-      for (const [turn, places] of turnsOf(items, round).entries()) {
-        if (turn > 0) await nextTurn();
-        const ending = answerRound(calls, items, places, call, reply);
-        if (ending !== undefined) endings.push(ending);
-        // Awaited below, after the last turn.
-        ending?.catch(() => {});
+      const pending: Promise<unknown>[] = [];
+      for (const [chunkIndex, chunk] of chunksOf(items, round).entries()) {
+        if (chunkIndex > 0) await nextTurn();
+        const answering = answerChunk(handlers, items, chunk, call, reply);
+        if (answering !== undefined) pending.push(answering);
+        // Awaited below, after the last chunk.
+        answering?.catch(() => {});
       }
-      if (endings.length > 0) await Promise.all(endings);
+      if (pending.length > 0) await Promise.all(pending);
     }
     return create(BatchResponseSchema, { items: replies });
   };
 }
 
-/** Answers the items at these places all at once; undefined if that is done already, as where memory answers. */
-function answerRound(
-  calls: BatchableCalls,
+/** Answers the items at these indexes at once; returns undefined if all are answered already, from memory. */
+function answerChunk(
+  handlers: BatchHandlers,
   items: readonly BatchRequestItem[],
-  places: readonly number[],
+  indexes: readonly number[],
   call: Call,
-  reply: (place: number, settled: Settled<BatchResponseItem>) => void,
+  reply: (index: number, settled: Settled<BatchResponseItem>) => void,
 ): Promise<unknown> | undefined {
-  const late: Promise<void>[] = [];
-  for (const [kind, own] of Map.groupBy(places, (place) => items[place]?.request.case)) {
+  const pending: Promise<void>[] = [];
+  for (const [kind, own] of Map.groupBy(indexes, (index) => items[index]?.request.case)) {
     const replyAll = (settled: readonly Settled<unknown>[]) => {
-      own.forEach((place, i) => {
-        reply(place, itemOf(kind, settled[i]));
+      own.forEach((index, i) => {
+        reply(index, itemOf(kind, settled[i]));
       });
     };
-    const requests = own.map((place) => requestOf(items[place]));
+    const requests = own.map((index) => requestOf(items[index]));
     const answer =
-      kind === undefined ? requests : (calls[kind] as Batchable<unknown, unknown>)(requests, call);
-    if (answer instanceof Promise) late.push(answer.then(replyAll));
+      kind === undefined ? requests : (handlers[kind] as BatchHandler<unknown, unknown>)(requests, call);
+    if (answer instanceof Promise) pending.push(answer.then(replyAll));
     else replyAll(answer);
   }
-  return late.length === 0 ? undefined : Promise.all(late);
+  return pending.length === 0 ? undefined : Promise.all(pending);
 }
 
-/** Undefined: of an item that says nothing, or what this version doesn't know. */
+/** Undefined: the item is empty, or of a kind that this version doesn't know. */
 type Kind = BatchRequestItem["request"]["case"];
 
 function requestOf(item: BatchRequestItem | undefined): Settled<unknown> {
@@ -113,7 +106,7 @@ function requestOf(item: BatchRequestItem | undefined): Settled<unknown> {
   return request.value;
 }
 
-/** A kind's response is what an item of that name holds: `BatchableCalls` says so, and the compiler can't. */
+/** The cast is safe: `BatchHandlers` gives each kind the response that an item of that name holds. */
 function itemOf(kind: Kind, settled: Settled<unknown>): Settled<BatchResponseItem> {
   if (settled instanceof Rejected) return settled;
   const response = { case: kind, value: settled } as BatchResponseItem["response"];
@@ -123,11 +116,11 @@ function itemOf(kind: Kind, settled: Settled<unknown>): Settled<BatchResponseIte
 const TOO_LARGE = errorItem(replyTooLarge());
 
 /**
- * Answers a reply as it is if it fits into what is left of one message, and RESPONSE_TOO_LARGE otherwise. The store holds no
- * more results than that for a call while it waits for others (`ReplyRoom`), and reads no large one beyond it.
+ * Returns a function that returns a reply unchanged if it fits into the rest of one message, and RESPONSE_TOO_LARGE otherwise.
+ * The store keeps no more results than that in memory for one call (`ReplyRoom`), and reads no large one beyond it.
  */
 function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchResponseItem {
-  // Room for every item's refusal is set aside first, so that a refusal always fits.
+  // Room for a refusal of every item is reserved first, so that a refusal always fits.
   const refusalBytes = responseItemBytes(TOO_LARGE);
   let bytesLeft = MAX_MESSAGE_BYTES - items * refusalBytes;
   return (reply) => {

@@ -1,52 +1,42 @@
 import type { Admission, SettleRecord } from "../admission/admission.ts";
-import { decisionDeadline } from "../calls/authority.ts";
+import { statementDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
 import type { ClaimCommand, ClaimOutcome } from "../domain/claim.ts";
-import type { Deadline } from "../domain/deadline.ts";
 import { mapSettled, mapTogether, Rejected, type Settled } from "../domain/settled.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 
-/** Claims for which there was room to add a record, and what takes or returns that room. */
+/** A claim with room for a record, and the function that uses or returns that room. */
 interface Admitted {
   readonly command: ClaimCommand;
   readonly settle: SettleRecord;
 }
 
-/** Admits a claim that may add a record; undefined: claims under way have reserved what is left of the tenant's quota. */
+/** Reserves room for a record; undefined if claims in flight have reserved the rest of the tenant's quota. */
 export type AdmitRecord = (principal: Principal) => SettleRecord | undefined;
 
 export interface QuotaOptions {
   readonly records: Pick<RecordStore, "claim" | "read">;
   readonly admission: Admission;
   readonly admit: AdmitRecord;
-  /** Whether an outcome added a record. */
-  readonly isNew: (outcome: ClaimOutcome) => boolean;
 }
 
 /**
- * Makes claims within the tenant's quota of records; each ends by itself, in its place. Room for a record is reserved before
- * the claim and returned if it added none. Where only claims under way have reserved what is left, a claim of a key that has a
- * record is made without: it adds none.
+ * Executes claims of a tenant that has a quota of records; each settles on its own. Room for a record is reserved before the
+ * claim, and returned if the claim added no record. Where other claims in flight have reserved the rest of the quota, a claim of
+ * an existing key is executed without room: it adds no record.
  */
 export async function claimWithinQuota(
-  { records, admission, admit, isNew }: QuotaOptions,
+  { records, admission, admit }: QuotaOptions,
   commands: readonly ClaimCommand[],
   call: Call,
 ): Promise<readonly Settled<ClaimOutcome>[]> {
-  const deadline = decisionDeadline(call);
-  if (!admission.countsRecords(call.principal)) return await records.claim(commands, deadline);
+  const deadline = statementDeadline(call);
   const reserved = mapSettled(commands, (command) => ({ command, settle: admit(call.principal) }));
   const withoutRoom = reserved.flatMap((each) =>
-    each instanceof Rejected || each.settle !== undefined ? [] : [each.command],
+    each instanceof Rejected || each.settle !== undefined ? [] : [each.command.id],
   );
-  const found =
-    withoutRoom.length === 0
-      ? []
-      : await records.read(
-          withoutRoom.map(({ id }) => id),
-          deadline,
-        );
+  const found = withoutRoom.length === 0 ? [] : await records.read(withoutRoom, deadline);
   let next = 0;
   const admitted = mapSettled(reserved, ({ command, settle }): Admitted => {
     if (settle !== undefined) return { command, settle };
@@ -55,26 +45,27 @@ export async function claimWithinQuota(
     if (record === undefined) admission.refuseRecord(call.principal);
     return { command, settle: admission.expectRecord(call.principal) };
   });
-  return await mapTogether(admitted, (each) => claimAdmitted(records, each, deadline, isNew));
+  return await mapTogether(admitted, async (each) => {
+    let outcomes: readonly Settled<ClaimOutcome>[] = [];
+    try {
+      outcomes = await records.claim(
+        each.map(({ command }) => command),
+        deadline,
+      );
+    } finally {
+      each.forEach(({ settle }, index) => {
+        settle(isNewRecord(outcomes[index]));
+      });
+    }
+    return outcomes;
+  });
 }
 
-async function claimAdmitted(
-  records: Pick<RecordStore, "claim">,
-  admitted: readonly Admitted[],
-  deadline: Deadline,
-  isNew: QuotaOptions["isNew"],
-): Promise<readonly Settled<ClaimOutcome>[]> {
-  let outcomes: readonly Settled<ClaimOutcome>[] = [];
-  try {
-    outcomes = await records.claim(
-      admitted.map(({ command }) => command),
-      deadline,
-    );
-  } finally {
-    for (const [place, { settle }] of admitted.entries()) {
-      const outcome = outcomes[place];
-      settle(outcome !== undefined && !(outcome instanceof Rejected) && isNew(outcome));
-    }
-  }
-  return outcomes;
+/**
+ * Whether a claim added a record. An expired record that the sweep has not deleted counts, too: the next count of the tenant's
+ * records corrects it.
+ */
+function isNewRecord(outcome: Settled<ClaimOutcome> | undefined): boolean {
+  if (outcome === undefined || outcome instanceof Rejected) return false;
+  return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
 }

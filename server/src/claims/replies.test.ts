@@ -23,7 +23,7 @@ function retryAfterMs(leaseRemainingMs: number): number {
 }
 
 describe("the reply to a claim", () => {
-  test("in progress says to ask again after the rest of the lease, but at most 1 s", () => {
+  test("in progress has a retry delay of the rest of the lease, but at most 1 s", () => {
     expect([30_000, 1000, 400, 1, -5].map(retryAfterMs)).toEqual([1000, 1000, 400, 10, 10]);
   });
 
@@ -46,7 +46,7 @@ describe("the reply to a claim", () => {
     expect(fromBinary(ClaimResponseSchema, toBinary(ClaimResponseSchema, reply))).toEqual(reply);
   });
 
-  test("says moments to the microsecond", () => {
+  test("has times to the microsecond", () => {
     const claimed = {
       kind: "claimed",
       repeated: false,
@@ -70,7 +70,7 @@ describe("the reply to a claim", () => {
 });
 
 describe("the reply to a lookup", () => {
-  test("says the state that each phase is shown as", () => {
+  test("has the state of each phase", () => {
     const kinds = Object.keys(PHASES) as (keyof typeof PHASES)[];
     const states = kinds.map((kind) => [kind, lookupResponse(recordIn(kind), 1).record?.state]);
     expect(Object.fromEntries(states)).toEqual({

@@ -20,11 +20,11 @@ import {
 import { checkpointMessage, recordMessage, resultMessage } from "../messages/record-messages.ts";
 import { duration, timestamp } from "../messages/wire-times.ts";
 
-/** Asking again more often than this is of no use to anybody. */
+/** A caller that retries once a second learns of a release soon enough. */
 const MAX_RETRY_AFTER_MS = 1000;
 const MIN_RETRY_AFTER_MS = 10;
 
-/** What a Claim is answered with; `reckonedMs` is what the database's clock shows where it was not asked. */
+/** Returns the response to a Claim; `reckonedMs` is the computed time of the database's clock, for outcomes without it. */
 export function claimResponse(outcome: ClaimOutcome, reckonedMs: number): ClaimResponse {
   return {
     $typeName: "onceward.v1.ClaimResponse",
@@ -34,7 +34,7 @@ export function claimResponse(outcome: ClaimOutcome, reckonedMs: number): ClaimR
   };
 }
 
-/** Written out, as `wire-times` says why. */
+/** Written without `create`, for the reason given in `messages/wire-times.ts`. */
 function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
   switch (outcome.kind) {
     case "claimed": {
@@ -86,7 +86,7 @@ function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
   }
 }
 
-/** What a Complete is answered with. */
+/** Returns the response to a Complete. */
 export function completeResponse({
   completedAtMs,
   expiresAtMs,
@@ -99,12 +99,12 @@ export function completeResponse({
   });
 }
 
-/** What a Release is answered with. */
+/** Returns the response to a Release. */
 export function releaseResponse({ expiresAtMs }: Release): ReleaseResponse {
   return create(ReleaseResponseSchema, { expiresAt: timestamp(expiresAtMs) });
 }
 
-/** What an ExtendLease is answered with. */
+/** Returns the response to an ExtendLease. */
 export function extendLeaseResponse(extension: LeaseExtension): ExtendLeaseResponse {
   return create(ExtendLeaseResponseSchema, {
     leaseExpiresAt: timestamp(extension.leaseExpiresAtMs),
@@ -113,7 +113,7 @@ export function extendLeaseResponse(extension: LeaseExtension): ExtendLeaseRespo
   });
 }
 
-/** What a Lookup is answered with; `reckonedMs` is what the database's clock shows where there is no record. */
+/** Returns the response to a Lookup; `reckonedMs` is the computed time of the database's clock, for a missing record. */
 export function lookupResponse(record: LiveRecord | undefined, reckonedMs: number): LookupResponse {
   return create(LookupResponseSchema, {
     ...(record && { record: recordMessage(record) }),

@@ -28,10 +28,10 @@ import type {
 import { checkResultSize, parseResult } from "../messages/result-requests.ts";
 import { Violations } from "../messages/violations.ts";
 
-/** What a parser knows besides the request. */
+/** The parts of a request that every parser starts with. */
 export interface Parsing {
   readonly id: RecordId;
-  /** Of the request's namespace; `loadPolicies` has loaded it. @throws Refusal as NamespacePolicies.policyOf. */
+  /** The policy of the request's namespace, which `loadPolicies` has loaded. @throws Refusal as NamespacePolicies.policyOf. */
   readonly policy: Policy;
   readonly violations: Violations;
 }
@@ -43,8 +43,9 @@ export interface ParsedClaim {
 }
 
 /**
- * @throws Refusal INVALID_REQUEST with every violation, NAMESPACE_DENIED. So do all parsers here; none of them reaches
- *   the database.
+ * Parses a claim. No parser of this file reaches the database.
+ *
+ * @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED. All parsers of this file throw these.
  */
 export function parseClaim(request: ClaimRequest, principal: Principal): ParsedClaim {
   const { id, policy, violations } = parsing(request, principal);
@@ -78,14 +79,14 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
   return { command, waitMs };
 }
 
-/** @throws Refusal RESULT_TOO_LARGE, besides what `parseClaim` does. */
+/** @throws Refusal RESULT_TOO_LARGE, and the same as `parseClaim`. */
 export function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
   const { id, policy, violations } = parsing(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   const result = parseResult("result", request.result, violations);
   const keyRetentionS = parseRetentionS(request, policy, violations);
   violations.throwIfAny();
-  if (result === undefined) throw new Error("a result that is neither there nor a violation");
+  if (result === undefined) throw new Error("a missing result is not a violation");
 
   checkResultSize(result, policy);
   return { id, fencingToken, result, resultDigest: digestResult(result), keyRetentionS };
@@ -117,7 +118,7 @@ export function parseLookup(
   return id;
 }
 
-/** Begins with what every request about a record has. */
+/** Parses the namespace and the key, which every request about a record has. */
 export function parsing(
   request: { readonly namespace: string; readonly key: string },
   principal: Principal,
@@ -160,7 +161,7 @@ function parseLeaseMs(
   return violations.durationMs("lease", request.lease, { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs });
 }
 
-/** A fraction of a second is rounded up: a key is never forgotten before the time asked for. */
+/** Rounds a fraction of a second up: a key is never forgotten before the requested time. */
 function parseRetentionS(
   request: Pick<ClaimRequest, "retention">,
   { keyRetentionS }: Policy,

@@ -126,7 +126,7 @@ const response: fc.Arbitrary<Response> = fc.oneof(
   error.map((value) => ({ case: "error" as const, value })),
 );
 
-test("an item of a reply never takes more bytes on the wire than was reckoned", () => {
+test("the encoded size of an item never exceeds its computed bound", () => {
   fc.assert(
     fc.property(response, (init) => {
       const item = create(BatchResponseItemSchema, { response: init });
@@ -140,6 +140,6 @@ test("an item of a reply never takes more bytes on the wire than was reckoned", 
   );
 });
 
-test("an item without a response takes next to nothing", () => {
+test("the bound of an item without a response is small", () => {
   expect(responseItemBytes(create(BatchResponseItemSchema))).toBeGreaterThanOrEqual(2);
 });

@@ -1,16 +1,16 @@
 import type { BatchResponseItem } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { Checkpoint, Result } from "../gen/onceward/v1/record_pb.ts";
 
-/** More than the numbers, timestamps and the owner of an item take, with their tags. */
+/** An upper bound of an item's numbers, timestamps and owner, with their tags. */
 const FIXED_BYTES = 384;
-/** More than what else a record has of bounded length takes: a key, a namespace, a fingerprint, a release reason. */
+/** An upper bound of a record's other parts of bounded length: key, namespace, fingerprint and release reason. */
 const RECORD_BYTES = 2048;
-/** A tag and a length, for each part and each message around it. */
+/** An upper bound of the tags and lengths of a part and of the messages around it. */
 const FRAMING_BYTES = 16;
 
 /**
- * At most how many bytes an item of a batch's reply takes on the wire. Only what has no small bound is counted: encoding
- * every item once more to learn its size would double the cost of a batch.
+ * Returns an upper bound of the encoded size of an item of a batch's reply. Only parts without a small bound are counted:
+ * encoding every item to learn its exact size would double the cost of a batch.
  */
 export function responseItemBytes({ response }: BatchResponseItem): number {
   switch (response.case) {

@@ -5,23 +5,23 @@ import { createWaiters } from "./waiters.ts";
 const ONE: RecordId = { tenantId: 1, namespace: "charges", key: "order-1" };
 const OTHER: RecordId = { ...ONE, key: "order-2" };
 const A_MINUTE_MS = 60_000;
-const TICK_MS = 100;
+const CHECK_EVERY_MS = 100;
 
-/** Waiters for whom every record stays in progress until the test says otherwise. */
+/** Returns waiters whose records are in progress until `release`. */
 function setUp() {
   const released = new Set<string>();
   const findResolved = vi.fn(
     async (ids: readonly RecordId[]) =>
-      new Set(ids.flatMap((id, place) => (released.has(recordName(id)) ? [place] : []))),
+      new Set(ids.flatMap((id, index) => (released.has(recordName(id)) ? [index] : []))),
   );
-  const onLookFailed = vi.fn();
+  const onCheckFailed = vi.fn();
   const onFirstWaiter = vi.fn();
   const onLastWaiterGone = vi.fn();
-  const waiters = createWaiters({ findResolved, onLookFailed, onFirstWaiter, onLastWaiterGone });
+  const waiters = createWaiters({ findResolved, onCheckFailed, onFirstWaiter, onLastWaiterGone });
   return {
     waiters,
     findResolved,
-    onLookFailed,
+    onCheckFailed,
     onFirstWaiter,
     onLastWaiterGone,
     release: (id: RecordId) => released.add(recordName(id)),
@@ -31,7 +31,7 @@ function setUp() {
 const NEVER = new AbortController().signal;
 
 describe("a waiter", () => {
-  test("is woken by what settles its record here, and nobody else is", async () => {
+  test("is woken when its record is settled here, and no other waiter is", async () => {
     const { waiters } = setUp();
     const woken = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];
     const other = waiters.wait(OTHER, A_MINUTE_MS, NEVER);
@@ -43,7 +43,7 @@ describe("a waiter", () => {
     expect(waiters.count()).toBe(0);
   });
 
-  test("is woken by what settles its record elsewhere, which one look for all of them finds", async () => {
+  test("is woken when its record is settled elsewhere; one statement checks all records", async () => {
     const { waiters, findResolved, release } = setUp();
     const waiting = [ONE, ONE, OTHER].map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
     release(ONE);
@@ -54,22 +54,22 @@ describe("a waiter", () => {
     await waiting[2];
   });
 
-  test("is asked again and again whether it may stay, and is told why once it may not", async () => {
+  test("is checked periodically, and rejected with the error of the first check that fails", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const { waiters } = setUp();
       const denied = new Error("no longer");
-      const mayStay = vi
+      const checkCaller = vi
         .fn(async () => {})
         .mockResolvedValueOnce()
         .mockRejectedValueOnce(denied);
-      const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER, mayStay);
+      const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER, checkCaller);
       const other = waiters.wait(ONE, A_MINUTE_MS, NEVER);
       vi.advanceTimersByTime(4000);
       await expect(waiting).rejects.toBe(denied);
       expect(waiters.count()).toBe(1);
       vi.advanceTimersByTime(A_MINUTE_MS);
-      expect(mayStay).toHaveBeenCalledTimes(2);
+      expect(checkCaller).toHaveBeenCalledTimes(2);
       waiters.wake(recordName(ONE));
       await other;
     } finally {
@@ -77,7 +77,7 @@ describe("a waiter", () => {
     }
   });
 
-  test("has its record announced once, and given up once nobody waits for it", async () => {
+  test("is announced if it is the first for its record, and when the last one has left", async () => {
     const { waiters, onFirstWaiter, onLastWaiterGone } = setUp();
     const waiting = [waiters.wait(ONE, A_MINUTE_MS, NEVER), waiters.wait(ONE, A_MINUTE_MS, NEVER)];
     expect(onFirstWaiter.mock.calls).toEqual([[recordName(ONE)]]);
@@ -87,13 +87,13 @@ describe("a waiter", () => {
     expect(onLastWaiterGone.mock.calls).toEqual([[recordName(ONE)]]);
   });
 
-  test("is woken when its time is up", async () => {
+  test("is woken when its timeout expires", async () => {
     const { waiters } = setUp();
     await waiters.wait(ONE, 1, NEVER);
     expect(waiters.count()).toBe(0);
   });
 
-  test("is gone as soon as its caller is", async () => {
+  test("is removed as soon as its caller cancels", async () => {
     const { waiters } = setUp();
     const leaving = new AbortController();
     const waiting = waiters.wait(ONE, A_MINUTE_MS, leaving.signal);
@@ -105,7 +105,7 @@ describe("a waiter", () => {
     });
   });
 
-  test("is sent away when the replica drains, and so is whoever comes after", async () => {
+  test("is rejected when the replica drains, and so are later waiters", async () => {
     const { waiters } = setUp();
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
     waiters.drain();
@@ -115,52 +115,55 @@ describe("a waiter", () => {
     expect(waiters.count()).toBe(0);
   });
 
-  test("goes on waiting when a look fails", async () => {
-    const { waiters, findResolved, onLookFailed, release } = setUp();
+  test("keeps waiting when a check fails", async () => {
+    const { waiters, findResolved, onCheckFailed, release } = setUp();
     findResolved.mockRejectedValueOnce(new Error("away"));
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => onLookFailed.mock.calls.length === 1);
+    await vi.waitUntil(() => onCheckFailed.mock.calls.length === 1);
     expect(waiters.count()).toBe(1);
     release(ONE);
     await waiting;
   });
 
-  test("is kept while looks fail again and again, woken by the first that succeeds, and leaves nothing", async () => {
+  test("is kept while checks fail, is woken by the first check that succeeds, and leaves no timer behind", async () => {
     vi.useFakeTimers();
     try {
-      const { waiters, findResolved, onLookFailed, onLastWaiterGone } = setUp();
+      const { waiters, findResolved, onCheckFailed, onLastWaiterGone } = setUp();
       findResolved.mockRejectedValue(new Error("away"));
       const waiting = Array.from({ length: 50 }, () => waiters.wait(ONE, A_MINUTE_MS, NEVER));
       const failures = 100;
-      await vi.advanceTimersByTimeAsync((failures / 2) * TICK_MS);
+      await vi.advanceTimersByTimeAsync((failures / 2) * CHECK_EVERY_MS);
       const leaving = new AbortController();
       const cancelled = expect(waiters.wait(OTHER, A_MINUTE_MS, leaving.signal)).rejects.toThrow();
-      const late = waiters.wait({ ...ONE, key: "order-3" }, TICK_MS, NEVER);
-      await vi.advanceTimersByTimeAsync((failures / 2) * TICK_MS);
+      const late = waiters.wait({ ...ONE, key: "order-3" }, CHECK_EVERY_MS, NEVER);
+      await vi.advanceTimersByTimeAsync((failures / 2) * CHECK_EVERY_MS);
       leaving.abort();
       await Promise.all([cancelled, late]);
-      expect([findResolved, onLookFailed].map(({ mock }) => mock.calls.length)).toEqual([failures, failures]);
+      expect([findResolved, onCheckFailed].map(({ mock }) => mock.calls.length)).toEqual([
+        failures,
+        failures,
+      ]);
       expect(waiters.count()).toBe(waiting.length);
       findResolved.mockImplementation(async () => new Set([0]));
-      await vi.advanceTimersByTimeAsync(TICK_MS);
+      await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
       await Promise.all(waiting);
       expect(waiters.count()).toBe(0);
       expect(onLastWaiterGone).toHaveBeenCalledTimes(3);
       expect(vi.getTimerCount()).toBe(0);
       expect(findResolved).toHaveBeenCalledTimes(failures + 1);
       const after = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-      await vi.advanceTimersByTimeAsync(TICK_MS);
+      await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
       await after;
     } finally {
       vi.useRealTimers();
     }
   });
 
-  test("is woken although all who had waited before left, and it came, while a look was under way", async () => {
+  test("is woken even if it arrived during a check in which all earlier waiters left", async () => {
     const { waiters, findResolved } = setUp();
-    const looks = Promise.withResolvers<void>();
+    const check = Promise.withResolvers<void>();
     findResolved.mockImplementationOnce(async () => {
-      await looks.promise;
+      await check.promise;
       return new Set();
     });
     const before = waiters.wait(ONE, A_MINUTE_MS, NEVER);
@@ -168,19 +171,19 @@ describe("a waiter", () => {
     waiters.wake(recordName(ONE));
     await before;
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    looks.resolve();
+    check.resolve();
     await vi.waitUntil(() => findResolved.mock.calls.length === 2);
     waiters.wake(recordName(ONE));
     await waiting;
     expect(waiters.count()).toBe(0);
   });
 
-  test("of many is looked at in turn, a bounded number at once", async () => {
+  test("of many is checked in rotation, a bounded number at once", async () => {
     const { waiters, findResolved, release } = setUp();
     const ids = Array.from({ length: 2500 }, (_, index) => ({ ...ONE, key: `order-${index}` }));
     const waiting = ids.map((id) => waiters.wait(id, A_MINUTE_MS, NEVER));
     for (const id of ids) release(id);
     await Promise.all(waiting);
-    expect(findResolved.mock.calls.map(([looked]) => looked.length)).toEqual([1000, 1000, 500]);
+    expect(findResolved.mock.calls.map(([checked]) => checked.length)).toEqual([1000, 1000, 500]);
   });
 });

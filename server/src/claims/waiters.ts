@@ -1,35 +1,39 @@
 import { type RecordId, recordName } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
-import { createFairTurns } from "./fair-turns.ts";
+import { createRoundRobin } from "./round-robin.ts";
 
 /** Calls that wait for a record to resolve. */
 export interface Waiters {
   /**
-   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then asks again. Meanwhile `mayStay` is
-   * asked every two seconds; without it, the caller may.
+   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then claims again. Calls `checkCaller` every
+   * two seconds, and rejects with its error.
    *
    * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
-   * @throws whatever `mayStay` rejects with.
    */
-  wait(id: RecordId, timeoutMs: number, signal: AbortSignal, mayStay?: () => Promise<void>): Promise<void>;
-  /** Wakes who waits here for the record of this `recordName`: it was settled, or may have been. */
+  wait(
+    id: RecordId,
+    timeoutMs: number,
+    signal: AbortSignal,
+    checkCaller?: () => Promise<void>,
+  ): Promise<void>;
+  /** Wakes the calls that wait here for the record of this `recordName`, because it was or may have been settled. */
   wake(name: string): void;
-  /** Wakes everybody with SHUTTING_DOWN, and whoever comes after. */
+  /** Rejects all waiting calls, and all later ones, with SHUTTING_DOWN. */
   drain(): void;
-  /** How many calls are waiting. */
+  /** Returns how many calls are waiting. */
   count(): number;
 }
 
 export interface WaitersOptions {
-  /** Which of these records, by their places, are no longer in progress under a running lease; one statement. */
+  /** Returns the indexes of those records that are no longer in progress under a running lease; one statement. */
   readonly findResolved: (ids: readonly RecordId[]) => Promise<ReadonlySet<number>>;
-  /** Told why a look failed; the next tick looks again. */
-  readonly onLookFailed: (error: unknown) => void;
-  /** Told of every record, by `recordName`, that is awaited here from now on, or no longer. */
+  /** Receives the error of a failed check; the check is retried at the next interval. */
+  readonly onCheckFailed: (error: unknown) => void;
+  /** Receives the `recordName` when the first call starts to wait for a record, and when the last one has left. */
   readonly onFirstWaiter: (name: string) => void;
   readonly onLastWaiterGone: (name: string) => void;
-  /** From one look, of one statement, to the next, however many wait. */
-  readonly tickMs?: number;
+  /** The interval between two checks, in milliseconds. A check is one statement for all waiting calls. */
+  readonly checkEveryMs?: number;
 }
 
 interface Waiter {
@@ -37,126 +41,107 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Where those wait who wait for one record; gone with the last of them. */
-interface Place {
+/** A record, and the calls that wait for it; removed with the last of them. */
+interface AwaitedRecord {
   readonly id: RecordId;
   readonly waiters: Set<Waiter>;
 }
 
-/** Ten statements a second and replica. */
-const TICK_MS = 100;
-/** Keys per statement; with more being waited for, tenants take turns, and so do the keys of each. */
-const MAX_KEYS_PER_LOOK = 1000;
+/** Ten statements per second and replica. */
+const CHECK_EVERY_MS = 100;
+/** Records per statement. If more are awaited, tenants are served in rotation, and so are the records of each. */
+const MAX_RECORDS_PER_CHECK = 1000;
 const RETRY_AFTER_MS = 100;
 /**
- * Between two questions whether a waiter may stay. Memory refreshes what it knows of a credential when it is asked 4 s later,
- * and answers by it the next time: a waiter is told within 4 s and twice this, which is below the contract's 10 s.
+ * The interval between two checks of a waiting caller. A cached credential is refreshed in the background when it is used at an
+ * age of 4 s, and the next use sees the change: a waiter is rejected within 4 s and twice this interval, which is below the
+ * contract's 10 s.
  */
-const ASK_EVERY_MS = 2000;
+const CALLER_CHECK_EVERY_MS = 2000;
 
-/** @see Waiters */
+/** @see Waiters. A long function, because all of its parts share the state at its beginning. */
 export function createWaiters({
   findResolved,
-  onLookFailed,
+  onCheckFailed,
   onFirstWaiter,
   onLastWaiterGone,
-  tickMs = TICK_MS,
+  checkEveryMs = CHECK_EVERY_MS,
 }: WaitersOptions): Waiters {
-  const places = new Map<string, Place>();
-  const turns = createFairTurns();
+  const awaited = new Map<string, AwaitedRecord>();
+  /** The names in `awaited`, grouped by tenant. */
+  const rotation = createRoundRobin();
   let waiting = 0;
-  let draining = false;
-  let ticking = false;
+  let isDraining = false;
+  let isCheckScheduled = false;
 
   function wait(
     id: RecordId,
     timeoutMs: number,
     signal: AbortSignal,
-    mayStay?: () => Promise<void>,
+    checkCaller?: () => Promise<void>,
   ): Promise<void> {
-    if (draining) return Promise.reject(shuttingDown());
+    if (isDraining) return Promise.reject(shuttingDown());
     if (signal.aborted) return Promise.reject(cancelled());
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => waiter.resolve(), timeoutMs);
-      const abort = () => waiter.reject(cancelled());
-      const ask = () => void mayStay?.().catch((error: unknown) => waiter.reject(error));
-      const asking = mayStay && setInterval(ask, ASK_EVERY_MS);
-      const leave = () => {
-        clearTimeout(timer);
-        clearInterval(asking);
-        signal.removeEventListener("abort", abort);
-        remove(id, waiter);
-      };
-      const waiter: Waiter = {
-        resolve: () => {
-          leave();
-          resolve();
-        },
-        reject: (error) => {
-          leave();
-          reject(error);
-        },
-      };
-      signal.addEventListener("abort", abort);
-      add(id, waiter);
-    });
+    const { waiter, settled } = createWaiter(timeoutMs, signal, checkCaller, () => remove(id, waiter));
+    add(id, waiter);
+    return settled;
   }
 
   function add(id: RecordId, waiter: Waiter): void {
     const name = recordName(id);
-    const place = places.get(name) ?? { id, waiters: new Set() };
-    place.waiters.add(waiter);
-    if (!places.has(name)) {
+    const record = awaited.get(name) ?? { id, waiters: new Set() };
+    record.waiters.add(waiter);
+    if (!awaited.has(name)) {
       onFirstWaiter(name);
-      turns.add(id.tenantId, name);
+      rotation.add(id.tenantId, name);
     }
-    places.set(name, place);
+    awaited.set(name, record);
     waiting++;
-    if (!ticking) scheduleLook();
+    if (!isCheckScheduled) scheduleCheck();
   }
 
   function remove(id: RecordId, waiter: Waiter): void {
     const name = recordName(id);
-    const place = places.get(name);
-    if (!place?.waiters.delete(waiter)) return;
+    const record = awaited.get(name);
+    if (!record?.waiters.delete(waiter)) return;
     waiting--;
-    if (place.waiters.size > 0) return;
-    places.delete(name);
-    turns.remove(id.tenantId, name);
+    if (record.waiters.size > 0) return;
+    awaited.delete(name);
+    rotation.remove(id.tenantId, name);
     onLastWaiterGone(name);
   }
 
-  function scheduleLook(): void {
-    ticking = true;
+  function scheduleCheck(): void {
+    isCheckScheduled = true;
     setTimeout(() => {
-      look()
-        .catch(onLookFailed)
+      checkRecords()
+        .catch(onCheckFailed)
         .finally(() => {
-          ticking = false;
-          if (places.size > 0) scheduleLook();
+          isCheckScheduled = false;
+          if (awaited.size > 0) scheduleCheck();
         });
-    }, tickMs);
+    }, checkEveryMs);
   }
 
-  async function look(): Promise<void> {
-    const names = turns.next(MAX_KEYS_PER_LOOK);
+  async function checkRecords(): Promise<void> {
+    const names = rotation.next(MAX_RECORDS_PER_CHECK);
     if (names.length === 0) return;
-    const resolved = await findResolved(names.map((name) => (places.get(name) as Place).id));
+    const resolved = await findResolved(names.map((name) => (awaited.get(name) as AwaitedRecord).id));
     for (const index of resolved) wakeAll(names[index] as string);
   }
 
   function wakeAll(name: string): void {
-    // V8 keeps a copy of each name that a map is asked for: too much for every completion.
-    if (places.size === 0) return;
-    for (const waiter of places.get(name)?.waiters ?? []) waiter.resolve();
+    // A lookup makes V8 keep a copy of the name: too much for every completion.
+    if (awaited.size === 0) return;
+    for (const waiter of awaited.get(name)?.waiters ?? []) waiter.resolve();
   }
 
   return {
     wait,
     wake: wakeAll,
     drain() {
-      draining = true;
-      for (const { waiters } of places.values()) {
+      isDraining = true;
+      for (const { waiters } of awaited.values()) {
         for (const waiter of waiters) waiter.reject(shuttingDown());
       }
     },
@@ -164,8 +149,43 @@ export function createWaiters({
   };
 }
 
+/**
+ * Returns a waiter, and the promise that it settles: from outside, after `timeoutMs`, when `signal` aborts or when a check of
+ * the caller fails. `onLeave` is called first.
+ */
+function createWaiter(
+  timeoutMs: number,
+  signal: AbortSignal,
+  checkCaller: (() => Promise<void>) | undefined,
+  onLeave: () => void,
+): { readonly waiter: Waiter; readonly settled: Promise<void> } {
+  const { promise: settled, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => waiter.resolve(), timeoutMs);
+  const abort = () => waiter.reject(cancelled());
+  const check = () => void checkCaller?.().catch((error: unknown) => waiter.reject(error));
+  const checks = checkCaller && setInterval(check, CALLER_CHECK_EVERY_MS);
+  signal.addEventListener("abort", abort);
+  const leave = () => {
+    clearTimeout(timer);
+    clearInterval(checks);
+    signal.removeEventListener("abort", abort);
+    onLeave();
+  };
+  const waiter: Waiter = {
+    resolve: () => {
+      leave();
+      resolve();
+    },
+    reject: (error) => {
+      leave();
+      reject(error);
+    },
+  };
+  return { waiter, settled };
+}
+
 function shuttingDown(): Refusal {
-  return new Refusal("SHUTTING_DOWN", "This replica is going away; another will answer.", {
+  return new Refusal("SHUTTING_DOWN", "This replica is shutting down; another one will answer.", {
     retryAfterMs: RETRY_AFTER_MS,
   });
 }

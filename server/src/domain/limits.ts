@@ -1,34 +1,34 @@
-/** Every limit of the contract that no policy tunes. Each is checked before the database is reached. */
+// The limits of the contract that no policy changes. Each is checked before the database is reached.
 
-/** A key's length in bytes of UTF-8: fits a URL or a composite of three UUIDs, and keeps the index narrow. */
+/** The length of a key in bytes of UTF-8: enough for a URL or three UUIDs, and small enough to keep the index narrow. */
 export const MAX_KEY_BYTES = 255;
-/** A namespace: starts with a letter or digit, 1-63 characters, so that it is a DNS-like label and a metric label. */
+/** A namespace has 1-63 characters and begins with a letter or digit, so that it can be a DNS label and a metric label. */
 export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
-/** SHA-256. */
+/** The length of SHA-256. */
 export const FINGERPRINT_BYTES = 32;
-/** Room for a UUID, a ULID or a traced composite. */
+/** Enough for a UUID, a ULID or a composite with a trace id. */
 export const MAX_CLAIM_ID_BYTES = 128;
-/** Room for a pod name and a worker. */
+/** Enough for a pod name and a worker. */
 export const MAX_OWNER_BYTES = 128;
 export const MAX_RELEASE_REASON_BYTES = 1024;
 export const MAX_CHECKPOINT_NAME_BYTES = 128;
-/** A checkpoint says how far one came; it is not a place for payloads. */
+/** A checkpoint records progress; it is not meant for payloads. */
 export const MAX_CHECKPOINT_STATE_BYTES = 16 * 1024;
 export const MAX_CONTENT_TYPE_BYTES = 255;
 export const MAX_METADATA_ENTRIES = 64;
 export const MAX_METADATA_NAME_BYTES = 128;
 export const MAX_METADATA_VALUE_BYTES = 4096;
-/** Why an administrator or an operator does something. */
+/** The reason that an administrator or an operator gives for a change. */
 export const MAX_REASON_BYTES = 1024;
 export const MAX_API_KEY_LABEL_BYTES = 128;
-/** A key that is good for more is better one without a list. */
+/** A key for more namespaces should have no list. */
 export const MAX_API_KEY_NAMESPACES = 100;
-/** A lease shorter than this would end before an ordinary network hiccup does. */
+/** A shorter lease would expire during an ordinary network delay. */
 export const MIN_LEASE_MS = 1000;
-/** Nothing is forgotten sooner than this: fencing tokens stay unique because no statement lasts as long. */
+/** The shortest retention. No statement lasts as long: that keeps fencing tokens unique. */
 export const MIN_RETENTION_S = 60;
-/** A call that waits longer than this is better made again. */
+/** The longest wait of a call. To wait longer, repeat the call. */
 export const MAX_WAIT_MS = 60_000;
 export const MAX_BATCH_ITEMS = 1000;
-/** Of a request and of a reply, on every transport. */
+/** The largest request and the largest reply, on every transport. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;

@@ -1,7 +1,9 @@
-import type { PolicyOverrides } from "./policy.ts";
+import type { FieldTable, Overrides } from "./fields.ts";
+import { MIN_LEASE_MS, MIN_RETENTION_S } from "./limits.ts";
+import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "./policy.ts";
 import type { Violation } from "./refusal.ts";
 
-/** Between what a tenant may set its policies. */
+/** The bounds of the policies that a tenant may set. */
 export interface PolicyBounds {
   readonly minKeyRetentionS: number;
   readonly maxKeyRetentionS: number;
@@ -11,19 +13,49 @@ export interface PolicyBounds {
 
 const DAY_S = 86_400;
 
-/** What the contract allows; an operator may narrow it, and never widen. */
+/** The bounds that the contract allows; an operator may narrow them for a tenant, and never widen them. */
 export const WIDEST_BOUNDS: PolicyBounds = {
-  minKeyRetentionS: 60,
+  minKeyRetentionS: MIN_RETENTION_S,
   // A year, and the month in which it is noticed.
   maxKeyRetentionS: 400 * DAY_S,
   maxLeaseMs: DAY_S * 1000,
   maxResultBytes: 1024 * 1024,
 };
 
-/** What an operator narrowed; what is undefined is the contract's. */
-export type NarrowedBounds = { readonly [Bound in keyof PolicyBounds]?: PolicyBounds[Bound] | undefined };
+const KEY_RETENTION_S = { min: WIDEST_BOUNDS.minKeyRetentionS, max: WIDEST_BOUNDS.maxKeyRetentionS };
 
-/** The bounds of a tenant. */
+/** The fields of policy bounds: their names in messages, their columns, their kinds and ranges. */
+export const BOUND_FIELDS = {
+  minKeyRetentionS: {
+    proto: "min_key_retention",
+    column: "min_key_retention_s",
+    kind: "seconds",
+    range: KEY_RETENTION_S,
+  },
+  maxKeyRetentionS: {
+    proto: "max_key_retention",
+    column: "max_key_retention_s",
+    kind: "seconds",
+    range: KEY_RETENTION_S,
+  },
+  maxLeaseMs: {
+    proto: "max_lease",
+    column: "max_lease_bound_ms",
+    kind: "milliseconds",
+    range: { min: MIN_LEASE_MS, max: WIDEST_BOUNDS.maxLeaseMs },
+  },
+  maxResultBytes: {
+    proto: "max_result_bytes",
+    column: "max_result_bytes_bound",
+    kind: "integer",
+    range: { min: 1, max: WIDEST_BOUNDS.maxResultBytes },
+  },
+} as const satisfies FieldTable<PolicyBounds>;
+
+/** The bounds that an operator narrowed; an unset one is the contract's. */
+export type NarrowedBounds = Overrides<PolicyBounds>;
+
+/** Returns the bounds of a tenant. */
 export function boundsInForce(narrowed: NarrowedBounds): PolicyBounds {
   return {
     minKeyRetentionS: narrowed.minKeyRetentionS ?? WIDEST_BOUNDS.minKeyRetentionS,
@@ -33,49 +65,44 @@ export function boundsInForce(narrowed: NarrowedBounds): PolicyBounds {
   };
 }
 
-/** A shorter lease would end before an ordinary network hiccup does. */
-const MIN_LEASE_MS = 1000;
+/** The fields of a policy that have a range: every number. */
+type RangedField = {
+  [Name in keyof Policy]: Policy[Name] extends number ? Name : never;
+}[keyof Policy];
 
 /**
- * Everything in a policy that is beyond the bounds or contradicts itself, by the field's name in `policy.proto`, behind
- * `prefix`.
+ * Returns a violation for every field of a policy that is beyond the bounds or contradicts another field. Fields are named as
+ * in `policy.proto`, behind `prefix`.
  */
 export function policyViolations(
   policy: PolicyOverrides,
   bounds: PolicyBounds,
   prefix: string,
 ): readonly Violation[] {
-  const { keyRetentionS, resultRetentionS, failureRetentionS, defaultLeaseMs, maxLeaseMs } = policy;
+  const { keyRetentionS, maxLeaseMs } = policy;
   const { minKeyRetentionS, maxKeyRetentionS } = bounds;
-  const retention = { min: minKeyRetentionS, max: maxKeyRetentionS, unit: "s" };
-  // A result may be let go sooner than any key.
-  const result = { min: WIDEST_BOUNDS.minKeyRetentionS, max: keyRetentionS ?? maxKeyRetentionS, unit: "s" };
+  // A result may expire sooner than any key may.
+  const result = { min: MIN_RETENTION_S, max: keyRetentionS ?? maxKeyRetentionS, unit: "s" };
   const lease = { min: MIN_LEASE_MS, max: bounds.maxLeaseMs, unit: "ms" };
-  const checks: readonly (readonly [string, number | undefined, Range])[] = [
-    ["key_retention", keyRetentionS, retention],
-    ["result_retention", resultRetentionS, result],
-    ["failure_retention", failureRetentionS, result],
-    ["default_lease", defaultLeaseMs, { ...lease, max: maxLeaseMs ?? lease.max }],
-    ["max_lease", maxLeaseMs, lease],
-    ["max_result_bytes", policy.maxResultBytes, { min: 1, max: bounds.maxResultBytes, unit: "bytes" }],
-  ];
-  return checks.flatMap(([field, value, range]) =>
-    value === undefined || isWithin(value, range)
-      ? []
-      : [{ field: prefix + field, description: said(range) }],
-  );
+  const ranges: Readonly<Record<RangedField, Range>> = {
+    keyRetentionS: { min: minKeyRetentionS, max: maxKeyRetentionS, unit: "s" },
+    resultRetentionS: result,
+    failureRetentionS: result,
+    defaultLeaseMs: { ...lease, max: maxLeaseMs ?? lease.max },
+    maxLeaseMs: lease,
+    maxResultBytes: { min: 1, max: bounds.maxResultBytes, unit: "bytes" },
+  };
+  return (Object.keys(ranges) as RangedField[]).flatMap((name) => {
+    const value = policy[name];
+    const { min, max, unit } = ranges[name];
+    if (value === undefined || (value >= min && value <= max)) return [];
+    const description = `must be between ${min} ${unit} and ${max} ${unit}`;
+    return [{ field: prefix + POLICY_FIELDS[name].proto, description }];
+  });
 }
 
 interface Range {
   readonly min: number;
   readonly max: number;
   readonly unit: string;
-}
-
-function isWithin(value: number, { min, max }: Range): boolean {
-  return value >= min && value <= max;
-}
-
-function said({ min, max, unit }: Range): string {
-  return `must be between ${min} ${unit} and ${max} ${unit}`;
 }

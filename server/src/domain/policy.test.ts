@@ -5,7 +5,7 @@ import { DEFAULT_POLICY, type PolicyOverrides, resolvePolicy } from "./policy.ts
 const HOUR_S = 3600;
 
 describe("the policy in force", () => {
-  test("is the contract's default where nobody set anything", () => {
+  test("is the contract's default if no layer sets a field", () => {
     expect(resolvePolicy()).toEqual(DEFAULT_POLICY);
     expect(resolvePolicy({}, {})).toEqual({
       keyRetentionS: 72 * HOUR_S,
@@ -36,7 +36,7 @@ describe("the policy in force", () => {
     });
   });
 
-  test("lets retentions that nobody set follow the wider one", () => {
+  test("takes the wider retention for an unset one", () => {
     expect(resolvePolicy({ keyRetentionS: 100 * HOUR_S })).toMatchObject({
       resultRetentionS: 100 * HOUR_S,
       failureRetentionS: 100 * HOUR_S,
@@ -47,19 +47,19 @@ describe("the policy in force", () => {
     });
   });
 
-  test("lets a failure be remembered longer than a success, but not longer than its key", () => {
+  test("may keep a failure longer than a success, but not longer than its key", () => {
     const policy = { keyRetentionS: 5 * HOUR_S, resultRetentionS: HOUR_S, failureRetentionS: 9 * HOUR_S };
     expect(resolvePolicy(policy)).toMatchObject({ resultRetentionS: HOUR_S, failureRetentionS: 5 * HOUR_S });
   });
 
-  test("shortens a default lease to the longest one that is allowed", () => {
+  test("limits the default lease to the longest one", () => {
     expect(resolvePolicy({ maxLeaseMs: 10_000 })).toMatchObject({ defaultLeaseMs: 10_000 });
     expect(resolvePolicy({ defaultLeaseMs: 20_000 }, { maxLeaseMs: 10_000 })).toMatchObject({
       defaultLeaseMs: 10_000,
     });
   });
 
-  test("never remembers a result longer than its key, nor leases longer than allowed", () => {
+  test("never keeps a result longer than its key, and has no default lease beyond the longest one", () => {
     const layer = fc.record(
       {
         keyRetentionS: fc.integer({ min: 60, max: 400 * 24 * HOUR_S }),

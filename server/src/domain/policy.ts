@@ -1,4 +1,6 @@
-/** What happens when a lease runs out: the next Claim gets the key, or it is held until somebody has found out. */
+import type { FieldTable, Overrides } from "./fields.ts";
+
+/** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until a person decides. */
 export type OnLeaseExpiry = "RECLAIM" | "HOLD";
 
 /** How a namespace's records behave. Seconds and milliseconds are whole numbers. */
@@ -16,12 +18,24 @@ export interface Policy {
   readonly requireFingerprint: boolean;
 }
 
-/** What a tenant or a namespace sets; what is undefined is inherited. */
-export type PolicyOverrides = { readonly [Field in keyof Policy]?: Policy[Field] | undefined };
+/** The fields of a policy: their names in messages, their columns and their kinds. */
+export const POLICY_FIELDS = {
+  keyRetentionS: { proto: "key_retention", column: "key_retention_s", kind: "seconds" },
+  resultRetentionS: { proto: "result_retention", column: "result_retention_s", kind: "seconds" },
+  failureRetentionS: { proto: "failure_retention", column: "failure_retention_s", kind: "seconds" },
+  defaultLeaseMs: { proto: "default_lease", column: "default_lease_ms", kind: "milliseconds" },
+  maxLeaseMs: { proto: "max_lease", column: "max_lease_ms", kind: "milliseconds" },
+  onLeaseExpiry: { proto: "on_lease_expiry", column: "on_lease_expiry", kind: "enum" },
+  maxResultBytes: { proto: "max_result_bytes", column: "max_result_bytes", kind: "integer" },
+  requireFingerprint: { proto: "require_fingerprint", column: "require_fingerprint", kind: "boolean" },
+} as const satisfies FieldTable<Policy>;
+
+/** The fields that a tenant or a namespace sets; a namespace inherits an unset field from its tenant. */
+export type PolicyOverrides = Overrides<Policy>;
 
 const HOUR_S = 3600;
 
-/** What holds where nobody set anything. */
+/** The policy of a tenant that sets no field. */
 export const DEFAULT_POLICY: Policy = {
   // A Friday deploy, fixed on Monday.
   keyRetentionS: 72 * HOUR_S,
@@ -35,10 +49,10 @@ export const DEFAULT_POLICY: Policy = {
 };
 
 /**
- * The policy in force, from the most general layer to the most specific one.
+ * Returns the policy in force. Layers are given from the most general to the most specific.
  *
- * A retention that nobody set follows the wider one (failure → result → key), and none outlives its key: a namespace
- * that shortens `keyRetentionS` shortens the others with it.
+ * An unset retention follows the wider one (failure → result → key), and none is longer than the key's: a namespace that
+ * shortens `keyRetentionS` shortens the others with it.
  */
 export function resolvePolicy(...layers: readonly PolicyOverrides[]): Policy {
   const set: Partial<Policy> = Object.assign({}, ...layers.map(withoutUnset));

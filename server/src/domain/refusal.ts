@@ -1,8 +1,7 @@
 /**
  * The error catalogue: every reason for which a call is refused, with its google.rpc code.
  *
- * The same list stands in `errors.proto` (enum ErrorReason), where each reason is explained; a test holds the two
- * together.
+ * `errors.proto` (enum ErrorReason) has the same list and explains each reason; a test compares the two.
  */
 export const CATALOGUE = {
   INVALID_REQUEST: "INVALID_ARGUMENT",
@@ -41,7 +40,7 @@ export const CATALOGUE = {
   QUOTA_RECORD_JOBS: "RESOURCE_EXHAUSTED",
 } as const;
 
-/** A reason of the catalogue, as it stands in `google.rpc.ErrorInfo.reason`. */
+/** A reason of the catalogue: the value of `google.rpc.ErrorInfo.reason`. */
 export type Reason = keyof typeof CATALOGUE;
 
 /** The name of a google.rpc.Code that the catalogue uses. */
@@ -53,11 +52,11 @@ export interface Violation {
   readonly description: string;
 }
 
-/** A quota that is used up. */
+/** An exhausted quota. */
 export interface QuotaViolation {
-  /** Whose: `tenant:<name>`. */
+  /** The tenant: `tenant:<name>`. */
   readonly subject: string;
-  /** What the limit is and over what it holds. */
+  /** The limit and its scope. */
   readonly description: string;
 }
 
@@ -68,16 +67,16 @@ interface RefusalDetails {
   readonly violations?: readonly Violation[];
   /** For `QuotaFailure`. */
   readonly quota?: QuotaViolation;
-  /** When trying again is worth it. */
+  /** When a retry may succeed, in milliseconds from now. */
   readonly retryAfterMs?: number;
-  /** What went wrong underneath; for the log only. */
+  /** The underlying error; for the log only. */
   readonly cause?: unknown;
 }
 
 /**
- * Thrown wherever a call is refused, and turned into the transport's error in one place (`rpc/errors.ts`).
+ * The error of a refused call; `edge/errors.ts` converts it to the transport's error.
  *
- * `message` reaches the caller: it must be true for any tenant and may hold nothing secret.
+ * `message` is sent to the caller: it must be true for every tenant and must not contain secrets.
  */
 export class Refusal extends Error {
   override readonly name = "Refusal";
@@ -102,7 +101,7 @@ export function isRefusal(error: unknown, reason: Reason): boolean {
   return error instanceof Refusal && error.reason === reason;
 }
 
-/** CREDENTIAL_INVALID, in the same words whatever is wrong with a credential: the answer tells nobody what to try next. */
+/** Returns CREDENTIAL_INVALID, with the same message for every cause, so that it gives an attacker no hint. */
 export function credentialInvalid(cause?: unknown): Refusal {
   return new Refusal("CREDENTIAL_INVALID", "The credential is not valid.", { cause });
 }

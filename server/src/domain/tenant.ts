@@ -1,30 +1,31 @@
 import { createHash } from "node:crypto";
 import type { Deadline } from "./deadline.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
+import type { NarrowedBounds } from "./policy-bounds.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 
 /** What a credential may do. */
 export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
 
-/** A customer of the service. */
+/** A tenant, a customer of the service, as calls need it. */
 export interface Tenant {
-  /** Names the tenant in every row. A restore of the database can take it back: what outlives that goes by the `uid`. */
+  /** Names the tenant in every row. A restored database may give the id to another tenant; the `uid` tells them apart. */
   readonly id: number;
-  /** Random, and so never given out twice. */
+  /** Random, and therefore never used twice. */
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CacheEpoch;
-  /** What the tenant sets. */
+  readonly cacheEpoch: CacheEpoch;
+  /** The fields of a policy that the tenant sets. */
   readonly overrides: PolicyOverrides;
-  /** Of every namespace that has no policy of its own. */
+  /** The policy of every namespace that has none of its own. */
   readonly policy: Policy;
   readonly namespaces: NamespacePolicies;
   readonly quotas: Quotas;
   readonly totals: StoredTotals;
 }
 
-/** The policies of a tenant's namespaces, as far as they are loaded: a namespace's is when it is first called for. */
+/** The policies of a tenant's namespaces. Each is loaded when a call first needs it. */
 export interface NamespacePolicies {
   isLoaded(namespace: string): boolean;
   /**
@@ -34,40 +35,39 @@ export interface NamespacePolicies {
    */
   load(namespaces: readonly string[], deadline: Deadline): Promise<void>;
   /**
-   * The policy that a namespace follows: its own, or the tenant's if it was never declared.
+   * Returns the policy that a namespace follows: its own, or the tenant's if the namespace was never declared.
    *
-   * @throws Refusal OVERLOADED if it is not loaded (any more): the call can be made again.
+   * @throws Refusal OVERLOADED if the policy is not loaded, or was evicted: the call can be retried.
    */
   policyOf(namespace: string, tenant: Pick<Tenant, "overrides" | "policy">): Policy;
 }
 
-/** Of a tenant that never declared one. */
+/** The namespaces of a tenant that never declared one. */
 export const NEVER_DECLARED: NamespacePolicies = {
   isLoaded: () => true,
   load: () => Promise.resolve(),
   policyOf: (_, { policy }) => policy,
 };
 
-/** Which copies of a tenant's records may be answered from, as the database said at one moment. */
+/** Says which cached completions of a tenant are valid, as the database said at one moment. */
 export interface CacheEpoch {
-  /**
-   * Names the copies that may be found, as `copyScope` makes it: another one once those that exist must not be found any more.
-   */
+  /** The part of a cached completion's name that `cacheScope` returns. A new scope invalidates all completions of the old one. */
   readonly scope: string;
-  /** Just before the database was asked, in `performance.now()` milliseconds. */
+  /** When the scope was read: just before the query, in milliseconds of `performance.now()`. */
   readonly askedAtMs: number;
-  /** What the database's clock said then or after, in milliseconds since the Unix epoch. */
+  /** The database's clock when the scope was read, in milliseconds since the Unix epoch: at `askedAtMs` or shortly after. */
   readonly databaseTimeMs: number;
 }
 
-/** Half of SHA-256, as 22 characters: a part of every copy's name, which memory pays for. */
+/** Half of SHA-256, as 22 characters: a part of every cached completion's name, which takes memory. */
 const SCOPE_BYTES = 16;
 
 /**
- * Names what may be copied of a tenant, by identities that are never given out twice. A restore or a promotion of the database
- * gives another installation id, a tenant made after it another uid, and forgetting a record another generation.
+ * Returns the scope of a tenant's cached completions, made of identities that are never used twice. A restore or a promotion
+ * of the database changes the installation id, a tenant created after it has a new uid, and forgetting a record raises the
+ * generation.
  */
-export function copyScope(of: {
+export function cacheScope(of: {
   readonly installationId: string;
   readonly tenantUid: string;
   readonly generation: number;
@@ -79,20 +79,20 @@ export function copyScope(of: {
     .toString("base64url");
 }
 
-/** Who is calling, as its credential says. An operator belongs to no tenant. */
+/** The caller, as its credential says. An operator belongs to no tenant. */
 export type Principal = {
   /** The id of the API key, or the subject of the token. */
   readonly actor: string;
   /**
-   * Until when something may be decided by this, in `performance.now()` milliseconds. After it the credential, the tenant
-   * or its policy may have changed for longer than the contract allows: the call has to be judged again first.
+   * When the principal expires, in milliseconds of `performance.now()`. The credential, the tenant or its policy may have
+   * changed by then: the call has to be authorized again before anything is decided for it.
    */
   readonly goodUntilMs: number;
 } & (
   | {
       readonly role: "CALLER" | "TENANT_ADMIN";
       readonly tenant: Tenant;
-      /** The only namespaces this credential is good for; undefined: all. */
+      /** The only namespaces that the credential is valid for; undefined: all. */
       readonly namespaces: ReadonlySet<string> | undefined;
     }
   | { readonly role: "OPERATOR" }
@@ -103,20 +103,20 @@ export function policyFor(tenant: Tenant, namespace: string): Policy {
   return tenant.namespaces.policyOf(namespace, tenant);
 }
 
-/** Undefined for an operator, who has no records. */
+/** Returns the epoch of the caller's tenant; undefined for an operator, who has no records. */
 export function cacheEpochOf(principal: Principal): CacheEpoch | undefined {
-  return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
+  return principal.role === "OPERATOR" ? undefined : principal.tenant.cacheEpoch;
 }
 
 const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 
-/** Puts a tenant together from what is stored. */
+/** Returns a tenant made of stored values. */
 export function makeTenant(stored: {
   readonly id: number;
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CacheEpoch;
+  readonly cacheEpoch: CacheEpoch;
   readonly overrides: PolicyOverrides;
   readonly namespaces?: NamespacePolicies;
   readonly quotas?: Quotas;
@@ -124,4 +124,48 @@ export function makeTenant(stored: {
 }): Tenant {
   const { quotas = NO_QUOTAS, totals = NOTHING_STORED, namespaces = NEVER_DECLARED } = stored;
   return { ...stored, policy: resolvePolicy(stored.overrides), namespaces, quotas, totals };
+}
+
+/** A tenant's state: served; refused until it is resumed; or refused for ever while its records are removed. */
+export type TenantState = "ACTIVE" | "SUSPENDED" | "DELETING";
+
+/** A tenant as its administrators and operators see it. Instants are milliseconds since the Unix epoch. */
+export interface TenantResource {
+  readonly id: number;
+  readonly name: string;
+  readonly state: TenantState;
+  /** The fields that the tenant sets; an undefined one is the service's default. */
+  readonly policy: PolicyOverrides;
+  /** The bounds that the operator sets; an undefined one is the contract's. */
+  readonly bounds: NarrowedBounds;
+  readonly quotas: Quotas;
+  readonly createdAtMs: number;
+  /** Raised by every change; the etag is made of it. */
+  readonly version: number;
+}
+
+/** A declared namespace as its administrators see it. */
+export interface NamespaceResource {
+  readonly tenantId: number;
+  readonly name: string;
+  /** The fields that the namespace sets; an undefined one is the tenant's. */
+  readonly policy: PolicyOverrides;
+  readonly createdAtMs: number;
+  /** As TenantResource.version. */
+  readonly version: number;
+}
+
+/** An API key as it is shown: without its secret. Instants are milliseconds since the Unix epoch. */
+export interface ApiKeyResource {
+  readonly id: string;
+  readonly role: Role;
+  /** The owner's name for the key. */
+  readonly label: string;
+  /** The only namespaces that the key is valid for; undefined: all. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly createdAtMs: number;
+  /** Undefined: it doesn't expire. */
+  readonly expiresAtMs: number | undefined;
+  /** Undefined: it wasn't revoked. */
+  readonly revokedAtMs: number | undefined;
 }

@@ -11,7 +11,7 @@ import {
 } from "../gen/onceward/v1/record_pb.ts";
 import { timestamp } from "./wire-times.ts";
 
-/** Everything that the contract shows of a record. */
+/** Returns a record with every field of the contract. */
 export function recordMessage(record: LiveRecord): RecordMessage {
   const { id, fencingToken, attempt, owner, fingerprint, checkpoint } = record;
   return create(RecordSchema, {

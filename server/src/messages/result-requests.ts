@@ -10,7 +10,11 @@ import { Refusal } from "../domain/refusal.ts";
 import { Result_Kind, type Result as ResultMessage } from "../gen/onceward/v1/record_pb.ts";
 import type { Violations } from "./violations.ts";
 
-/** A result that is to be stored; undefined if it is unset, which is a violation. `field` is its name in the request. */
+/**
+ * Parses a result to be stored. A missing one is a violation and gives undefined.
+ *
+ * @param field the result's name in the request.
+ */
 export function parseResult(
   field: string,
   message: ResultMessage | undefined,
@@ -39,13 +43,13 @@ export function parseResult(
   return { kind: kind === Result_Kind.FAILURE ? "failure" : "success", payload, contentType, metadata };
 }
 
-/** @throws Refusal RESULT_TOO_LARGE for one that the policy doesn't take. */
+/** @throws Refusal RESULT_TOO_LARGE for a result that is larger than the policy allows. */
 export function checkResultSize({ payload }: Result, { maxResultBytes }: Policy): void {
   const resultBytes = payload.byteLength;
   if (resultBytes <= maxResultBytes) return;
   throw new Refusal(
     "RESULT_TOO_LARGE",
-    `The result is ${resultBytes} bytes; the policy takes ${maxResultBytes}.`,
+    `The result has ${resultBytes} bytes; the policy allows ${maxResultBytes}.`,
     { metadata: { limit_bytes: String(maxResultBytes), actual_bytes: String(resultBytes) } },
   );
 }

@@ -42,7 +42,7 @@ describe("text", () => {
     expect(["\ud800", "\udc00a", "\u{1f600}"].map(wrong)).toEqual([1, 1, 0]);
   });
 
-  test("that is prose may run over several lines, but has no U+0000", () => {
+  test("that is prose may have several lines, but no U+0000", () => {
     const prose = (value: string) => found((v) => v.prose("reason", value, { maxBytes: 6 })).length;
     expect(["", "a\nb", "a\0b", "\ud800", "abcdefg"].map(prose)).toEqual([0, 0, 1, 1, 1]);
   });
@@ -60,7 +60,7 @@ describe("a duration", () => {
     return ms;
   }
 
-  test("that is unset is neither a number nor wrong", () => {
+  test("that is unset gives undefined and no violation", () => {
     const unset = found((v) => expect(v.durationMs("wait", undefined, bounds)).toBeUndefined());
     expect(unset).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe("a duration", () => {
     expect(read(1n, 500_000_001)).toBe(1501);
   });
 
-  test("is within its bounds, both of them included", () => {
+  test("is within its bounds, both ends included", () => {
     expect(read(60n, 0)).toBe(60_000);
     expect(read(60n, 1)).toBeUndefined();
     expect(read(0n, 0)).toBe(0);
@@ -91,7 +91,7 @@ describe("a duration", () => {
     expect(read(-1n, 1)).toBeUndefined();
   });
 
-  test("of any size is a whole number of milliseconds that is no shorter, or refused", () => {
+  test("of any size is rounded up to whole milliseconds, or refused", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.integer(), (seconds, nanos) => {
         const ms = read(seconds, nanos);
@@ -109,8 +109,8 @@ describe("a duration", () => {
   });
 });
 
-describe("everything that is wrong", () => {
-  test("is told at once, in order, naming the field and the limit", () => {
+describe("the violations of a request", () => {
+  test("are reported together, in order, with the field and the limit", () => {
     const violations = found((v) => {
       v.text("namespace", "", { minBytes: 1, maxBytes: 63 });
       v.bytes("checkpoint.state", new Uint8Array(3), { maxBytes: 2 });
@@ -123,7 +123,7 @@ describe("everything that is wrong", () => {
     ]);
   });
 
-  test("is said once, however often it is found", () => {
+  test("are reported once each, however often they are added", () => {
     const violations = found((v) => {
       for (let i = 0; i < 1000; i++) v.add("update_mask", "must name fields that can be set");
       v.add("name", "is required");
@@ -131,7 +131,7 @@ describe("everything that is wrong", () => {
     expect(violations.map(({ field }) => field)).toEqual(["update_mask", "name"]);
   });
 
-  test("fits what clients take of trailers, however much it is", () => {
+  test("fit in the trailers that clients accept, however many they are", () => {
     const violations = found((v) => {
       for (let i = 0; i < 1000; i++) v.add("result.metadata", `must be at most 128 bytes, is ${1000 + i}`);
     });
@@ -140,17 +140,17 @@ describe("everything that is wrong", () => {
     expect(toBinary(StatusSchema, toStatus(refusal)).byteLength).toBeLessThan(4096);
   });
 
-  test("never repeats what was sent", () => {
+  test("never contain the values of the request", () => {
     const violations = found((v) => v.text("key", "secret\n", { maxBytes: 3 }));
     expect(JSON.stringify(violations)).not.toContain("secret");
   });
 });
 
-describe("a moment", () => {
+describe("a timestamp", () => {
   const isMoment = (seconds: bigint, nanos: number) =>
     found((v) => v.timestampMs("at", create(TimestampSchema, { seconds, nanos }))).length === 0;
 
-  test("is one that google.protobuf.Timestamp can say", () => {
+  test("is within the range of google.protobuf.Timestamp", () => {
     expect(isMoment(-62_135_596_800n, 0)).toBe(true);
     expect(isMoment(-62_135_596_801n, 0)).toBe(false);
     expect(isMoment(253_402_300_799n, 999_999_999)).toBe(true);
@@ -159,7 +159,7 @@ describe("a moment", () => {
     expect(isMoment(0n, 1_000_000_000)).toBe(false);
   });
 
-  test("is still one when it is told again", () => {
+  test("is still within the range when it is sent back", () => {
     const last = create(TimestampSchema, { seconds: 253_402_300_799n, nanos: 999_999_999 });
     const ms = new Violations().timestampMs("at", last) ?? Number.NaN;
     expect(toJson(TimestampSchema, timestamp(ms))).toBe("9999-12-31T23:59:59.999Z");

@@ -3,27 +3,27 @@ import { Refusal, type Violation } from "../domain/refusal.ts";
 import { timestampMs } from "./wire-times.ts";
 
 /**
- * Of all fields and descriptions. They travel twice in the trailers of gRPC, once in base64, and some clients take no more
- * than 8 KiB of those: a refusal beyond would end the connection for all its calls. Whatever RPC it is, every field of it
- * can be told within this; only a list or a map of things that are each wrong in another way is told in part.
+ * The most bytes of all fields and descriptions. gRPC sends them twice in its trailers, once in base64, and some clients accept
+ * no more than 8 KiB of trailers: a larger refusal would end the connection for all its calls. Within this limit every field of
+ * every RPC can be reported; only violations of many elements of a list or a map may be left out.
  */
-const MAX_TOLD_BYTES = 2500;
+const MAX_REPORTED_BYTES = 2500;
 
-/** Collects everything that is wrong with a request, so that its caller hears of it at once. */
+/** Collects all violations of a request, so that one error reports them together. */
 export class Violations {
-  /** Made for the first one: nearly every request has none. */
+  /** Created for the first violation: nearly every request has none. */
   #found: Violation[] | undefined;
-  #toldBytes = 0;
+  #reportedBytes = 0;
 
-  /** What was said of a field before isn't said again. */
+  /** Adds a violation, unless the same one was added before. */
   add(field: string, description: string): void {
     this.#found ??= [];
     if (this.#found.some((known) => known.field === field && known.description === description)) return;
-    this.#toldBytes += Buffer.byteLength(field) + Buffer.byteLength(description);
-    if (this.#toldBytes <= MAX_TOLD_BYTES) this.#found.push({ field, description });
+    this.#reportedBytes += Buffer.byteLength(field) + Buffer.byteLength(description);
+    if (this.#reportedBytes <= MAX_REPORTED_BYTES) this.#found.push({ field, description });
   }
 
-  /** Text that is stored and shown: within a length in bytes of UTF-8, and nothing in it that a terminal would obey. */
+  /** Checks text that is stored and shown: its length in bytes of UTF-8, and that it has no control characters. */
   text(
     field: string,
     value: string,
@@ -38,21 +38,21 @@ export class Violations {
     this.#wellFormed(field, value);
   }
 
-  /** Text that may run over several lines. */
+  /** Checks text that may have several lines. */
   prose(field: string, value: string, limits: { readonly maxBytes: number }): void {
     this.#length(field, Buffer.byteLength(value), limits);
     if (value.includes("\0")) this.add(field, "must not contain U+0000");
     this.#wellFormed(field, value);
   }
 
-  /** Bytes within a length. */
+  /** Checks the length of bytes. */
   bytes(field: string, value: Uint8Array, limits: { readonly maxBytes: number }): void {
     this.#length(field, value.byteLength, limits);
   }
 
   /**
-   * A duration in whole milliseconds, rounded up, if it is one and within bounds; undefined if it is unset or a violation
-   * was found.
+   * Returns a duration in whole milliseconds, rounded up; undefined if it is unset, malformed or out of bounds. Adds a violation
+   * for the latter two.
    */
   durationMs(
     field: string,
@@ -70,7 +70,7 @@ export class Violations {
       this.add(field, "must be a duration whose nanos are below one second and have the sign of its seconds");
       return undefined;
     }
-    // A bigint compares with a number exactly, and one beyond the bounds isn't converted.
+    // Comparing a bigint with a number is exact; a bigint beyond the bounds is not converted.
     const beyond = seconds < 0n || nanos < 0 || seconds > maxMs / 1000;
     const durationMs = beyond ? Number.NaN : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
     if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
@@ -78,7 +78,7 @@ export class Violations {
     return undefined;
   }
 
-  /** A moment in milliseconds since the Unix epoch, if it is one; undefined if it is unset or a violation was found. */
+  /** Returns a timestamp in milliseconds since the Unix epoch; undefined if it is unset, or malformed, which is a violation. */
   timestampMs(field: string, value: Timestamp | undefined): number | undefined {
     if (value === undefined) return undefined;
     const { seconds, nanos } = value;
@@ -89,7 +89,7 @@ export class Violations {
     return undefined;
   }
 
-  /** @throws Refusal INVALID_REQUEST with everything that was found. */
+  /** @throws Refusal INVALID_REQUEST with all violations, if there are any. */
   throwIfAny(): void {
     if (this.#found === undefined) return;
     const summary = this.#found.map(({ field, description }) => `${field} ${description}`).join("; ");
@@ -108,19 +108,19 @@ export class Violations {
     this.add(field, `${range}, is ${bytes}`);
   }
 
-  /** Lone surrogates come in through JSON; they would all be stored as U+FFFD, and different keys would collide. */
+  /** Lone surrogates can arrive in JSON. All would be stored as U+FFFD, so that different keys would collide. */
   #wellFormed(field: string, value: string): void {
     if (!value.isWellFormed()) this.add(field, "must be well-formed Unicode, without lone surrogates");
   }
 }
 
-/** What google.protobuf.Timestamp allows. */
+/** The range of google.protobuf.Timestamp. */
 const MIN_TIMESTAMP_S = -62_135_596_800n;
 const MAX_TIMESTAMP_S = 253_402_300_799n;
-/** A number has no room for nanoseconds then: the last of them would become the year 10000, which no reply can say. */
+/** A number cannot hold nanoseconds of that time: the last ones would round to the year 10000, which no reply can express. */
 const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
-/** As nearly every key is: as many bytes as characters, and none of them to be objected to. */
+/** Nearly every key matches: one byte per character, and no control characters. */
 const PRINTABLE_ASCII = /^[ -~]*$/;
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;

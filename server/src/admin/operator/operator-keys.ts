@@ -13,7 +13,7 @@ import type { OperatorOptions } from "./service.ts";
 
 type Methods = "createOperatorApiKey" | "listOperatorApiKeys" | "revokeOperatorApiKey";
 
-/** The RPCs about operators' API keys. */
+/** Returns the RPCs for operators' API keys. */
 export function createOperatorKeyHandlers({
   pool,
   pageTokens,

@@ -12,7 +12,7 @@ import { listAuditEvents } from "../audit-lists.ts";
 import type { OperatorOptions } from "./service.ts";
 import { checkName } from "./tenant-requests.ts";
 
-/** The RPCs that say how the service does, and what was done with it. */
+/** Returns the RPCs for the state of the replica and for audit events. */
 export function createServerInfoHandlers({
   pool,
   pageTokens,

@@ -1,16 +1,15 @@
 import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
 import { boundsInForce } from "../../domain/policy-bounds.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
-import { lockTenant } from "../../store/tenants/tenant-resources.ts";
-import { checkBounds, parseLimits } from "../limit-messages.ts";
-import { parsePolicyMessage } from "../policy-messages.ts";
+import { lockTenant } from "../../store/tenants/tenants.ts";
+import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
 
-/** @throws Refusal INVALID_REQUEST with every violation. */
+/** Parses a request for a tenant. @throws Refusal INVALID_REQUEST with every violation. */
 export function parseNewTenant({
   tenant,
 }: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
@@ -19,7 +18,7 @@ export function parseNewTenant({
   checkName("tenant.name", name, violations);
   const limits = parseLimits(tenant ?? {}, violations);
   checkBounds(limits.bounds, violations);
-  const policy = parsePolicyMessage(tenant?.policy, boundsInForce(limits.bounds), violations);
+  const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
   violations.throwIfAny();
   return { name, policy, ...limits };
 }
@@ -44,7 +43,7 @@ export function checkNameAndReason({
 }
 
 /**
- * A tenant of that name, which nobody else changes until the transaction has ended.
+ * Returns the tenant of that name, and locks it until the transaction ends.
  *
  * @throws Refusal TENANT_NOT_FOUND.
  */
@@ -54,7 +53,11 @@ export async function lockTenantByName(transaction: Runner, name: string): Promi
   return tenant;
 }
 
-/** As `lockTenantByName`, and one that is being deleted is not changed any more: TENANT_NOT_FOUND. */
+/**
+ * Returns the same as `lockTenantByName`, for a tenant that is not being deleted.
+ *
+ * @throws Refusal TENANT_NOT_FOUND, also for a tenant that is being deleted.
+ */
 export async function lockServedTenant(transaction: Runner, name: string): Promise<TenantResource> {
   const tenant = await lockTenantByName(transaction, name);
   if (tenant.state === "DELETING") throw tenantNotFound();
@@ -65,7 +68,7 @@ export function tenantNotFound(): Refusal {
   return new Refusal("TENANT_NOT_FOUND", "There is no such tenant, or it is being deleted.");
 }
 
-/** What an operator set, for the audit. */
+/** Returns a tenant's limits as audit events show them. */
 export function limitsSnapshot({ bounds, quotas }: Pick<TenantResource, "bounds" | "quotas">): Snapshot {
   return { policyBounds: { ...bounds }, quotas: { ...quotas } };
 }

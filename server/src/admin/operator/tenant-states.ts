@@ -1,25 +1,24 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import type { TenantResource, TenantState } from "../../domain/tenant-resource.ts";
+import type { TenantResource, TenantState } from "../../domain/tenant.ts";
 import {
   DeleteTenantResponseSchema,
   type OperatorService,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { revokeApiKeys } from "../../store/tenants/api-key-resources.ts";
+import { revokeApiKeys } from "../../store/tenants/api-keys.ts";
 import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
-import { updateTenant } from "../../store/tenants/tenant-resources.ts";
+import { updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { tenantMessage } from "../tenant-messages.ts";
+import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./service.ts";
 import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant-requests.ts";
 
 type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
 
-/** The RPCs that refuse a tenant, serve it again, and remove it. */
+/** Returns the RPCs that suspend a tenant, resume it, and delete it. */
 export function createTenantStateHandlers({
   pool,
   changes,
@@ -63,11 +62,11 @@ export function createTenantStateHandlers({
       checkNameAndReason(request);
       const tenant = await pool.transaction(async (transaction) => {
         const was = await lockTenantByName(transaction, request.name);
-        // The etag of a repeat is that of the tenant before.
+        // A repeated call has the etag from before the deletion.
         if (was.state === "DELETING") return was;
         checkEtag(request.etag, tenantEtag(was));
         await revokeApiKeys(transaction, was.id);
-        // Until every replica refuses the tenant, it may still claim.
+        // The job is delayed because the tenant can still claim until every replica refuses it.
         const job = await insertRecordJob(transaction, {
           tenantId: was.id,
           namespace: undefined,

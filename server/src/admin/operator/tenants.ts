@@ -1,31 +1,31 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../calls/call.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import {
   CreateTenantApiKeyResponseSchema,
   CreateTenantResponseSchema,
   ListTenantsResponseSchema,
   type OperatorService,
   OperatorServiceGetTenantResponseSchema,
+  type UpdateTenantLimitsRequest,
   UpdateTenantLimitsResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
 import {
   findTenantResource,
   insertTenant,
   listTenantResources,
   updateTenant,
-} from "../../store/tenants/tenant-resources.ts";
+} from "../../store/tenants/tenants.ts";
 import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { checkBounds, isLimitSet, LIMIT_FIELDS, mergeLimits, parseLimits } from "../limit-messages.ts";
 import { makeApiKey } from "../new-api-key.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
-import { tenantMessage } from "../tenant-messages.ts";
-import { maskedFields } from "../update-mask.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
+import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./service.ts";
 import {
   checkName,
@@ -37,7 +37,7 @@ import {
 
 type Methods = "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey";
 
-/** The RPCs that make tenants, show them, and say what they may have. */
+/** Returns the RPCs that create tenants, return them, and set their limits. */
 export function createTenantHandlers({
   pool,
   pageTokens,
@@ -52,7 +52,7 @@ export function createTenantHandlers({
         if (made === undefined) {
           throw new Refusal(
             "TENANT_EXISTS",
-            "There is a tenant of that name, or its records have not gone yet.",
+            "A tenant of that name exists, or its records are still being removed.",
           );
         }
         await recordChange(transaction, call, {
@@ -94,28 +94,12 @@ export function createTenantHandlers({
       const violations = new Violations();
       checkName("name", request.name, violations);
       const asked = parseLimits(request, violations);
-      const isSet = (field: string) => isLimitSet(request, field);
-      const masked = maskedFields(request.updateMask, LIMIT_FIELDS, isSet, violations);
+      const masked = maskedLimits(request.updateMask, request, violations);
       violations.throwIfAny();
 
-      const tenant = await pool.transaction(async (transaction) => {
-        const was = await lockServedTenant(transaction, request.name);
-        checkEtag(request.etag, tenantEtag(was));
-        const becomes = { ...was, ...mergeLimits(was, asked, masked) };
-        const contradictions = new Violations();
-        checkBounds(becomes.bounds, contradictions);
-        contradictions.throwIfAny();
-        if (request.validateOnly) return becomes;
-
-        await recordChange(transaction, call, {
-          action: "UpdateTenantLimits",
-          target: `tenant ${was.name}`,
-          tenant: was,
-          before: limitsSnapshot(was),
-          after: limitsSnapshot(becomes),
-        });
-        return updateTenant(transaction, becomes);
-      });
+      const tenant = await pool.transaction((transaction) =>
+        changeLimits(transaction, call, request, (was) => mergeLimits(was, asked, masked)),
+      );
       changes.tenantChanged(tenant.id);
       return create(UpdateTenantLimitsResponseSchema, { tenant: tenantMessage(tenant) });
     },
@@ -133,4 +117,29 @@ export function createTenantHandlers({
       return create(CreateTenantApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
     },
   };
+}
+
+/** Stores a tenant's new limits with their audit event, or only returns them for `validate_only`. */
+async function changeLimits(
+  transaction: Runner,
+  call: Call,
+  request: UpdateTenantLimitsRequest,
+  merge: (was: TenantResource) => Limits,
+): Promise<TenantResource> {
+  const was = await lockServedTenant(transaction, request.name);
+  checkEtag(request.etag, tenantEtag(was));
+  const becomes = { ...was, ...merge(was) };
+  const violations = new Violations();
+  checkBounds(becomes.bounds, violations);
+  violations.throwIfAny();
+  if (request.validateOnly) return becomes;
+
+  await recordChange(transaction, call, {
+    action: "UpdateTenantLimits",
+    target: `tenant ${was.name}`,
+    tenant: was,
+    before: limitsSnapshot(was),
+    after: limitsSnapshot(becomes),
+  });
+  return updateTenant(transaction, becomes);
 }

@@ -12,7 +12,7 @@ import { endApiKey, makeApiKey } from "../new-api-key.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** The RPCs about a tenant's API keys. */
+/** Returns the RPCs for a tenant's API keys. */
 export function createApiKeyHandlers({
   pool,
   pageTokens,

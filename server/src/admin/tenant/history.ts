@@ -9,7 +9,7 @@ import { listAuditEvents } from "../audit-lists.ts";
 import { administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** What was changed or refused in the tenant: its own events, not those of an earlier one of its name. */
+/** Returns the RPC for audit events of the tenant, without those of an earlier tenant of the same name. */
 export function createHistoryHandlers({
   pool,
   pageTokens,

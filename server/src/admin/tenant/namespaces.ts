@@ -5,16 +5,20 @@ import { resolvePolicy } from "../../domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../domain/quotas.ts";
 import { POLICY_SETTLES_MS, type RecordJob } from "../../domain/record-job.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { retentionChange } from "../../domain/retention-change.ts";
+import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
+import type { NamespaceResource, Tenant, TenantResource } from "../../domain/tenant.ts";
 import {
+  type DeleteNamespaceRequest,
   DeleteNamespaceResponseSchema,
   GetNamespaceResponseSchema,
   ListNamespacesResponseSchema,
   type TenantAdminService,
+  type UpdateNamespaceRequest,
   UpdateNamespaceResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
 import { hasLiveRecords } from "../../store/records/restamp-records.ts";
 import {
   countNamespaces,
@@ -22,22 +26,20 @@ import {
   findNamespaceResource,
   listNamespaceResources,
   putNamespace,
-} from "../../store/tenants/namespace-resources.ts";
-import { findTenantResource } from "../../store/tenants/tenant-resources.ts";
+} from "../../store/tenants/namespaces.ts";
+import { findTenantResource } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, namespaceEtag } from "../etags.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
-import { namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
-import { newRecordJob } from "./new-record-job.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
-import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
 type Methods = "getNamespace" | "listNamespaces" | "updateNamespace" | "deleteNamespace";
 
-/** The RPCs about a namespace's policy. */
+/** Returns the RPCs for namespaces and their policies. */
 export function createNamespaceHandlers({
   pool,
   pageTokens,
@@ -62,7 +64,7 @@ export function createNamespaceHandlers({
       violations.throwIfAny();
 
       const tenant = await findTenantResource(pool.of(call), own.id);
-      // It was deleted a moment ago, and its namespaces with it.
+      // The tenant was just deleted, and its namespaces with it.
       if (tenant === undefined) return create(ListNamespacesResponseSchema);
       const found = await listNamespaceResources(pool.of(call), own.id, afterName, limit + 1);
       const { messages, last } = replyPage(found, limit, NamespaceSchema, (namespace) =>
@@ -79,43 +81,11 @@ export function createNamespaceHandlers({
       const violations = new Violations();
       const update = parsePolicyUpdate(request.namespace?.policy, request.updateMask, violations);
       const own = parseName(name, "namespace.name", call, violations);
-
-      const { tenant, becomes, change, job } = await pool.of(call).transaction(async (transaction) => {
-        const tenant = await lockOwnTenant(transaction, own);
-        const was = await findNamespaceResource(transaction, own.id, name);
-        if (was === undefined && !request.allowMissing) throw notFound();
-        checkEtag(request.namespace?.etag ?? "", was && namespaceEtag(was));
-        if (was === undefined) {
-          const declared = await countNamespaces(transaction, own.id, MAX_DECLARED_NAMESPACES);
-          admission.admitNamespace(tenant, declared);
-        }
-        const policy = applyPolicyUpdate(was?.policy ?? {}, update, tenant);
-        const change = retentionChange(
-          resolvePolicy(tenant.policy, was?.policy ?? {}),
-          resolvePolicy(tenant.policy, policy),
+      const { tenant, becomes, changes, job } = await pool
+        .of(call)
+        .transaction((transaction) =>
+          changePolicy(transaction, call, { admission, own, name, request, update }),
         );
-        if (request.validateOnly) {
-          const asked = was ?? { tenantId: own.id, name, createdAtMs: Date.now(), version: 0 };
-          return { tenant, becomes: { ...asked, policy }, change, job: undefined };
-        }
-
-        const becomes = await putNamespace(transaction, { tenantId: own.id, name, policy });
-        const job = request.applyToExisting
-          ? await newRecordJob(transaction, admission, tenant, {
-              namespace: name,
-              work: { kind: "RESTAMP", changes: { byNamespace: { [name]: change }, others: undefined } },
-              delayMs: POLICY_SETTLES_MS,
-            })
-          : undefined;
-        await recordChange(transaction, call, {
-          action: "UpdateNamespace",
-          target: `namespace ${name}`,
-          ...(was && { before: policySnapshot(was.policy) }),
-          after: { ...policySnapshot(becomes.policy), ...(job && { recordJob: String(job.id) }) },
-        });
-        return { tenant, becomes, change, job };
-      });
-      const changes = { byNamespace: { [name]: change }, others: undefined };
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
         ? await retentionEffect(pool.of(call), { tenantId: own.id, namespace: name, changes }, call)
@@ -127,43 +97,111 @@ export function createNamespaceHandlers({
       });
     },
 
-    async deleteNamespace({ name, etag, force }, call) {
-      const own = parseName(name, "name", call);
-      const job = await pool.of(call).transaction(async (transaction): Promise<RecordJob | undefined> => {
-        const tenant = await lockOwnTenant(transaction, own);
-        const was = await findNamespaceResource(transaction, own.id, name);
-        if (was === undefined) throw notFound();
-        checkEtag(etag, namespaceEtag(was));
-        const isLive = await hasLiveRecords(transaction, own.id, name);
-        if (isLive && !force) {
-          throw new Refusal(
-            "NAMESPACE_NOT_EMPTY",
-            "Records live in the namespace; with force they are forgotten.",
-          );
-        }
-        await deleteNamespace(transaction, own.id, name);
-        const job = isLive
-          ? await newRecordJob(transaction, admission, tenant, {
-              namespace: name,
-              work: { kind: "FORGET" },
-              delayMs: 0,
-            })
-          : undefined;
-        await recordChange(transaction, call, {
-          action: "DeleteNamespace",
-          target: `namespace ${name}`,
-          before: policySnapshot(was.policy),
-          ...(job && { after: { recordJob: String(job.id) } }),
-        });
-        return job;
-      });
+    async deleteNamespace(request, call) {
+      const own = parseName(request.name, "name", call);
+      const job = await pool
+        .of(call)
+        .transaction((transaction) => removePolicy(transaction, call, { admission, own, request }));
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
     },
   };
 }
 
-/** The caller's tenant, if the name can be a namespace's and the caller may administer it. */
+interface PolicyChange {
+  readonly admission: TenantAdminOptions["admission"];
+  readonly own: Tenant;
+  readonly name: string;
+  readonly request: UpdateNamespaceRequest;
+  readonly update: PolicyUpdate;
+}
+
+/** The tenant, the namespace after the update, what the update changes in records, and the job that changes them. */
+interface ChangedPolicy {
+  readonly tenant: TenantResource;
+  readonly becomes: NamespaceResource;
+  readonly changes: RetentionChanges;
+  readonly job: RecordJob | undefined;
+}
+
+/** Stores a namespace's new policy with its audit event, or only returns it for `validate_only`. */
+async function changePolicy(
+  transaction: Runner,
+  call: Call,
+  { admission, own, name, request, update }: PolicyChange,
+): Promise<ChangedPolicy> {
+  const tenant = await lockOwnTenant(transaction, own);
+  const was = await findNamespaceResource(transaction, own.id, name);
+  if (was === undefined && !request.allowMissing) throw notFound();
+  checkEtag(request.namespace?.etag ?? "", was && namespaceEtag(was));
+  if (was === undefined) {
+    const declared = await countNamespaces(transaction, own.id, MAX_DECLARED_NAMESPACES);
+    admission.admitNamespace(tenant, declared);
+  }
+  const policy = applyPolicyUpdate(was?.policy ?? {}, update, tenant);
+  const change = retentionChange(
+    resolvePolicy(tenant.policy, was?.policy ?? {}),
+    resolvePolicy(tenant.policy, policy),
+  );
+  const changes = { byNamespace: { [name]: change }, others: undefined };
+  if (request.validateOnly) {
+    const asked = was ?? { tenantId: own.id, name, createdAtMs: Date.now(), version: 0 };
+    return { tenant, becomes: { ...asked, policy }, changes, job: undefined };
+  }
+
+  const becomes = await putNamespace(transaction, { tenantId: own.id, name, policy });
+  const job = request.applyToExisting
+    ? await newRecordJob(transaction, admission, tenant, {
+        namespace: name,
+        work: { kind: "RESTAMP", changes },
+        delayMs: POLICY_SETTLES_MS,
+      })
+    : undefined;
+  await recordChange(transaction, call, {
+    action: "UpdateNamespace",
+    target: `namespace ${name}`,
+    ...(was && { before: policySnapshot(was.policy) }),
+    after: { ...policySnapshot(becomes.policy), ...(job && { recordJob: String(job.id) }) },
+  });
+  return { tenant, becomes, changes, job };
+}
+
+/** Deletes a namespace's policy with its audit event. Returns the job that forgets the namespace's records, if it has any. */
+async function removePolicy(
+  transaction: Runner,
+  call: Call,
+  {
+    admission,
+    own,
+    request: { name, etag, force },
+  }: Pick<PolicyChange, "admission" | "own"> & { readonly request: DeleteNamespaceRequest },
+): Promise<RecordJob | undefined> {
+  const tenant = await lockOwnTenant(transaction, own);
+  const was = await findNamespaceResource(transaction, own.id, name);
+  if (was === undefined) throw notFound();
+  checkEtag(etag, namespaceEtag(was));
+  const isLive = await hasLiveRecords(transaction, own.id, name);
+  if (isLive && !force) {
+    throw new Refusal("NAMESPACE_NOT_EMPTY", "The namespace has records; with force they are forgotten.");
+  }
+  await deleteNamespace(transaction, own.id, name);
+  const job = isLive
+    ? await newRecordJob(transaction, admission, tenant, {
+        namespace: name,
+        work: { kind: "FORGET" },
+        delayMs: 0,
+      })
+    : undefined;
+  await recordChange(transaction, call, {
+    action: "DeleteNamespace",
+    target: `namespace ${name}`,
+    before: policySnapshot(was.policy),
+    ...(job && { after: { recordJob: String(job.id) } }),
+  });
+  return job;
+}
+
+/** Returns the caller's tenant, if the name is valid and the caller may administer the namespace. */
 function parseName(name: string, field: string, call: Call, violations = new Violations()) {
   if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
   violations.throwIfAny();

@@ -1,12 +1,11 @@
 import type { Call } from "../../calls/call.ts";
 import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
-import type { Tenant } from "../../domain/tenant.ts";
-import type { TenantResource } from "../../domain/tenant-resource.ts";
+import type { Tenant, TenantResource } from "../../domain/tenant.ts";
 import type { Runner } from "../../store/pool.ts";
-import { lockTenant } from "../../store/tenants/tenant-resources.ts";
+import { lockTenant } from "../../store/tenants/tenants.ts";
 
 /**
- * The tenant that a caller administers, as a whole.
+ * Returns the tenant that a caller administers as a whole.
  *
  * @throws Refusal NAMESPACE_DENIED for a credential that is limited to namespaces.
  */
@@ -15,13 +14,13 @@ export function administeredTenant({ principal }: Call): Tenant {
   if (principal.namespaces !== undefined) {
     throw new Refusal(
       "NAMESPACE_DENIED",
-      "The credential is limited to namespaces; this concerns the tenant.",
+      "The credential is limited to namespaces; this RPC concerns the whole tenant.",
     );
   }
   return principal.tenant;
 }
 
-/** The tenant of a caller who may administer this namespace. @throws Refusal NAMESPACE_DENIED. */
+/** Returns the tenant of a caller who may administer this namespace. @throws Refusal NAMESPACE_DENIED. */
 export function administeredNamespace({ principal }: Call, namespace: string): Tenant {
   if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
   if (principal.namespaces !== undefined && !principal.namespaces.has(namespace)) {
@@ -32,10 +31,10 @@ export function administeredNamespace({ principal }: Call, namespace: string): T
   return principal.tenant;
 }
 
-/** The caller's tenant as it stands, which nobody else changes until the transaction has ended. */
+/** Returns the caller's tenant, and locks it until the transaction ends. */
 export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promise<TenantResource> {
   const tenant = await lockTenant(transaction, id);
-  // It was deleted a moment ago; the credential goes with it.
+  // The tenant was just deleted, and its credentials with it.
   if (tenant === undefined) throw credentialInvalid();
   return tenant;
 }

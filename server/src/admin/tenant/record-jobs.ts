@@ -1,6 +1,9 @@
 import { create } from "@bufbuild/protobuf";
+import type { Admission } from "../../admission/admission.ts";
 import type { Handlers } from "../../calls/call.ts";
+import type { RecordJob } from "../../domain/record-job.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import {
   GetRecordJobResponseSchema,
   ListRecordJobsResponseSchema,
@@ -8,14 +11,19 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import { findRecordJob, listRecordJobs } from "../../store/tenants/record-jobs.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
+import type { Runner } from "../../store/pool.ts";
+import {
+  countUnfinishedJobsOf,
+  findRecordJob,
+  insertRecordJob,
+  listRecordJobs,
+} from "../../store/tenants/record-jobs.ts";
+import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** The RPCs that say how far background changes of records are. */
+/** Returns the RPCs for background changes of records. */
 export function createRecordJobHandlers({
   pool,
   pageTokens,
@@ -47,6 +55,21 @@ export function createRecordJobHandlers({
       });
     },
   };
+}
+
+/**
+ * Creates a job for a tenant that the transaction has locked.
+ *
+ * @throws Refusal QUOTA_RECORD_JOBS if too many of the tenant's jobs are unfinished.
+ */
+export async function newRecordJob(
+  transaction: Runner,
+  admission: Pick<Admission, "admitRecordJob">,
+  tenant: TenantResource,
+  job: Pick<RecordJob, "namespace" | "work"> & { readonly delayMs: number },
+): Promise<RecordJob> {
+  admission.admitRecordJob(tenant, await countUnfinishedJobsOf(transaction, tenant.id));
+  return insertRecordJob(transaction, { ...job, tenantId: tenant.id });
 }
 
 function notFound(): Refusal {

@@ -11,7 +11,7 @@ import type { Violations } from "../../messages/violations.ts";
 import type { RecordFilter } from "../../store/records/list-records.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
-/** Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
+/** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
 export function parseRecordFilter(
   request: ListRecordsRequest,
   call: Call,
@@ -51,7 +51,7 @@ function parseState(state: Record_State, violations: Violations): RecordFilter["
   }
 }
 
-/** @throws Refusal INVALID_REQUEST with every violation, NAMESPACE_DENIED, RESULT_TOO_LARGE. */
+/** Parses a resolution. @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED; RESULT_TOO_LARGE. */
 export function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
   const { id, policy, violations } = parsing(request, principal);
   const { reason, fencingToken } = request;
@@ -78,7 +78,7 @@ function parseResolution(
     case "release":
       return { kind: resolution.case };
     default:
-      if (result === undefined) throw new Error("a result that is neither there nor a violation");
+      if (result === undefined) throw new Error("a missing result is not a violation");
       checkResultSize(result, policy);
       return { kind: "complete", result, resultDigest: digestResult(result) };
   }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { loadPolicies } from "../../calls/authority.ts";
 import type { Handlers } from "../../calls/call.ts";
-import { loadPolicies } from "../../calls/load-policies.ts";
 import { parseLookup } from "../../claims/requests.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
@@ -20,13 +20,12 @@ import { findRecords, placeBehind, type RecordPlace, startOf } from "../../store
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
-import { pageSize } from "../page-tokens.ts";
+import { pageSize, replyPage, scanUntil } from "../pages.ts";
 import { createRecordTarget } from "../record-targets.ts";
-import { lookUntil, replyPage } from "../reply-pages.ts";
 import { parseRecordFilter, parseResolve } from "./record-requests.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** The RPCs about single records. */
+/** Returns the RPCs for records. */
 export function createRecordHandlers({
   pool,
   records,
@@ -51,15 +50,15 @@ export function createRecordHandlers({
       violations.throwIfAny();
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
-      const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
-        const look = await findRecords(pool.of(call), filter, place, count);
-        return { items: look.records, next: look.next };
+      const { items, next } = await scanUntil(size + 1, from, async (start: RecordPlace, count) => {
+        const scan = await findRecords(pool.of(call), filter, start, count);
+        return { items: scan.records, next: scan.next };
       });
       const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
-      const onwards = last === undefined ? next : placeBehind(last.id);
+      const end = last === undefined ? next : placeBehind(last.id);
       return create(ListRecordsResponseSchema, {
         records: messages,
-        ...(onwards && { nextPageToken: pageTokens.write(scope, [onwards.namespace, onwards.key]) }),
+        ...(end && { nextPageToken: pageTokens.write(scope, [end.namespace, end.key]) }),
       });
     },
 
@@ -68,7 +67,7 @@ export function createRecordHandlers({
       if (record === undefined) {
         throw new Refusal(
           "RECORD_NOT_FOUND",
-          "There is no such record: never claimed, or its retention has ended.",
+          "There is no such record: the key was never claimed, or its retention has ended.",
         );
       }
       return create(GetRecordResponseSchema, { record: recordMessage(record) });
@@ -78,9 +77,9 @@ export function createRecordHandlers({
       await loadPolicies([request.namespace], call);
       const command = parseResolve(request, call);
       const record = await pool.of(call).transaction(async (transaction) => {
-        const met = await lockRecord(transaction, command.id);
-        const was = recordToChange(met, command);
-        if (was === undefined) return met;
+        const locked = await lockRecord(transaction, command.id);
+        const was = recordToChange(locked, command);
+        if (was === undefined) return locked;
         const became = await resolveRecord(transaction, command.id, command.resolution, command.reason);
         await recordChange(transaction, call, {
           action: "ResolveRecord",
@@ -91,7 +90,7 @@ export function createRecordHandlers({
         });
         return became;
       });
-      // Copies are named by the tenant's generation, which forgetting raised.
+      // Forgetting raised the tenant's generation, which invalidates its cached completions.
       changes.tenantChanged(command.id.tenantId);
       onSettled(recordName(command.id));
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
@@ -103,13 +102,13 @@ function placeOf([namespace = "", key = ""]: readonly string[]): RecordPlace {
   return { namespace, key };
 }
 
-/** Where the payload of the result did not come along, the request has the same one. */
+/** Returns the record with the payload of the request where the database did not return the result's payload. */
 function replyRecord(record: LiveRecord, { resolution }: ResolveCommand) {
   const payload = resolution.kind === "complete" ? resolution.result.payload : undefined;
   return recordMessage(payload === undefined ? record : withPayload(record, payload));
 }
 
-/** What the audit may know of a record: neither its key nor its result. */
+/** Returns the parts of a record that audit events may show: neither its key nor its result. */
 function recordSnapshot({ phase, fencingToken, attempt, owner }: LiveRecord): Snapshot {
   return { state: phase.kind, fencingToken: String(fencingToken), attempt, owner };
 }

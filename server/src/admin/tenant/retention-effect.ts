@@ -7,14 +7,14 @@ import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/
 import type { Runner } from "../../store/pool.ts";
 import { nextNamespace, previewPage } from "../../store/records/restamp-records.ts";
 
-/** Records that one statement looks at: some milliseconds' worth, after which other tenants have their turns. */
+/** Records that one statement examines, in some milliseconds; statements of other tenants may run in between. */
 const PAGE_RECORDS = 1000;
-/** What is left of a call's time when the preview stops looking, for the answer to arrive. */
+/** The preview stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
-/** A preview is for people: who asks for one waits no longer, whatever the deadline. */
+/** A preview is for people, who wait no longer than this, whatever the deadline. */
 const MAX_PREVIEW_MS = 20_000;
 
-/** A page's worth of names: one namespace, or all of the tenant's, one after another. */
+/** Returns one namespace, or all of the tenant's, one after another. */
 async function* namespacesOf(
   runner: Runner,
   tenantId: number,
@@ -33,10 +33,10 @@ async function* namespacesOf(
 }
 
 /**
- * What re-stamping would do to a tenant's records, or one namespace's. Looks at every record, page by page, for as long as
- * the call has; `truncated` if that was not enough.
+ * Returns what re-stamping would do to a tenant's records, or to one namespace's. Examines records page by page until the
+ * call's time is up; `truncated` if that was too short.
  *
- * @throws Refusal as a call is refused that comes now, if its authority ended meanwhile.
+ * @throws Refusal as for a new call, if the call's principal has expired.
  */
 export async function retentionEffect(
   runner: Runner,

@@ -4,7 +4,7 @@ import type { Answer, Call, Handlers } from "../../calls/call.ts";
 import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "../../store/batching/administration-pool.ts";
 import type { RecordStore } from "../../store/records/record-store.ts";
-import type { PageTokens } from "../page-tokens.ts";
+import type { PageTokens } from "../pages.ts";
 import { createApiKeyHandlers } from "./api-keys.ts";
 import { createHistoryHandlers } from "./history.ts";
 import { createNamespaceHandlers } from "./namespaces.ts";
@@ -13,21 +13,21 @@ import { createRecordHandlers } from "./records.ts";
 import { createTenantHandlers } from "./tenant.ts";
 import { createUsageHandlers } from "./usage.ts";
 
-/** What TenantAdminService needs. */
+/** The parts that TenantAdminService needs. */
 export interface TenantAdminOptions {
   readonly pool: AdministrationPool;
   readonly admission: Pick<Admission, "admitOperation" | "admitNamespace" | "admitRecordJob">;
   readonly records: Pick<RecordStore, "read">;
   readonly pageTokens: PageTokens;
-  /** Told of every change, once it is committed. */
+  /** Receives every change, after its commit. */
   readonly changes: ChangeListener;
-  /** Keys the digests of API keys, and the hashes that stand for records' keys in audit events. */
+  /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
   readonly pepper: string;
-  /** Tells who waits for a record that it was resolved, on every replica. */
+  /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
 }
 
-/** TenantAdminService: what each RPC promises stands in `tenant_admin.proto`. */
+/** Returns TenantAdminService. `tenant_admin.proto` describes each RPC. */
 export function createTenantAdminService(options: TenantAdminOptions): Handlers<typeof TenantAdminService> {
   return admitted(options.admission, {
     ...createTenantHandlers(options),
@@ -40,7 +40,7 @@ export function createTenantAdminService(options: TenantAdminOptions): Handlers<
   });
 }
 
-/** The handlers, each of which refuses a call beyond the tenant's quotas before it does anything else. */
+/** Wraps the handlers so that a call beyond the tenant's quotas is refused before anything else is done. */
 function admitted(
   admission: TenantAdminOptions["admission"],
   handlers: Handlers<typeof TenantAdminService>,

@@ -4,7 +4,7 @@ import { resolvePolicy } from "../../domain/policy.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
 import { credentialInvalid } from "../../domain/refusal.ts";
 import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
-import type { NamespaceResource, TenantResource } from "../../domain/tenant-resource.ts";
+import type { NamespaceResource, TenantResource } from "../../domain/tenant.ts";
 import {
   GetTenantResponseSchema,
   type TenantAdminService,
@@ -12,18 +12,17 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
-import { listNamespaceResources } from "../../store/tenants/namespace-resources.ts";
-import { findTenantResource, updateTenant } from "../../store/tenants/tenant-resources.ts";
+import { listNamespaceResources } from "../../store/tenants/namespaces.ts";
+import { findTenantResource, updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag } from "../etags.ts";
-import { recordJobMessage, tenantMessage } from "../tenant-messages.ts";
-import { newRecordJob } from "./new-record-job.ts";
+import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** GetTenant and UpdateTenant. */
+/** Returns the RPCs for the tenant and its policy. */
 export function createTenantHandlers({
   pool,
   changes: listener,
@@ -86,7 +85,7 @@ export function createTenantHandlers({
   };
 }
 
-/** What becomes of each namespace's retention: those that set their own part of it, and all the others. */
+/** Returns the change of retention of each namespace: of declared ones, and of all others. */
 async function changesFrom(
   runner: Runner,
   was: TenantResource,

@@ -7,12 +7,11 @@ import { type UsageHour, UsageHourSchema } from "../../gen/onceward/v1/tenant_pb
 import { Violations } from "../../messages/violations.ts";
 import { duration, timestamp } from "../../messages/wire-times.ts";
 import { readUsage, type UsageHourRow } from "../../store/tenants/usage.ts";
-import { pageSize } from "../page-tokens.ts";
-import { replyPage } from "../reply-pages.ts";
+import { pageSize, replyPage } from "../pages.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 import type { TenantAdminOptions } from "./service.ts";
 
-/** GetUsage. */
+/** Returns the RPC for usage. */
 export function createUsageHandlers({
   pool,
   pageTokens,

@@ -1,28 +1,28 @@
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 
-/** An event as it is written. Never a result, a secret or a record's key; see `tenant.proto`, AuditEvent. */
+/** An event to be stored. It never holds a result, a secret or a record's key; see `tenant.proto`, AuditEvent. */
 export interface NewAuditEvent {
-  /** Undefined: it concerns no tenant. */
+  /** Undefined: the event concerns no tenant. */
   readonly tenant: { readonly id: number; readonly name: string } | undefined;
   readonly actor: string;
   readonly action: string;
   readonly target: string;
-  /** The reason of the refusal; undefined: it was done. */
+  /** The reason of the refusal; undefined: the change was made. */
   readonly denial: string | undefined;
   /** As the caller gave it. */
   readonly reason: string;
   readonly before: Snapshot | undefined;
   readonly after: Snapshot | undefined;
   readonly requestId: string;
-  /** How many calls it stands for. */
+  /** How many calls the event stands for. */
   readonly calls: number;
 }
 
-/** What changed, as JSON; BigInts and Dates don't belong here. */
+/** The changed values, as JSON; without BigInts and Dates. */
 export type Snapshot = Readonly<Record<string, JsonValue | undefined>>;
 
-/** What JSON can say. */
+/** A value of JSON. */
 export type JsonValue =
   | string
   | number
@@ -44,7 +44,7 @@ select coalesce(i.tenant, ''), i.tenant_id, i.actor, i.action, i.target,
          as i (tenant, tenant_id, actor, action, target, denial, reason, before, after, request_id, calls)`,
 };
 
-/** Writes events; in the transaction of the change that they tell of, so that there is no change without. */
+/** Stores events, in the transaction of the change that they describe: no change is without its event. */
 export async function insertAuditEvents(runner: Runner, events: readonly NewAuditEvent[]): Promise<void> {
   await runner.run(insertEvents, [
     textArray(events.map(({ tenant }) => tenant?.name)),

@@ -1,34 +1,34 @@
 import type { Runner } from "../pool.ts";
 import type { JsonValue } from "./audit-events.ts";
 
-/** An event as it was written. The instant is milliseconds since the Unix epoch. */
+/** A stored event. The instant is milliseconds since the Unix epoch. */
 export interface StoredAuditEvent {
   readonly id: bigint;
   readonly atMs: number;
-  /** Empty: it concerned no tenant. */
+  /** Empty: the event concerned no tenant. */
   readonly tenant: string;
   readonly actor: string;
   readonly action: string;
   readonly target: string;
-  /** Empty: it was done. */
+  /** The reason of the refusal; empty: the change was made. */
   readonly denial: string;
   readonly reason: string;
   readonly before: JsonObject | undefined;
   readonly after: JsonObject | undefined;
   readonly requestId: string;
-  /** How many calls it stands for. */
+  /** How many calls the event stands for. */
   readonly calls: number;
-  readonly place: EventPlace;
+  readonly cursor: EventCursor;
 }
 
 type JsonObject = { [name: string]: JsonValue };
 
-/** An event's moment, to the microsecond, and its id. */
-export type EventPlace = readonly [at: string, id: string];
+/** A position in the list of events: an event's instant, to the microsecond, and its id. */
+export type EventCursor = readonly [at: string, id: string];
 
-/** Which events are wanted. Instants are milliseconds since the Unix epoch. */
+/** Selects events. Instants are milliseconds since the Unix epoch. */
 export interface EventFilter {
-  /** A tenant by its id; by its name, which may be that of several after another; or undefined: all. */
+  /** A tenant's id; or a name, which several tenants may have had one after another; or undefined: all tenants. */
   readonly tenant: number | string | undefined;
   readonly afterMs: number | undefined;
   readonly beforeMs: number | undefined;
@@ -36,22 +36,25 @@ export interface EventFilter {
   readonly action: string;
 }
 
-/** What was found among a bounded number of events. */
-export interface EventLook {
+/** The matching events among a bounded number. */
+export interface EventScan {
   readonly events: readonly StoredAuditEvent[];
-  /** Behind which the next look begins; undefined: every event was looked at. */
-  readonly next: EventPlace | undefined;
+  /** Where the next scan continues; undefined: there are no more events. */
+  readonly next: EventCursor | undefined;
 }
 
-/** Some milliseconds for one statement, also where none of them is wanted. */
-const MAX_LOOKED_AT = 5000;
+/** Events that one statement scans, in some milliseconds even where none matches. */
+const MAX_SCANNED = 5000;
 
-/** A range of an index that begins with the tenant, if one is asked for; what no index knows is told from what it finds. */
-function lookAtEvents(name: string, ofTenant: string) {
+/**
+ * Returns a statement that scans a range of the index that begins with the tenant, if one is given. No index has the action:
+ * it is compared row by row.
+ */
+function scanStatement(name: string, ofTenant: string) {
   return {
     name,
     text: `
-with looked as materialized (
+with page as materialized (
   select id, at, $2::text = '' or action = $2::text as wanted
     from audit_events
    where ${ofTenant}
@@ -59,13 +62,13 @@ with looked as materialized (
      and at < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
      and (at, id) < ($5::timestamptz, $6::bigint)
    order by at desc, id desc
-   limit ${MAX_LOOKED_AT}
+   limit ${MAX_SCANNED}
 ), found as (
-  select id, at, wanted from looked where wanted order by at desc, id desc limit $7::int
+  select id, at, wanted from page where wanted order by at desc, id desc limit $7::int
 ), last as (
-  select id, at, wanted from looked order by at, id limit 1
+  select id, at, wanted from page order by at, id limit 1
 )
-select f.wanted, (select count(*) from looked)::int as looked_at, e.id, e.at::text as at,
+select f.wanted, (select count(*) from page)::int as scanned, e.id, e.at::text as at,
        date_part('epoch', e.at) * 1000 as at_ms, e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
        e.after, e.request_id, e.calls
   from (select * from found union all select * from last where not wanted) f
@@ -75,14 +78,14 @@ select f.wanted, (select count(*) from looked)::int as looked_at, e.id, e.at::te
 }
 
 const STATEMENTS = {
-  number: lookAtEvents("look_at_audit_events_of_tenant", "tenant_id = $1::int"),
-  string: lookAtEvents("look_at_audit_events_of_tenant_name", "tenant = $1::text"),
-  undefined: lookAtEvents("look_at_audit_events", "$1::int is null"),
+  number: scanStatement("look_at_audit_events_of_tenant", "tenant_id = $1::int"),
+  string: scanStatement("look_at_audit_events_of_tenant_name", "tenant = $1::text"),
+  undefined: scanStatement("look_at_audit_events", "$1::int is null"),
 } as const;
 
 interface Row {
   readonly wanted: boolean;
-  readonly looked_at: number;
+  readonly scanned: number;
   readonly id: string;
   readonly at: string;
   readonly at_ms: number;
@@ -98,30 +101,30 @@ interface Row {
   readonly calls: number;
 }
 
-const BEFORE_ALL: EventPlace = ["infinity", "0"];
+const BEFORE_ALL: EventCursor = ["infinity", "0"];
 
-/** The newest events behind a place that are wanted, up to `limit`; looks at a bounded number. */
+/** Scans events after a cursor, newest first, and returns at most `limit` that match. */
 export async function findAuditEvents(
   runner: Runner,
   { tenant, afterMs, beforeMs, action }: EventFilter,
-  behind: EventPlace = BEFORE_ALL,
+  after: EventCursor = BEFORE_ALL,
   limit: number,
-): Promise<EventLook> {
+): Promise<EventScan> {
   const rows = await runner.run<Row>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
     tenant ?? null,
     action,
     afterMs ?? null,
     beforeMs ?? null,
-    ...behind,
+    ...after,
     limit,
   ]);
   const events = rows.filter((row) => row.wanted).map(parse);
-  const wasFull = events.length === limit || rows[0]?.looked_at === MAX_LOOKED_AT;
-  const last = events.length === limit ? events.at(-1)?.place : placeOf(rows.at(-1));
+  const wasFull = events.length === limit || rows[0]?.scanned === MAX_SCANNED;
+  const last = events.length === limit ? events.at(-1)?.cursor : cursorOf(rows.at(-1));
   return { events, next: wasFull ? last : undefined };
 }
 
-function placeOf(row: Row | undefined): EventPlace | undefined {
+function cursorOf(row: Row | undefined): EventCursor | undefined {
   return row && [row.at, row.id];
 }
 
@@ -139,6 +142,6 @@ function parse(row: Row): StoredAuditEvent {
     after: row.after ?? undefined,
     requestId: row.request_id,
     calls: row.calls,
-    place: [row.at, row.id],
+    cursor: [row.at, row.id],
   };
 }

@@ -8,18 +8,18 @@ import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
-import { POLICY_COLUMNS, type PolicyRow, parsePolicy } from "./policy-columns.ts";
+import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";
 
-/** The policies of tenants' namespaces that were loaded, kept for as long as their tenant changes none of them. */
+/** Caches loaded policies of tenants' namespaces, until their tenant changes one of them. */
 export interface LoadedNamespaces {
   /**
-   * A tenant's, as of the version of its namespaces. Of a version that is new here, those that were in use lately are
-   * loaded at once, so that a call that waits finds its namespace's.
+   * Returns the policies of a tenant at a version of its namespaces. For a new version, recently used policies are loaded at
+   * once, so that a waiting call finds its namespace's.
    */
   of(tenant: NamespacesOwner, version: number): Promise<NamespacePolicies>;
 }
 
-/** Whose the namespaces are. After a restore of the database an id and a version may both be given out again. */
+/** The owner of namespaces. After a restore of the database, an id and a version may both be used a second time. */
 export interface NamespacesOwner {
   readonly tenantId: number;
   /** Differs for every tenant, and for the same tenant after a restore. */
@@ -34,15 +34,15 @@ interface Namespace {
 
 type Load = Batcher<Namespace, PolicyOverrides | undefined>;
 
-/** As many as one batch of calls may name, and so the least that has to be kept of a tenant; it keeps up to twice that. */
+/** One batch of calls may name this many namespaces, so at least as many are kept of a tenant; up to twice as many are. */
 const KEPT_PER_TENANT = 1000;
-/** Of all tenants, some 30 MiB; with more, those of the tenant that has the most are not kept any longer. */
+/** For all tenants, some 30 MiB; beyond it the policies of the tenant that has the most are evicted. */
 const MAX_KEPT = 200_000;
-/** As many as the authenticator knows. */
+/** As many as the authenticator caches. */
 const MAX_TENANTS = 20_000;
-/** One statement's worth. */
+/** As many as one statement loads. */
 const RELOADED_AT_ONCE = 256;
-/** Statements at once. */
+/** Statements in flight. */
 const MAX_IN_FLIGHT = 2;
 /** Namespaces of a tenant that are loaded at once while other tenants load, too. */
 const LOAD_SHARE = 64;
@@ -52,7 +52,7 @@ const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const readPolicies = {
   name: "read_namespace_policies",
   text: `
-select n.tenant_id, n.name, ${POLICY_COLUMNS}
+select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
   from unnest($1::int[], $2::text[]) as i (tenant_id, name)
  cross join lateral (
        select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
@@ -62,7 +62,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS}
 export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
   const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, places: LOAD_SHARE }));
   let size = 0;
-  // Calls that have begun go on with what they have.
+  // Calls in progress keep using evicted policies.
   const kept = new LRUCache<number, TenantNamespaces>({
     max: MAX_TENANTS,
     dispose(own) {
@@ -71,8 +71,8 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
     },
   });
 
-  /** Makes room by keeping the policies of the tenant no longer that has the most. */
-  function dropMost(): void {
+  /** Evicts the policies of the tenant that has the most. */
+  function evictLargest(): void {
     let most: TenantNamespaces | undefined;
     for (const each of kept.values()) if (most === undefined || each.size > most.size) most = each;
     if (most !== undefined) kept.delete(most.tenantId);
@@ -80,7 +80,7 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
 
   function onGrown(by: number): void {
     size += by;
-    if (size > MAX_KEPT) dropMost();
+    if (size > MAX_KEPT) evictLargest();
   }
 
   return {
@@ -91,7 +91,7 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
       if (version === 0) return NEVER_DECLARED;
       const own = new TenantNamespaces({ tenantId, identity }, version, load);
       const inUse = was?.latest(RELOADED_AT_ONCE) ?? [];
-      // What can't be loaded now is loaded by the next call that needs it, which is told of the failure.
+      // If the load fails, the next call that needs a policy loads it and gets the error.
       if (inUse.length > 0) await own.load(inUse, WHENEVER).catch(() => {});
       kept.set(tenantId, own);
       onGrown(own.size);
@@ -101,7 +101,7 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
   };
 }
 
-/** Tenants take turns, so that none waits for all that another loads. */
+/** Tenants load in turn, so that no tenant waits for all loads of another. */
 function createLoad(runner: Runner, limiter: TenantLimiter): Load {
   return createBatcher<Namespace, PolicyOverrides | undefined>({
     nameOf: nameOf,
@@ -110,13 +110,13 @@ function createLoad(runner: Runner, limiter: TenantLimiter): Load {
     follow: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {
-      const rows = await runner.run<PolicyRow & { readonly tenant_id: number; readonly name: string }>(
+      const rows = await runner.run<FieldRow & { readonly tenant_id: number; readonly name: string }>(
         readPolicies,
         [intArray(namespaces.map(({ tenantId }) => tenantId)), textArray(namespaces.map(({ name }) => name))],
         namespaces.length,
       );
       const found = new Map(
-        rows.map((row) => [nameOf({ tenantId: row.tenant_id, name: row.name }), parsePolicy(row)]),
+        rows.map((row) => [nameOf({ tenantId: row.tenant_id, name: row.name }), POLICY_COLUMNS.parse(row)]),
       );
       return namespaces.map((namespace) => found.get(nameOf(namespace)));
     },
@@ -127,7 +127,7 @@ function nameOf({ tenantId, name }: Namespace): string {
   return `${tenantId} ${name}`;
 }
 
-/** What a namespace sets, and the policy that it makes with what the tenant last set. */
+/** The fields that a namespace sets, and the policy that follows from them and from the tenant's last overrides. */
 interface Entry {
   /** Undefined: it was never declared. */
   readonly overrides: PolicyOverrides | undefined;
@@ -135,12 +135,12 @@ interface Entry {
   policy: Policy | undefined;
 }
 
-/** The loaded policies of one tenant, in two halves: one that fills, and the one that filled before, which goes next. */
+/** The loaded policies of one tenant, in two generations: the newer one fills; when it is full, the older one is evicted. */
 class TenantNamespaces implements NamespacePolicies {
   readonly tenantId: number;
   readonly identity: string;
   readonly version: number;
-  /** Told by how many policies more, or, if negative, fewer there are. */
+  /** Receives the change of `size`. */
   onGrown: ((by: number) => void) | undefined;
   readonly #load: Load;
   #newer = new Map<string, Entry>();
@@ -164,9 +164,9 @@ class TenantNamespaces implements NamespacePolicies {
   async load(namespaces: readonly string[], deadline: Deadline): Promise<void> {
     const asked = namespaces.map((name) => ({ tenantId: this.tenantId, name }));
     const loaded = await this.#load.submitAll(asked, deadline);
-    loaded.forEach((overrides, place) => {
+    loaded.forEach((overrides, index) => {
       if (overrides instanceof Rejected) throw overrides.error;
-      this.#keep(namespaces[place] as string, { overrides, base: undefined, policy: undefined });
+      this.#keep(namespaces[index] as string, { overrides, base: undefined, policy: undefined });
     });
   }
 
@@ -181,7 +181,7 @@ class TenantNamespaces implements NamespacePolicies {
     return entry.policy;
   }
 
-  /** The names of those that were loaded or asked for last. */
+  /** Returns the names of the most recently loaded or used policies. */
   latest(count: number): readonly string[] {
     return [...this.#older.keys(), ...this.#newer.keys()].slice(-count);
   }
@@ -209,7 +209,7 @@ class TenantNamespaces implements NamespacePolicies {
 }
 
 function notLoaded(): Refusal {
-  return new Refusal("OVERLOADED", "The namespace's policy is not loaded on this replica any more.", {
+  return new Refusal("OVERLOADED", "The namespace's policy is not loaded on this replica.", {
     retryAfterMs: RETRY_AFTER_MS,
   });
 }

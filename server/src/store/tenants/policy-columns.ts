@@ -1,46 +1,64 @@
-import type { OnLeaseExpiry, PolicyOverrides } from "../../domain/policy.ts";
+import type { Field, FieldKind, FieldTable, Overrides } from "../../domain/fields.ts";
+import { POLICY_FIELDS, type Policy } from "../../domain/policy.ts";
+import { BOUND_FIELDS, type PolicyBounds } from "../../domain/policy-bounds.ts";
+import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../../domain/quotas.ts";
 
-/** Of `tenants` and of `namespaces`; null: inherited. */
-export const POLICY_COLUMNS = `
-  key_retention_s, result_retention_s, failure_retention_s, default_lease_ms, max_lease_ms, on_lease_expiry,
-  max_result_bytes, require_fingerprint`;
+/** The Postgres type of each kind's columns. */
+const COLUMN_TYPES = {
+  seconds: "int",
+  milliseconds: "int",
+  integer: "int",
+  bigint: "bigint",
+  boolean: "boolean",
+  enum: "text",
+} as const satisfies Record<FieldKind, string>;
 
-/** POLICY_COLUMNS as `pg` parses them. */
-export interface PolicyRow {
-  readonly key_retention_s: number | null;
-  readonly result_retention_s: number | null;
-  readonly failure_retention_s: number | null;
-  readonly default_lease_ms: number | null;
-  readonly max_lease_ms: number | null;
-  readonly on_lease_expiry: OnLeaseExpiry | null;
-  readonly max_result_bytes: number | null;
-  readonly require_fingerprint: boolean | null;
+/** A row with the columns of a table of fields, as `pg` parses them. */
+export type FieldRow = Readonly<Record<string, unknown>>;
+
+/** The columns of a table of fields. A null column is an unset field. */
+export interface Columns<Values> {
+  /** The columns' names, in the order of `types` and `parameters`. */
+  readonly names: readonly string[];
+  readonly types: readonly string[];
+  /** Returns one parameter for each column. */
+  parameters(values: Overrides<Values>): readonly unknown[];
+  /** Returns the fields of a row that has all these columns. */
+  parse(row: FieldRow): Overrides<Values>;
 }
 
-/** What a row sets. */
-export function parsePolicy(row: PolicyRow): PolicyOverrides {
+function columnsOf<Values>(table: FieldTable<Values>): Columns<Values> {
+  const fields = Object.entries(table) as [keyof Values, Field][];
   return {
-    keyRetentionS: row.key_retention_s ?? undefined,
-    resultRetentionS: row.result_retention_s ?? undefined,
-    failureRetentionS: row.failure_retention_s ?? undefined,
-    defaultLeaseMs: row.default_lease_ms ?? undefined,
-    maxLeaseMs: row.max_lease_ms ?? undefined,
-    onLeaseExpiry: row.on_lease_expiry ?? undefined,
-    maxResultBytes: row.max_result_bytes ?? undefined,
-    requireFingerprint: row.require_fingerprint ?? undefined,
+    names: fields.map(([, { column }]) => column),
+    types: fields.map(([, { kind }]) => COLUMN_TYPES[kind]),
+    parameters: (values) => fields.map(([name]) => values[name] ?? null),
+    parse(row) {
+      const values = fields.map(([name, { column, kind }]) => [name, parseColumn(kind, row[column])]);
+      return Object.fromEntries(values);
+    },
   };
 }
 
-/** A statement's parameters for POLICY_COLUMNS, in their order: int, int, int, int, int, text, int, boolean. */
-export function policyParameters(policy: PolicyOverrides): readonly unknown[] {
-  return [
-    policy.keyRetentionS ?? null,
-    policy.resultRetentionS ?? null,
-    policy.failureRetentionS ?? null,
-    policy.defaultLeaseMs ?? null,
-    policy.maxLeaseMs ?? null,
-    policy.onLeaseExpiry ?? null,
-    policy.maxResultBytes ?? null,
-    policy.requireFingerprint ?? null,
-  ];
+function parseColumn(kind: FieldKind, value: unknown): unknown {
+  if (value === null) return undefined;
+  // `pg` returns a bigint as text.
+  return kind === "bigint" ? Number(value) : value;
+}
+
+/** The columns of a policy in `tenants` and in `namespaces`. */
+export const POLICY_COLUMNS = columnsOf<Policy>(POLICY_FIELDS);
+/** The columns of policy bounds in `tenants`. */
+export const BOUND_COLUMNS = columnsOf<PolicyBounds>(BOUND_FIELDS);
+/** The columns of quotas in `tenants`. */
+export const QUOTA_COLUMNS = columnsOf<Quotas>(QUOTA_FIELDS);
+
+/** Returns the quotas of a row. */
+export function parseQuotas(row: FieldRow): Quotas {
+  return completeQuotas(QUOTA_COLUMNS.parse(row));
+}
+
+/** Returns a statement's parameters of these types, from `$first` on: `$2::int, $3::text`. */
+export function placeholders(types: readonly string[], first: number): string {
+  return types.map((type, index) => `$${first + index}::${type}`).join(", ");
 }

@@ -35,7 +35,7 @@ values ($1::int, $2::text, $3::text, $4::jsonb, now() + $5::int * interval '1 mi
 returning ${COLUMNS}`,
 };
 
-/** Makes a job that begins after a delay; in the transaction of the change that it carries on. */
+/** Creates a job that begins after a delay, in the transaction of the change that it continues. */
 export async function insertRecordJob(
   transaction: Runner,
   job: Pick<RecordJob, "tenantId" | "namespace" | "work"> & { readonly delayMs: number },
@@ -43,7 +43,7 @@ export async function insertRecordJob(
   const { kind, ...terms } = job.work;
   const parameters = [job.tenantId, job.namespace ?? null, kind, JSON.stringify(terms), job.delayMs];
   const [row] = await transaction.run<Row>(insertJob, parameters);
-  if (row === undefined) throw new Error("no job was made");
+  if (row === undefined) throw new Error("no job was created");
   return parse(row);
 }
 
@@ -65,9 +65,9 @@ select ${COLUMNS}
 };
 
 /**
- * Takes a job that is due and that no other transaction has taken: of the first tenant behind `afterTenantId`, or else of
- * the first of all, but of none of `besides`. Undefined: there is none. It is the caller's until the transaction ends, also
- * if the caller dies. Jobs of one tenant are taken in the order in which they were made.
+ * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
+ * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
+ * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation.
  */
 export async function takeRecordJob(
   transaction: Runner,
@@ -94,9 +94,9 @@ update record_jobs set
 where id = $1::bigint`,
 };
 
-/** What one batch of a job did. */
+/** The work of one batch of a job. */
 export interface JobProgress {
-  /** The last record that was looked at. */
+  /** The last record that was examined. */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
   readonly examined: number;
   readonly changed: number;
@@ -104,7 +104,7 @@ export interface JobProgress {
   readonly finished: boolean;
 }
 
-/** Adds what a batch did, in the batch's transaction. */
+/** Adds the progress of a batch, in the batch's transaction. */
 export async function advanceRecordJob(
   transaction: Runner,
   id: bigint,
@@ -120,7 +120,7 @@ const readJob = {
   text: `select ${COLUMNS} from record_jobs j where j.tenant_id = $1::int and j.id = $2::bigint`,
 };
 
-/** A tenant's job; undefined: the tenant has no such one. */
+/** Returns a tenant's job; undefined if the tenant has no such job. */
 export async function findRecordJob(
   runner: Runner,
   tenantId: number,
@@ -141,7 +141,7 @@ select ${COLUMNS}
  limit $3::int`,
 };
 
-/** Up to so many of a tenant's jobs, the newest first, before an id. */
+/** Returns at most `limit` of a tenant's jobs, newest first, whose ids are below `beforeId`. */
 export async function listRecordJobs(
   runner: Runner,
   tenantId: number,
@@ -156,7 +156,7 @@ const countTenantJobs = {
   text: `select count(*)::int as unfinished from record_jobs where tenant_id = $1::int and finished_at is null`,
 };
 
-/** How many of a tenant's jobs wait or are under way. */
+/** Counts a tenant's unfinished jobs. */
 export async function countUnfinishedJobsOf(runner: Runner, tenantId: number): Promise<number> {
   const [row] = await runner.run<{ unfinished: number }>(countTenantJobs, [tenantId]);
   return row?.unfinished ?? 0;
@@ -167,7 +167,7 @@ const countJobs = {
   text: `select count(*)::int as unfinished from record_jobs where finished_at is null`,
 };
 
-/** Of all tenants. */
+/** Counts the unfinished jobs of all tenants. */
 export async function countUnfinishedRecordJobs(runner: Runner): Promise<number> {
   const [row] = await runner.run<{ unfinished: number }>(countJobs, []);
   return row?.unfinished ?? 0;

@@ -1,6 +1,6 @@
 import type { Runner, Statement } from "../pool.ts";
 
-/** What refers to a tenant with as many rows as it likes. Its totals are one row, which goes with the tenant's. */
+/** Tables with any number of rows per tenant. `tenant_totals` has one, which is deleted with the tenant's row. */
 const OWNED_TABLES = ["usage_hours", "namespaces", "api_keys"] as const;
 
 const removals: readonly Statement[] = OWNED_TABLES.map((table) => ({
@@ -14,7 +14,7 @@ with removed as (
 select count(*)::int as removed from removed`,
 }));
 
-/** Nothing that refers to the tenant is added while it is locked. */
+/** While the row is locked, no row that refers to the tenant can be added. */
 const lockDeletedTenant = {
   name: "lock_deleted_tenant",
   text: "select 1 from tenants where id = $1::int and deleted_at is not null for update",
@@ -26,10 +26,10 @@ const removeTenantRow = {
 };
 
 /**
- * Removes up to so many rows that hang on a deleted tenant whose records have gone, and once there are no more, the tenant.
- * Its audit events stay.
+ * Removes at most `maxRows` rows of a deleted tenant whose records are removed, and the tenant itself once none are left. Audit
+ * events are kept.
  *
- * @returns whether the tenant is gone.
+ * @returns whether the tenant was removed.
  */
 export async function removeTenantBatch(
   transaction: Runner,

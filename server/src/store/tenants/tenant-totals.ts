@@ -2,19 +2,19 @@ import type { StoredTotals } from "../../domain/quotas.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
 
-/** What a row `r` of records adds to its tenant's stored bytes. */
+/** The stored bytes of a row `r` of records. */
 export const STORED_BYTES = `(coalesce(octet_length(r.result_payload), 0)
        + coalesce(octet_length(r.result_metadata), 0)
        + coalesce(octet_length(r.checkpoint_state), 0))`;
 
-/** By how much what a tenant stores has grown, or, if negative, shrunk. */
+/** The growth of a tenant's stored totals, negative if they shrank. */
 export interface TotalsChange extends StoredTotals {
   readonly tenantId: number;
 }
 
 /**
- * Adds to the totals of those tenants that have a quota of them, also before they were counted for the first time. Rows are
- * taken in the order of their tenant, so that no two replicas wait for each other.
+ * Adds to the totals of those tenants that have a quota of them, also before their first count. Rows are locked in the order of
+ * their tenants, so that two replicas never wait for each other.
  */
 const addToTotals = {
   name: "add_to_totals",
@@ -35,7 +35,7 @@ on conflict (tenant_id) do update set
 returning c.tenant_id, c.records, c.stored_bytes`,
 };
 
-/** Stores changes of distinct tenants, and answers what those of them that are counted store now. */
+/** Stores changes of distinct tenants, and returns the new totals of those that are counted. */
 export async function addTotals(
   runner: Runner,
   changes: readonly TotalsChange[],
@@ -52,10 +52,10 @@ export async function addTotals(
   }));
 }
 
-/** How long a replica has a count to itself from each page on; one that died leaves it to another then. */
+/** How long a replica reserves a count with each page. If the replica dies, another one takes over after this. */
 const COUNTING_FOR = "interval '30 seconds'";
 
-/** The tenant whose count is most overdue, for the replica that asks; only who has such a quota is counted. */
+/** Reserves the most overdue count for a replica. Only tenants with a quota of records or bytes are counted. */
 const takeDueCount = {
   name: "take_due_count",
   text: `
@@ -76,7 +76,7 @@ on conflict (tenant_id) do update set counting_until = excluded.counting_until
 returning tenant_id`,
 };
 
-/** The tenant that the caller is to count now; undefined if none is due or another replica was faster. */
+/** Returns the tenant that the caller shall count now; undefined if no count is due, or another replica was faster. */
 export async function takeCount(runner: Runner): Promise<number | undefined> {
   const [row] = await runner.run<{ tenant_id: number }>(takeDueCount, []);
   return row?.tenant_id;
@@ -88,7 +88,7 @@ export interface CountedUpTo {
   readonly key: string;
 }
 
-/** Before every record: no namespace is empty. */
+/** Sorts before every record: no namespace is empty. */
 export const FROM_THE_START: CountedUpTo = { namespace: "", key: "" };
 
 const countPage = {
@@ -109,7 +109,7 @@ select count(*)::int as records, coalesce(sum(stored_bytes), 0)::float8 as store
   from page`,
 };
 
-/** Counts up to so many of a tenant's records behind one, and keeps the count for the caller meanwhile. */
+/** Counts at most `maxRecords` of a tenant's records after a record, and extends the caller's reservation. */
 export async function countRecordsPage(
   runner: Runner,
   tenantId: number,
@@ -123,7 +123,7 @@ export async function countRecordsPage(
     readonly key: string | null;
   }
   const [row] = await runner.run<Row>(countPage, [tenantId, after.namespace, after.key, maxRecords]);
-  if (row === undefined) throw new Error("counting answered nothing");
+  if (row === undefined) throw new Error("the count returned no row");
   const { records, stored_bytes: storedBytes, namespace, key } = row;
   const isLast = namespace === null || key === null || records < maxRecords;
   return { records, storedBytes, upTo: isLast ? undefined : { namespace, key } };
@@ -140,11 +140,11 @@ update tenant_totals set
 where tenant_id = $1::int`,
 };
 
-/** Stores what was counted, and when to count again. */
+/** Stores a finished count, and when the next one is due. */
 export async function storeCountedTotals(
   runner: Runner,
   { tenantId, records, storedBytes }: TotalsChange,
-  againInMs: number,
+  nextInMs: number,
 ): Promise<void> {
-  await runner.run(storeCount, [tenantId, records, storedBytes, Math.round(againInMs)]);
+  await runner.run(storeCount, [tenantId, records, storedBytes, Math.round(nextInMs)]);
 }

@@ -2,12 +2,12 @@ import { USAGE_COUNTERS, type UsageCounter } from "../../domain/usage.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray, textArray } from "../sql-arrays.ts";
 
-/** What was counted of a namespace. */
+/** The counted use of a namespace. */
 export interface UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
   readonly counters: Readonly<Record<UsageCounter, number>>;
-  /** Repeats, by `latenessBucket`. */
+  /** Counts of repeats, by `latenessBucket`. */
   readonly repeatLateness: readonly number[];
 }
 
@@ -16,8 +16,8 @@ const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + 7}::bigint[]
 const SUMS = USAGE_COUNTERS.map((name) => `${name} = u.${name} + excluded.${name}`).join(",\n  ");
 
 /**
- * Adds what a replica counted, unless this very flush was added before: its number is remembered in the same statement.
- * Counts of a tenant that is gone go with it.
+ * Adds a replica's counts, unless this flush was added before: the same statement stores the number of the flush. Counts of a
+ * removed tenant are dropped.
  */
 const addUsageRows = {
   name: "add_usage",
@@ -45,13 +45,13 @@ on conflict (tenant_id, hour, namespace) do update set
   ${SUMS}`,
 };
 
-/** Names a flush: a replica's, and its number, which rises. */
+/** Identifies a flush: by its replica, and by its number, which increases. */
 export interface Flush {
   readonly replica: { readonly id: string; readonly version: string };
   readonly seq: number;
 }
 
-/** Stores counts, once however often it is tried under one flush. */
+/** Stores counts; a retry of the same flush has no effect. */
 export async function addUsage(runner: Runner, flush: Flush, counts: readonly UsageCount[]): Promise<void> {
   await runner.run(addUsageRows, [
     flush.replica.id,
@@ -64,15 +64,15 @@ export async function addUsage(runner: Runner, flush: Flush, counts: readonly Us
   ]);
 }
 
-/** What a namespace was used for in one hour. */
+/** The use of a namespace in one hour. */
 export interface UsageHourRow extends Omit<UsageCount, "tenantId"> {
-  /** Its beginning, in milliseconds since the Unix epoch. */
+  /** The beginning of the hour, in milliseconds since the Unix epoch. */
   readonly hourMs: number;
 }
 
 /**
- * Which hours to read: from the one of `afterMs` on (undefined: of a day before the end), those that begin before
- * `beforeMs` (undefined: all that there are), behind the last one that was read.
+ * Selects hours: from the hour that contains `afterMs` (undefined: a day before the end), those that begin before `beforeMs`
+ * (undefined: no end), after the last one that was read.
  */
 export interface UsageQuery {
   readonly tenantId: number;
@@ -84,7 +84,7 @@ export interface UsageQuery {
   readonly limit: number;
 }
 
-/** A day before the end, unless it is said. */
+/** The first hour: by default a day before the end. */
 const FROM = `coalesce(
      to_timestamp($3::float8 / 1000), least(now(), to_timestamp($4::float8 / 1000)) - interval '1 day')`;
 
@@ -102,7 +102,7 @@ select date_part('epoch', hour) * 1000 as hour_ms, namespace, repeat_lateness::t
  limit $7::int`,
 };
 
-/** The hour that an instant lies in, UTC. */
+/** Returns SQL for the hour that contains an instant, UTC. */
 function hourOf(instant: string): string {
   return `date_trunc('hour', ${instant} at time zone 'utc') at time zone 'utc'`;
 }
@@ -113,7 +113,7 @@ type Row = Readonly<Record<UsageCounter, string>> & {
   readonly repeat_lateness: readonly string[];
 };
 
-/** By hour, then namespace. */
+/** Returns hours by hour, then namespace. */
 export async function readUsage(runner: Runner, query: UsageQuery): Promise<readonly UsageHourRow[]> {
   const { tenantId, namespace, afterMs, beforeMs, behind, limit } = query;
   const rows = await runner.run<Row>(readUsageRows, [

@@ -13,10 +13,10 @@ export const file_onceward_v1_errors: GenFile = /*@__PURE__*/
   fileDesc("ChhvbmNld2FyZC92MS9lcnJvcnMucHJvdG8SC29uY2V3YXJkLnYxKr4JCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxFUlJPUl9SRUFTT05fSU5WQUxJRF9SRVFVRVNUEAESJQohRVJST1JfUkVBU09OX0ZJTkdFUlBSSU5UX01JU01BVENIEAISIQodRVJST1JfUkVBU09OX0NMQUlNX1NVUEVSU0VERUQQAxIiCh5FUlJPUl9SRUFTT05fQUxSRUFEWV9DT01QTEVURUQQBBIhCh1FUlJPUl9SRUFTT05fQUxSRUFEWV9SRUxFQVNFRBAFEiEKHUVSUk9SX1JFQVNPTl9SRUNPUkRfTk9UX0ZPVU5EEAYSIQodRVJST1JfUkVBU09OX1JFU1VMVF9UT09fTEFSR0UQBxIjCh9FUlJPUl9SRUFTT05fUkVTUE9OU0VfVE9PX0xBUkdFEAgSIwofRVJST1JfUkVBU09OX0NSRURFTlRJQUxfTUlTU0lORxAJEiMKH0VSUk9SX1JFQVNPTl9DUkVERU5USUFMX0lOVkFMSUQQChIcChhFUlJPUl9SRUFTT05fUk9MRV9ERU5JRUQQCxIhCh1FUlJPUl9SRUFTT05fTkFNRVNQQUNFX0RFTklFRBAMEiEKHUVSUk9SX1JFQVNPTl9URU5BTlRfU1VTUEVOREVEEA0SJQohRVJST1JfUkVBU09OX0RBVEFCQVNFX1VOQVZBSUxBQkxFEA4SGwoXRVJST1JfUkVBU09OX09WRVJMT0FERUQQDxIhCh1FUlJPUl9SRUFTT05fUkVDT1JEX0NPTlRFTkRFRBAQEh4KGkVSUk9SX1JFQVNPTl9TSFVUVElOR19ET1dOEBESIgoeRVJST1JfUkVBU09OX0RFQURMSU5FX0VYQ0VFREVEEBISGgoWRVJST1JfUkVBU09OX0NBTkNFTExFRBATEhkKFUVSUk9SX1JFQVNPTl9JTlRFUk5BTBAUEh4KGkVSUk9SX1JFQVNPTl9FVEFHX01JU01BVENIEBUSIQodRVJST1JfUkVBU09OX1RFTkFOVF9OT1RfRk9VTkQQFhIeChpFUlJPUl9SRUFTT05fVEVOQU5UX0VYSVNUUxAXEiQKIEVSUk9SX1JFQVNPTl9OQU1FU1BBQ0VfTk9UX0ZPVU5EEBgSJAogRVJST1JfUkVBU09OX05BTUVTUEFDRV9OT1RfRU1QVFkQGRIiCh5FUlJPUl9SRUFTT05fQVBJX0tFWV9OT1RfRk9VTkQQGhIlCiFFUlJPUl9SRUFTT05fUkVDT1JEX0pPQl9OT1RfRk9VTkQQGxIbChdFUlJPUl9SRUFTT05fUVVPVEFfUkFURRAcEiIKHkVSUk9SX1JFQVNPTl9RVU9UQV9DT05DVVJSRU5DWRAdEh4KGkVSUk9SX1JFQVNPTl9RVU9UQV9SRUNPUkRTEB4SHAoYRVJST1JfUkVBU09OX1FVT1RBX0JZVEVTEB8SIwofRVJST1JfUkVBU09OX0lTU1VFUl9VTkFWQUlMQUJMRRAgEiEKHUVSUk9SX1JFQVNPTl9RVU9UQV9OQU1FU1BBQ0VTECESIgoeRVJST1JfUkVBU09OX1FVT1RBX1JFQ09SRF9KT0JTECJCRgoPY29tLm9uY2V3YXJkLnYxQgtFcnJvcnNQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw");
 
 /**
- * Why a call was refused: the machine-readable half of every error.
+ * The reason of an error, for programs.
  *
  * A value's name without its prefix is the `reason` of the google.rpc.ErrorInfo (domain "onceward") that every error
- * carries among its details. Expected outcomes (in progress, completed, ambiguous) are no errors: they are values of
+ * carries among its details. Expected outcomes (in progress, completed, ambiguous) are not errors: they are values of
  * ClaimResponse.
  *
  * @generated from enum onceward.v1.ErrorReason
@@ -46,14 +46,14 @@ export const ErrorReason = {
   FINGERPRINT_MISMATCH: 2,
 
   /**
-   * ABORTED. The fencing token does not name the key's newest claim: somebody took over. Nothing happened.
+   * ABORTED. The fencing token is not that of the key's newest claim: another caller took over. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_CLAIM_SUPERSEDED = 3;
    */
   CLAIM_SUPERSEDED: 3,
 
   /**
-   * FAILED_PRECONDITION. The claim was completed before, with another result. The stored one stands.
+   * FAILED_PRECONDITION. The claim was completed before, with another result. The stored result is kept.
    *
    * @generated from enum value: ERROR_REASON_ALREADY_COMPLETED = 4;
    */
@@ -67,7 +67,7 @@ export const ErrorReason = {
   ALREADY_RELEASED: 5,
 
   /**
-   * NOT_FOUND. There is no such record: never claimed, or its retention has ended.
+   * NOT_FOUND. There is no such record: the key was never claimed, or its retention has ended.
    *
    * @generated from enum value: ERROR_REASON_RECORD_NOT_FOUND = 6;
    */
@@ -75,14 +75,14 @@ export const ErrorReason = {
 
   /**
    * INVALID_ARGUMENT. The result is larger than the policy's max_result_bytes (metadata: limit_bytes, actual_bytes).
-   * The claim stays held: complete with a smaller one.
+   * The claim is kept: complete it with a smaller result.
    *
    * @generated from enum value: ERROR_REASON_RESULT_TOO_LARGE = 7;
    */
   RESULT_TOO_LARGE: 7,
 
   /**
-   * RESOURCE_EXHAUSTED. This item's reply did not fit into the batch's any more. Nothing is lost: ask for it alone.
+   * RESOURCE_EXHAUSTED. This item's reply did not fit into the batch's reply. Nothing is lost: repeat the item alone.
    *
    * @generated from enum value: ERROR_REASON_RESPONSE_TOO_LARGE = 8;
    */
@@ -96,7 +96,7 @@ export const ErrorReason = {
   CREDENTIAL_MISSING: 9,
 
   /**
-   * UNAUTHENTICATED. The credential is malformed, unknown, expired or revoked; which of these is not told.
+   * UNAUTHENTICATED. The credential is malformed, unknown, expired or revoked; the error does not say which.
    *
    * @generated from enum value: ERROR_REASON_CREDENTIAL_INVALID = 10;
    */
@@ -110,7 +110,8 @@ export const ErrorReason = {
   ROLE_DENIED: 11,
 
   /**
-   * PERMISSION_DENIED. The credential is limited to other namespaces (metadata: namespace), or to namespaces at all.
+   * PERMISSION_DENIED. The credential is limited to other namespaces (metadata: namespace), or the RPC needs one
+   * that is not limited to namespaces.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_DENIED = 12;
    */
@@ -125,59 +126,59 @@ export const ErrorReason = {
 
   /**
    * UNAVAILABLE, with a google.rpc.RetryInfo. Postgres could not be reached or did not answer in time. A write may
-   * have happened: repeat it with the same claim id or fencing token.
+   * have happened: repeat the call with the same claim id or fencing token.
    *
    * @generated from enum value: ERROR_REASON_DATABASE_UNAVAILABLE = 14;
    */
   DATABASE_UNAVAILABLE: 14,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. More calls are queued, more messages unfinished, or more replies unread than this
-   * replica takes on. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. This replica has reached its limit of queued calls, of unfinished
+   * messages or of unread replies. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_OVERLOADED = 15;
    */
   OVERLOADED: 15,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. The key changed hands too often while this call looked, or somebody else's
-   * change was in the way for too long. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. Other calls changed the record too often during this call, or another
+   * transaction locked it for too long. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_RECORD_CONTENDED = 16;
    */
   RECORD_CONTENDED: 16,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. This replica is going away; another will answer. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. This replica is shutting down; another one will answer. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_SHUTTING_DOWN = 17;
    */
   SHUTTING_DOWN: 17,
 
   /**
-   * DEADLINE_EXCEEDED. Before the database was reached: nothing happened. Later (metadata: effect = "unknown"): a
-   * write may have happened; repeat it with the same claim id or fencing token.
+   * DEADLINE_EXCEEDED. If the deadline passed before the database was reached, nothing happened. If it passed later
+   * (metadata: effect = "unknown"), a write may have happened: repeat the call with the same claim id or fencing token.
    *
    * @generated from enum value: ERROR_REASON_DEADLINE_EXCEEDED = 18;
    */
   DEADLINE_EXCEEDED: 18,
 
   /**
-   * CANCELLED. The caller went away; a write may have happened.
+   * CANCELLED. The caller cancelled the call or disconnected; a write may have happened.
    *
    * @generated from enum value: ERROR_REASON_CANCELLED = 19;
    */
   CANCELLED: 19,
 
   /**
-   * INTERNAL. A bug. The server's log has it under the request id (metadata: request_id).
+   * INTERNAL. A bug. The server logs it with the request id (metadata: request_id).
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 20;
    */
   INTERNAL: 20,
 
   /**
-   * ABORTED. The etag is not that of the resource as it stands: somebody changed it. Read it again. Nothing happened.
+   * ABORTED. The etag is not the resource's current one: the resource was changed. Read it again. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_ETAG_MISMATCH = 21;
    */
@@ -191,7 +192,7 @@ export const ErrorReason = {
   TENANT_NOT_FOUND: 22,
 
   /**
-   * ALREADY_EXISTS. There is a tenant of that name, or its records have not gone yet.
+   * ALREADY_EXISTS. A tenant of that name exists, or its records are still being removed.
    *
    * @generated from enum value: ERROR_REASON_TENANT_EXISTS = 23;
    */
@@ -205,7 +206,7 @@ export const ErrorReason = {
   NAMESPACE_NOT_FOUND: 24,
 
   /**
-   * FAILED_PRECONDITION. Records live in the namespace. Nothing happened.
+   * FAILED_PRECONDITION. The namespace has records. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_NOT_EMPTY = 25;
    */
@@ -226,7 +227,7 @@ export const ErrorReason = {
   RECORD_JOB_NOT_FOUND: 27,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant makes more operations a second than
+   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant makes more operations per second than
    * its quota (metadata: scope = "service", limit). Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_RATE = 28;
@@ -258,8 +259,8 @@ export const ErrorReason = {
   QUOTA_BYTES: 31,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. The token is signed with a key that is not known here, and the issuer that
-   * could say whether it is one of its keys does not answer. Nothing happened.
+   * UNAVAILABLE, with a google.rpc.RetryInfo. The token is signed with an unknown key, and the issuer does not answer the
+   * request for its current keys. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_ISSUER_UNAVAILABLE = 32;
    */
@@ -267,7 +268,7 @@ export const ErrorReason = {
 
   /**
    * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has declared as many namespaces as its
-   * quota (metadata: scope = "service", limit). Nothing happened; it may declare another once one is deleted.
+   * quota (metadata: scope = "service", limit). Nothing happened. Delete a namespace to declare another one.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_NAMESPACES = 33;
    */
@@ -283,10 +284,10 @@ export const ErrorReason = {
 } as const;
 
 /**
- * Why a call was refused: the machine-readable half of every error.
+ * The reason of an error, for programs.
  *
  * A value's name without its prefix is the `reason` of the google.rpc.ErrorInfo (domain "onceward") that every error
- * carries among its details. Expected outcomes (in progress, completed, ambiguous) are no errors: they are values of
+ * carries among its details. Expected outcomes (in progress, completed, ambiguous) are not errors: they are values of
  * ClaimResponse.
  *
  * @generated from enum onceward.v1.ErrorReason

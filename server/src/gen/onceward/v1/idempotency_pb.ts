@@ -33,39 +33,40 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
   key: string;
 
   /**
-   * SHA-256 of the request that the key stands for: 32 bytes, or empty for none. It binds the key: a claim with
-   * another fingerprint is refused. A claim without one neither binds nor breaks a key (but the policy may require it).
+   * SHA-256 of the request that the key stands for: 32 bytes, or empty for none. It binds the key: a claim with another
+   * fingerprint is refused. A claim without a fingerprint does not bind the key and is not refused for it, unless the policy
+   * requires a fingerprint.
    *
    * @generated from field: bytes fingerprint = 3;
    */
   fingerprint: Uint8Array;
 
   /**
-   * The caller's own id for this logical call, at most 128 bytes: the same for every retry of it, another for every
-   * other claim (a UUID is good). Empty for none: then a lost reply is answered InProgress until the lease ends.
+   * The caller's own id of this claim, such as a UUID, at most 128 bytes: the same for every retry of the call, and different
+   * for every other claim. Empty for none: after a lost reply, retries are then answered InProgress until the lease expires.
    *
    * @generated from field: string claim_id = 4;
    */
   claimId: string;
 
   /**
-   * How long the claim is exclusive without a heartbeat. 1 s up to the policy's max_lease; unset: its default_lease.
+   * How long the claim is exclusive without a heartbeat. 1 s to the policy's max_lease; default: its default_lease.
    *
    * @generated from field: google.protobuf.Duration lease = 5;
    */
   lease?: Duration | undefined;
 
   /**
-   * How long the key is remembered, if shorter than the policy's key_retention; at least 1 min. Unset: the policy's.
+   * How long the key is remembered: 1 min to the policy's key_retention, which is the default.
    *
    * @generated from field: google.protobuf.Duration retention = 6;
    */
   retention?: Duration | undefined;
 
   /**
-   * While the key is in progress, hold the call until its record resolves, but at most this long (0-60 s) and not
-   * beyond the deadline; then answer as if called at that moment: to the credential, under the quotas and with the policy in
-   * force then, as one more operation of the tenant's rate. A call whose credential or tenant is refused meanwhile ends
+   * While the key is in progress, the call waits until the record resolves, but at most this long (0-60 s) and not beyond its
+   * deadline. It is then answered like a new call: by the credential, the quotas and the policy in force at that moment, and
+   * as one more operation of the tenant's rate. If the credential or the tenant is refused during the wait, the call ends
    * within 10 s. Not allowed in a batch.
    *
    * @generated from field: google.protobuf.Duration wait = 7;
@@ -73,14 +74,14 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
   wait?: Duration | undefined;
 
   /**
-   * Who is claiming, shown to others while it lasts, e.g. "payments-7f9c/worker-3". At most 128 bytes.
+   * The claimant's name, shown to other callers while the claim lasts, e.g. "payments-7f9c/worker-3". At most 128 bytes.
    *
    * @generated from field: string owner = 8;
    */
   owner: string;
 
   /**
-   * Take an AMBIGUOUS record over: the caller has found out, or does not mind, whether the effect happened.
+   * Take over an AMBIGUOUS record: the caller has found out whether the effect happened, or accepts that it happens again.
    *
    * @generated from field: bool accept_ambiguous = 9;
    */
@@ -130,16 +131,16 @@ export type ClaimResponse = Message<"onceward.v1.ClaimResponse"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * When the key is forgotten; a retry after this moment is a new operation.
+   * When the key's retention ends. A retry after this moment is a new operation.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 5;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * What the database's clock showed when the reply was made. Compare the reply's other moments with this one and not with a
-   * clock of your own. A repeat that needs no database is told what its clock shows by the server's reckoning: never earlier
-   * than it is, and later by at most what reading it took.
+   * The database's clock when the reply was made. Compare the reply's other times with this one and not with your own clock.
+   * If the database was not needed, the server computes its time: never earlier than the true time, and later by at most the
+   * time that reading the clock took.
    *
    * @generated from field: google.protobuf.Timestamp server_time = 6;
    */
@@ -160,8 +161,8 @@ export const ClaimResponseSchema: GenMessage<ClaimResponse> = /*@__PURE__*/
  */
 export type Claimed = Message<"onceward.v1.Claimed"> & {
   /**
-   * Strictly increasing per key for ever, also across release and retention. Give it to a downstream that can compare
-   * numbers: it can then refuse a stalled holder.
+   * Increases with every claim of the key, also after a release or the end of the retention. Send it to downstream systems
+   * that can compare numbers: they can then refuse a stalled holder.
    *
    * @generated from field: int64 fencing_token = 1;
    */
@@ -173,14 +174,14 @@ export type Claimed = Message<"onceward.v1.Claimed"> & {
   leaseExpiresAt?: Timestamp | undefined;
 
   /**
-   * How long the lease still ran when the reply was made. Count from when the call was sent, not from its reply.
+   * The rest of the lease when the reply was made. Count it from the time when the call was sent, not from the reply.
    *
    * @generated from field: google.protobuf.Duration lease_remaining = 3;
    */
   leaseRemaining?: Duration | undefined;
 
   /**
-   * 1 for the first claim of the key, one more for each that took over.
+   * 1 for the first claim of the key, and 1 more for each claim that took over.
    *
    * @generated from field: int32 attempt = 4;
    */
@@ -192,7 +193,7 @@ export type Claimed = Message<"onceward.v1.Claimed"> & {
   firstClaimedAt?: Timestamp | undefined;
 
   /**
-   * How far an earlier holder came; unset if nobody saved one.
+   * The last checkpoint of an earlier holder; unset if none was saved.
    *
    * @generated from field: onceward.v1.Checkpoint checkpoint = 6;
    */
@@ -207,13 +208,13 @@ export const ClaimedSchema: GenMessage<Claimed> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 2);
 
 /**
- * Somebody else is doing it.
+ * Another caller holds the claim.
  *
  * @generated from message onceward.v1.InProgress
  */
 export type InProgress = Message<"onceward.v1.InProgress"> & {
   /**
-   * The holder, as it called itself.
+   * The owner that the holder named.
    *
    * @generated from field: string owner = 1;
    */
@@ -230,7 +231,7 @@ export type InProgress = Message<"onceward.v1.InProgress"> & {
   leaseExpiresAt?: Timestamp | undefined;
 
   /**
-   * When asking again is worth it: the rest of the lease, but at most 1 s.
+   * When to retry: the rest of the lease, but at most 1 s.
    *
    * @generated from field: google.protobuf.Duration retry_after = 4;
    */
@@ -245,13 +246,13 @@ export const InProgressSchema: GenMessage<InProgress> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 3);
 
 /**
- * Somebody did it.
+ * The operation was completed before.
  *
  * @generated from message onceward.v1.Completed
  */
 export type Completed = Message<"onceward.v1.Completed"> & {
   /**
-   * Unset if its retention has ended.
+   * Unset if the result's retention has ended.
    *
    * @generated from field: onceward.v1.Result result = 1;
    */
@@ -276,14 +277,14 @@ export const CompletedSchema: GenMessage<Completed> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 4);
 
 /**
- * The lease ran out, nobody knows whether the effect happened, and the policy is HOLD. Find out, then claim with
+ * The lease has expired, it is unknown whether the effect happened, and the policy is HOLD. Find out, then claim with
  * accept_ambiguous.
  *
  * @generated from message onceward.v1.Ambiguous
  */
 export type Ambiguous = Message<"onceward.v1.Ambiguous"> & {
   /**
-   * The last holder, as it called itself.
+   * The owner that the last holder named.
    *
    * @generated from field: string owner = 1;
    */
@@ -300,7 +301,7 @@ export type Ambiguous = Message<"onceward.v1.Ambiguous"> & {
   leaseExpiredAt?: Timestamp | undefined;
 
   /**
-   * How far the last holder came; unset if nobody saved one.
+   * The last checkpoint; unset if none was saved.
    *
    * @generated from field: onceward.v1.Checkpoint checkpoint = 4;
    */
@@ -341,7 +342,7 @@ export type CompleteRequest = Message<"onceward.v1.CompleteRequest"> & {
   result?: Result | undefined;
 
   /**
-   * How long the key is remembered, if shorter than the policy's key_retention; at least 1 min. Unset: as claimed.
+   * How long the key is remembered: 1 min to the policy's key_retention. Default: as claimed.
    *
    * @generated from field: google.protobuf.Duration retention = 5;
    */
@@ -365,14 +366,14 @@ export type CompleteResponse = Message<"onceward.v1.CompleteResponse"> & {
   completedAt?: Timestamp | undefined;
 
   /**
-   * When the key is forgotten.
+   * When the key's retention ends.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * This very completion had been stored before: a repeat after a lost reply.
+   * This completion was stored before: the call is a repeat, such as after a lost reply.
    *
    * @generated from field: bool already_completed = 3;
    */
@@ -406,7 +407,7 @@ export type ReleaseRequest = Message<"onceward.v1.ReleaseRequest"> & {
   fencingToken: bigint;
 
   /**
-   * Why, for whoever looks at the record. At most 1 KiB.
+   * The reason, for people who read the record. At most 1 KiB.
    *
    * @generated from field: string reason = 4;
    */
@@ -425,7 +426,7 @@ export const ReleaseRequestSchema: GenMessage<ReleaseRequest> = /*@__PURE__*/
  */
 export type ReleaseResponse = Message<"onceward.v1.ReleaseResponse"> & {
   /**
-   * When the key is forgotten.
+   * When the key's retention ends.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1;
    */
@@ -459,14 +460,14 @@ export type ExtendLeaseRequest = Message<"onceward.v1.ExtendLeaseRequest"> & {
   fencingToken: bigint;
 
   /**
-   * From now. 1 s up to the policy's max_lease; unset: as long as the claim's own lease was.
+   * From now. 1 s to the policy's max_lease; default: the length of the claim's lease.
    *
    * @generated from field: google.protobuf.Duration lease = 4;
    */
   lease?: Duration | undefined;
 
   /**
-   * Replaces the record's checkpoint; unset: leaves it.
+   * Replaces the record's checkpoint; unset: the checkpoint is kept.
    *
    * @generated from field: onceward.v1.Checkpoint checkpoint = 5;
    */
@@ -490,14 +491,14 @@ export type ExtendLeaseResponse = Message<"onceward.v1.ExtendLeaseResponse"> & {
   leaseExpiresAt?: Timestamp | undefined;
 
   /**
-   * How long the lease still ran when the reply was made. Count from when the call was sent, not from its reply.
+   * The rest of the lease when the reply was made. Count it from the time when the call was sent, not from the reply.
    *
    * @generated from field: google.protobuf.Duration lease_remaining = 2;
    */
   leaseRemaining?: Duration | undefined;
 
   /**
-   * When the key is forgotten; never before the lease ends.
+   * When the key's retention ends; never before the lease expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -545,7 +546,7 @@ export type LookupResponse = Message<"onceward.v1.LookupResponse"> & {
   record?: Record | undefined;
 
   /**
-   * As ClaimResponse's; by the server's reckoning if there is no record.
+   * As ClaimResponse.server_time; computed by the server if there is no record.
    *
    * @generated from field: google.protobuf.Timestamp server_time = 2;
    */
@@ -579,27 +580,27 @@ export const BatchRequestSchema: GenMessage<BatchRequest> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 14);
 
 /**
- * A BatchRequest with a name and a deadline.
+ * A BatchRequest with an id and a timeout.
  *
  * @generated from message onceward.v1.BatchStreamRequest
  */
 export type BatchStreamRequest = Message<"onceward.v1.BatchStreamRequest"> & {
   /**
-   * As the BatchRequest's: 1-1,000.
+   * 1-1,000, as BatchRequest.items.
    *
    * @generated from field: repeated onceward.v1.BatchRequestItem items = 1;
    */
   items: BatchRequestItem[];
 
   /**
-   * Names the batch among those under way on the stream. Required: 1 or more.
+   * Identifies the batch among those in progress on the stream. Required: 1 or more.
    *
    * @generated from field: uint32 id = 2;
    */
   id: number;
 
   /**
-   * How long the caller waits for the answer, as a unary call's deadline would say. Unset: the server's default.
+   * How long the caller waits for the answer, like a unary call's deadline. Default: the server's.
    *
    * @generated from field: google.protobuf.Duration timeout = 3;
    */
@@ -684,27 +685,27 @@ export const BatchResponseSchema: GenMessage<BatchResponse> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 17);
 
 /**
- * A BatchResponse with the name of what it answers.
+ * A BatchResponse with the id of its request.
  *
  * @generated from message onceward.v1.BatchStreamResponse
  */
 export type BatchStreamResponse = Message<"onceward.v1.BatchStreamResponse"> & {
   /**
-   * As the BatchResponse's: one per request item, in order. Empty if `error` is set.
+   * One per request item, in order, as BatchResponse.items. Empty if `error` is set.
    *
    * @generated from field: repeated onceward.v1.BatchResponseItem items = 1;
    */
   items: BatchResponseItem[];
 
   /**
-   * The request's.
+   * The id of the request.
    *
    * @generated from field: uint32 id = 2;
    */
   id: number;
 
   /**
-   * What the batch as a whole was refused for: what Batch would have failed with.
+   * The error for which the batch was refused as a whole: the same that Batch would have returned.
    *
    * @generated from field: onceward.v1.BatchItemError error = 3;
    */
@@ -774,7 +775,7 @@ export const BatchResponseItemSchema: GenMessage<BatchResponseItem> = /*@__PURE_
   messageDesc(file_onceward_v1_idempotency, 19);
 
 /**
- * What the item's call would have failed with, had it been made alone; or, of a stream, what Batch would have.
+ * The error of an item: the same as that of a single call. In a stream also the error of a whole batch.
  *
  * @generated from message onceward.v1.BatchItemError
  */
@@ -799,21 +800,21 @@ export type BatchItemError = Message<"onceward.v1.BatchItemError"> & {
   message: string;
 
   /**
-   * As the ErrorInfo's.
+   * As ErrorInfo.metadata.
    *
    * @generated from field: map<string, string> metadata = 4;
    */
   metadata: { [key: string]: string };
 
   /**
-   * As the BadRequest's; set for INVALID_REQUEST.
+   * As BadRequest.field_violations; set for INVALID_REQUEST.
    *
    * @generated from field: repeated onceward.v1.FieldViolation field_violations = 5;
    */
   fieldViolations: FieldViolation[];
 
   /**
-   * As the RetryInfo's; set where waiting helps.
+   * As RetryInfo.retry_delay; set if a retry may succeed.
    *
    * @generated from field: google.protobuf.Duration retry_delay = 6;
    */
@@ -841,7 +842,7 @@ export type FieldViolation = Message<"onceward.v1.FieldViolation"> & {
   field: string;
 
   /**
-   * What is wrong and what the limit is.
+   * The error and the limit.
    *
    * @generated from field: string description = 2;
    */
@@ -856,23 +857,23 @@ export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 21);
 
 /**
- * Asked before a side effect (Claim) and told afterwards (Complete), so that it happens once, however often it is
- * delivered.
+ * Makes a side effect happen once, however often its request is delivered: the caller calls Claim before the side effect and
+ * Complete after it.
  *
- * The caller is a tenant's credential with the role CALLER; the tenant comes from the credential only. A record is
- * named by (tenant, namespace, key), and each tenant sees nothing but its own.
+ * The credential is a tenant's, with the role CALLER; only the credential determines the tenant. A record is identified by
+ * (tenant, namespace, key), and a tenant sees only its own records.
  *
  * Fields that every request shares:
  *
  * - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
- *   declaration: an unknown one follows the tenant's policy.
+ *   declaration: an undeclared namespace follows the tenant's policy.
  * - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
- *   and NFD differ). Made where the operation is born, not on each attempt.
- * - `fencing_token`: names one claim, as Claim returned it.
+ *   and NFD differ). Create it once for each operation, not for each attempt.
+ * - `fencing_token`: identifies one claim, as Claim returned it.
  *
- * A request is at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and elements). It is
- * compressed to no less than 1/200 of its size if that is more than 256 KiB. Lists and maps have at most 1,024 elements,
- * messages 64 other fields. What is beyond is refused as INVALID_REQUEST, a batch as a whole.
+ * Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and
+ * elements). A request of more than 256 KiB may be compressed to no less than 1/200 of its size. Lists and maps have at most
+ * 1,024 elements, messages 64 other fields. A request beyond a limit is refused as INVALID_REQUEST, a batch as a whole.
  *
  * All times are the database's clock. Durations are rounded up to whole milliseconds, retentions to whole seconds.
  * Every error carries a google.rpc.ErrorInfo with an ErrorReason; see errors.proto.
@@ -881,10 +882,10 @@ export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
  */
 export const IdempotencyService: GenService<{
   /**
-   * Asks for the right to perform the side effect of a key. Exactly one caller at a time gets it.
+   * Claims the right to perform the side effect of a key. At most one caller at a time holds it.
    *
-   * A lost reply costs nothing: a repeat with the same claim_id, while the claim is unfinished and its lease runs,
-   * returns the same claim with the same token.
+   * If a reply is lost, repeat the call: with the same claim_id, while the claim is unfinished and its lease has not expired,
+   * it returns the same claim with the same token.
    *
    * Errors: INVALID_REQUEST; FINGERPRINT_MISMATCH whatever the record's state; RECORD_CONTENDED.
    *
@@ -896,10 +897,10 @@ export const IdempotencyService: GenService<{
     output: typeof ClaimResponseSchema;
   },
   /**
-   * Stores the outcome of a claim; from then on every Claim of the key is answered with it. Also accepted after the
-   * lease ran out, as long as nobody took over. Repeating it with the same token and result is OK.
+   * Stores the result of a claim; from then on every Claim of the key is answered with it. It is also accepted after the
+   * lease has expired, as long as no other caller took over. It can be repeated with the same token and result.
    *
-   * Errors: INVALID_REQUEST; RESULT_TOO_LARGE (the claim stays held); CLAIM_SUPERSEDED; ALREADY_COMPLETED with another
+   * Errors: INVALID_REQUEST; RESULT_TOO_LARGE (the claim is kept); CLAIM_SUPERSEDED; ALREADY_COMPLETED with another
    * result; ALREADY_RELEASED; RECORD_NOT_FOUND.
    *
    * @generated from rpc onceward.v1.IdempotencyService.Complete
@@ -910,7 +911,7 @@ export const IdempotencyService: GenService<{
     output: typeof CompleteResponseSchema;
   },
   /**
-   * Gives a claim up unfinished, so that a retry may run at once. Repeating it is OK.
+   * Gives up an unfinished claim, so that a retry can run at once. It can be repeated.
    *
    * Errors: INVALID_REQUEST; CLAIM_SUPERSEDED; ALREADY_COMPLETED; RECORD_NOT_FOUND.
    *
@@ -922,8 +923,8 @@ export const IdempotencyService: GenService<{
     output: typeof ReleaseResponseSchema;
   },
   /**
-   * Prolongs a claim's lease (a heartbeat) and saves a checkpoint if one is given. After the lease ran out, with
-   * nobody having taken over, it revives it. Never shortens a lease.
+   * Extends a claim's lease (a heartbeat) and saves a checkpoint if one is given. It renews an expired lease as long as no
+   * other caller took over. It never shortens a lease.
    *
    * Errors: INVALID_REQUEST; CLAIM_SUPERSEDED; ALREADY_COMPLETED; ALREADY_RELEASED; RECORD_NOT_FOUND.
    *
@@ -935,7 +936,7 @@ export const IdempotencyService: GenService<{
     output: typeof ExtendLeaseResponseSchema;
   },
   /**
-   * Reads a key's record without touching it.
+   * Returns a key's record without changing it.
    *
    * Errors: INVALID_REQUEST.
    *
@@ -947,13 +948,14 @@ export const IdempotencyService: GenService<{
     output: typeof LookupResponseSchema;
   },
   /**
-   * Up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in order.
+   * Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
+   * order.
    *
-   * It equals the same calls made one after another: the same key twice is legal, also with different operations, and
-   * an item that is refused fails alone. The reply is at most 4 MiB too: what does not fit any more is answered
-   * RESPONSE_TOO_LARGE (nothing is lost: ask for it alone).
+   * The result is that of the same calls one after another: a key may appear several times, also with different operations,
+   * and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
+   * answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
    *
-   * Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); anything else is an item's.
+   * Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
    *
    * @generated from rpc onceward.v1.IdempotencyService.Batch
    */
@@ -963,20 +965,20 @@ export const IdempotencyService: GenService<{
     output: typeof BatchResponseSchema;
   },
   /**
-   * Batches, one after another, on one stream: for a client that sends many, or waits for each. Every message is a batch
-   * by itself and is answered as Batch would answer it, by one message with its id, as soon as that is there: in any order.
-   * Several may be under way at once; of more than 16 the server reads no further until one is answered.
+   * Executes batches on one stream, for a client that sends many batches, or waits for each. Every message is a batch of its
+   * own. It is answered as Batch would answer it, by one message with the same id, as soon as the answer is ready: in any
+   * order. Several batches may be in progress at once; with 16 in progress the server reads no more until one is answered.
    *
-   * Each batch is authenticated, and admitted, when it comes, with the stream's credential. What refuses it as a whole is
-   * its answer's `error`, and the stream goes on. The stream ends with a status for what no batch can be told: a credential that
-   * is not good when the stream is opened (UNAUTHENTICATED or PERMISSION_DENIED; nothing was read), too many unfinished
-   * messages on the replica (UNAVAILABLE), a message
-   * of more than 8 MiB (RESOURCE_EXHAUSTED), one that holds no id (INVALID_ARGUMENT), or a compressed one
-   * (UNIMPLEMENTED). It ends with OK when the
-   * client has ended its side and all is answered, when for half a minute no batch came and none was under way, and when
-   * the connection is to be closed: then within a second of the GOAWAY, so that a client that sees one opens another
-   * stream and ends its side of this one. What was sent and not answered may have had its effect or not: it is repeated
-   * with the same claim ids and fencing tokens.
+   * Each batch is authenticated and admitted when it arrives, with the stream's credential. If a batch is refused as a whole,
+   * its answer has `error`, and the stream continues. The stream ends with a status for errors that concern no single batch:
+   * a credential that is refused when the stream is opened (UNAUTHENTICATED or PERMISSION_DENIED; nothing was read), too many
+   * unfinished messages on the replica (UNAVAILABLE), a message of more than 8 MiB (RESOURCE_EXHAUSTED), a message without an
+   * id (INVALID_ARGUMENT), or a compressed message (UNIMPLEMENTED).
+   *
+   * The stream ends with OK when the client has ended its side and every batch is answered; when for half a minute no batch
+   * arrived and none was in progress; and when the connection is being closed: then within a second of the GOAWAY. A client
+   * that receives a GOAWAY opens another stream and ends its side of this one. A batch that was sent and not answered may or
+   * may not have taken effect: repeat it with the same claim ids and fencing tokens.
    *
    * Native gRPC only.
    *

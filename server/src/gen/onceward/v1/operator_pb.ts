@@ -203,7 +203,7 @@ export type SuspendTenantRequest = Message<"onceward.v1.SuspendTenantRequest"> &
   name: string;
 
   /**
-   * Why, at most 1 KiB; kept in the audit event.
+   * The reason, at most 1 KiB; kept in the audit event.
    *
    * @generated from field: string reason = 2;
    */
@@ -244,7 +244,7 @@ export type ResumeTenantRequest = Message<"onceward.v1.ResumeTenantRequest"> & {
   name: string;
 
   /**
-   * Why, at most 1 KiB; kept in the audit event.
+   * The reason, at most 1 KiB; kept in the audit event.
    *
    * @generated from field: string reason = 2;
    */
@@ -290,7 +290,7 @@ export type DeleteTenantRequest = Message<"onceward.v1.DeleteTenantRequest"> & {
   etag: string;
 
   /**
-   * Why, at most 1 KiB; kept in the audit event.
+   * The reason, at most 1 KiB; kept in the audit event.
    *
    * @generated from field: string reason = 3;
    */
@@ -357,7 +357,7 @@ export type CreateTenantApiKeyResponse = Message<"onceward.v1.CreateTenantApiKey
   apiKey?: ApiKey | undefined;
 
   /**
-   * `ow_<id>_<secret>`: shown this once, and stored nowhere.
+   * `ow_<id>_<secret>`: returned only this once, and stored nowhere.
    *
    * @generated from field: string secret = 2;
    */
@@ -400,7 +400,7 @@ export type CreateOperatorApiKeyResponse = Message<"onceward.v1.CreateOperatorAp
   apiKey?: ApiKey | undefined;
 
   /**
-   * `ow_<id>_<secret>`: shown this once, and stored nowhere.
+   * `ow_<id>_<secret>`: returned only this once, and stored nowhere.
    *
    * @generated from field: string secret = 2;
    */
@@ -507,21 +507,21 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
   pageToken: string;
 
   /**
-   * A tenant's name, also of one that was deleted. Unset: all.
+   * A tenant's name, also a deleted tenant's. Unset: all.
    *
    * @generated from field: string tenant = 3;
    */
   tenant: string;
 
   /**
-   * From this moment on.
+   * Events at this time or later.
    *
    * @generated from field: google.protobuf.Timestamp after = 4;
    */
   after?: Timestamp | undefined;
 
   /**
-   * Earlier than this.
+   * Events before this time.
    *
    * @generated from field: google.protobuf.Timestamp before = 5;
    */
@@ -587,28 +587,28 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
   version: string;
 
   /**
-   * The newest migration that the database has seen.
+   * The newest migration of the database.
    *
    * @generated from field: string schema_version = 2;
    */
   schemaVersion: string;
 
   /**
-   * The environment variables in force, as they could be set; secrets are replaced.
+   * The environment variables in force; secrets are replaced.
    *
    * @generated from field: map<string, string> config = 3;
    */
   config: { [key: string]: string };
 
   /**
-   * What the replica does without at the moment, such as "redis_bypassed". Its answers stay right.
+   * Parts that the replica currently works without, such as "redis_bypassed". Its answers stay correct.
    *
    * @generated from field: repeated string degraded = 4;
    */
   degraded: string[];
 
   /**
-   * Replicas that are at work on this database.
+   * Live replicas on this database.
    *
    * @generated from field: int32 replicas = 5;
    */
@@ -623,19 +623,18 @@ export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*
   messageDesc(file_onceward_v1_operator, 25);
 
 /**
- * What the platform team does that runs the service for all tenants.
+ * For the platform team that runs the service for all tenants.
  *
- * The caller is a credential with the role OPERATOR. It reaches no tenant's records. Lists, updates, audit events and
- * errors are as TenantAdminService says. A tenant that is being deleted is shown, and not changed any more
- * (TENANT_NOT_FOUND).
+ * The credential has the role OPERATOR. It gives no access to tenants' records. Lists, updates, audit events and errors are
+ * as in TenantAdminService. A tenant that is being deleted is shown and cannot be changed (TENANT_NOT_FOUND).
  *
  * @generated from service onceward.v1.OperatorService
  */
 export const OperatorService: GenService<{
   /**
-   * Makes a tenant.
+   * Creates a tenant.
    *
-   * Errors: INVALID_REQUEST; TENANT_EXISTS, also while one of that name is being deleted.
+   * Errors: INVALID_REQUEST; TENANT_EXISTS, also while a tenant of that name is being deleted.
    *
    * @generated from rpc onceward.v1.OperatorService.CreateTenant
    */
@@ -645,7 +644,7 @@ export const OperatorService: GenService<{
     output: typeof CreateTenantResponseSchema;
   },
   /**
-   * One tenant.
+   * Returns a tenant.
    *
    * Errors: TENANT_NOT_FOUND.
    *
@@ -657,7 +656,7 @@ export const OperatorService: GenService<{
     output: typeof OperatorServiceGetTenantResponseSchema;
   },
   /**
-   * All tenants, by name.
+   * Lists all tenants, by name.
    *
    * @generated from rpc onceward.v1.OperatorService.ListTenants
    */
@@ -667,8 +666,8 @@ export const OperatorService: GenService<{
     output: typeof ListTenantsResponseSchema;
   },
   /**
-   * Sets what a tenant may set and how much it may use. Effective on every replica within 10 s. Policies that are beyond
-   * new bounds stay as they are until they are set again.
+   * Sets the bounds of a tenant's policies, and its quotas. The change is effective on every replica within 10 s. Policies
+   * that are beyond new bounds stay in force until they are next updated.
    *
    * Errors: INVALID_REQUEST; TENANT_NOT_FOUND; ETAG_MISMATCH.
    *
@@ -680,7 +679,7 @@ export const OperatorService: GenService<{
     output: typeof UpdateTenantLimitsResponseSchema;
   },
   /**
-   * Refuses the tenant's calls (TENANT_SUSPENDED) within 10 s, until it is resumed. Repeating it is OK.
+   * Refuses the tenant's calls (TENANT_SUSPENDED) within 10 s, until it is resumed. It can be repeated.
    *
    * Errors: TENANT_NOT_FOUND.
    *
@@ -692,7 +691,7 @@ export const OperatorService: GenService<{
     output: typeof SuspendTenantResponseSchema;
   },
   /**
-   * Serves a suspended tenant again, within 10 s. Repeating it is OK.
+   * Answers a suspended tenant's calls again, within 10 s. It can be repeated.
    *
    * Errors: TENANT_NOT_FOUND.
    *
@@ -704,8 +703,8 @@ export const OperatorService: GenService<{
     output: typeof ResumeTenantResponseSchema;
   },
   /**
-   * Refuses the tenant for good and removes its records in the background; its name can be used again once they have
-   * gone. Repeating it is OK until then.
+   * Refuses the tenant's calls permanently and removes its records in the background. The name can be used again once they
+   * are removed; until then the call can be repeated.
    *
    * Errors: TENANT_NOT_FOUND; ETAG_MISMATCH.
    *
@@ -717,7 +716,7 @@ export const OperatorService: GenService<{
     output: typeof DeleteTenantResponseSchema;
   },
   /**
-   * Makes an API key of a tenant, such as its administrator's first one. Its secret is shown this once.
+   * Creates an API key of a tenant, such as its administrator's first one. The secret is returned only this once.
    *
    * Errors: INVALID_REQUEST; TENANT_NOT_FOUND.
    *
@@ -729,7 +728,8 @@ export const OperatorService: GenService<{
     output: typeof CreateTenantApiKeyResponseSchema;
   },
   /**
-   * Makes an operator's API key. Its secret is shown this once. To rotate, make a second one, move over, revoke the first.
+   * Creates an operator's API key. The secret is returned only this once. To rotate a key, create a second one, switch to it,
+   * and revoke the first.
    *
    * Errors: INVALID_REQUEST (another role, namespaces, an expiry that has passed, among others).
    *
@@ -741,8 +741,8 @@ export const OperatorService: GenService<{
     output: typeof CreateOperatorApiKeyResponseSchema;
   },
   /**
-   * The operators' API keys, revoked and expired ones too, the newest first. The key that the server is configured with
-   * (ONCEWARD_OPERATOR_KEY) is not among them.
+   * Lists the operators' API keys, newest first, including revoked and expired ones, and without the key of the server's
+   * configuration (ONCEWARD_OPERATOR_KEY).
    *
    * @generated from rpc onceward.v1.OperatorService.ListOperatorApiKeys
    */
@@ -752,8 +752,8 @@ export const OperatorService: GenService<{
     output: typeof ListOperatorApiKeysResponseSchema;
   },
   /**
-   * Revokes an operator's API key, also the caller's own: it stops working on every replica within 10 s. Repeating it is
-   * OK. The key that the server is configured with works until it is configured without.
+   * Revokes an operator's API key, also the caller's own: it is refused on every replica within 10 s. It can be repeated. The
+   * key of the server's configuration is valid until it is removed there.
    *
    * Errors: API_KEY_NOT_FOUND.
    *
@@ -765,7 +765,7 @@ export const OperatorService: GenService<{
     output: typeof RevokeOperatorApiKeyResponseSchema;
   },
   /**
-   * What was changed or refused, of all tenants or one, the newest first.
+   * Lists the changes that were made or refused, of all tenants or one, newest first.
    *
    * @generated from rpc onceward.v1.OperatorService.ListAuditEvents
    */
@@ -775,7 +775,7 @@ export const OperatorService: GenService<{
     output: typeof OperatorServiceListAuditEventsResponseSchema;
   },
   /**
-   * What the replica that answers is, and how it does.
+   * Returns the version, the configuration and the state of the replica that answers.
    *
    * @generated from rpc onceward.v1.OperatorService.GetServerInfo
    */

@@ -15,67 +15,67 @@ export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
   fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIpgECgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQEiZwoNT25MZWFzZUV4cGlyeRIfChtPTl9MRUFTRV9FWFBJUllfVU5TUEVDSUZJRUQQABIbChdPTl9MRUFTRV9FWFBJUllfUkVDTEFJTRABEhgKFE9OX0xFQVNFX0VYUElSWV9IT0xEEAJCEwoRX21heF9yZXN1bHRfYnl0ZXNCFgoUX3JlcXVpcmVfZmluZ2VycHJpbnQi3AEKDFBvbGljeUJvdW5kcxI0ChFtaW5fa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgltYXhfbGVhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X3Jlc3VsdF9ieXRlcxgEIAEoBUgAiAEBQhMKEV9tYXhfcmVzdWx0X2J5dGVzItsCCgZRdW90YXMSIgoVb3BlcmF0aW9uc19wZXJfc2Vjb25kGAEgASgFSACIAQESEgoFYnVyc3QYAiABKAVIAYgBARIdChBjb25jdXJyZW50X2NhbGxzGAMgASgFSAKIAQESGQoMbGl2ZV9yZWNvcmRzGAQgASgDSAOIAQESGQoMc3RvcmVkX2J5dGVzGAUgASgDSASIAQESEwoGd2VpZ2h0GAYgASgFSAWIAQESDwoHZHJ5X3J1bhgHIAEoCBIgChNkZWNsYXJlZF9uYW1lc3BhY2VzGAggASgFSAaIAQFCGAoWX29wZXJhdGlvbnNfcGVyX3NlY29uZEIICgZfYnVyc3RCEwoRX2NvbmN1cnJlbnRfY2FsbHNCDwoNX2xpdmVfcmVjb3Jkc0IPCg1fc3RvcmVkX2J5dGVzQgkKB193ZWlnaHRCFgoUX2RlY2xhcmVkX25hbWVzcGFjZXNCRgoPY29tLm9uY2V3YXJkLnYxQgtQb2xpY3lQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
- * How a namespace's records behave, as a tenant or a namespace sets it. A field that is unset is inherited: a
- * namespace's from its tenant, a tenant's from the service's default.
+ * How a namespace's records behave, as a tenant or a namespace sets it. An unset field is inherited: a namespace's from its
+ * tenant, a tenant's from the service's default.
  *
- * It is stamped on a record at its claim, so that a change holds for later claims; `apply_to_existing` re-stamps what is
- * there. Every replica follows a change within 10 s.
+ * The policy is stamped on a record when the record is claimed, so that a change applies to later claims;
+ * `apply_to_existing` re-stamps existing records. Every replica follows a change within 10 s.
  *
  * @generated from message onceward.v1.Policy
  */
 export type Policy = Message<"onceward.v1.Policy"> & {
   /**
-   * How long a key is remembered, from its claim or, once completed, from its completion. 72 h unless set; whole
-   * seconds, 1 min - 400 d unless the operator's bounds are narrower.
+   * How long a key is remembered, from its claim or, once completed, from its completion. Default: 72 h. In whole seconds,
+   * 1 min to 400 d, or within the operator's bounds if they are narrower.
    *
    * @generated from field: google.protobuf.Duration key_retention = 1;
    */
   keyRetention?: Duration | undefined;
 
   /**
-   * How long a success can be replayed. Unless set, and never longer than, key_retention.
+   * How long a success can be replayed. Default and maximum: key_retention.
    *
    * @generated from field: google.protobuf.Duration result_retention = 2;
    */
   resultRetention?: Duration | undefined;
 
   /**
-   * How long a failure can be replayed. Unless set, result_retention; never longer than key_retention.
+   * How long a failure can be replayed. Default: result_retention; maximum: key_retention.
    *
    * @generated from field: google.protobuf.Duration failure_retention = 3;
    */
   failureRetention?: Duration | undefined;
 
   /**
-   * The lease of a claim that asks for none. 30 s unless set; 1 s - 24 h.
+   * The lease of a claim that sets none. Default: 30 s; 1 s to 24 h.
    *
    * @generated from field: google.protobuf.Duration default_lease = 4;
    */
   defaultLease?: Duration | undefined;
 
   /**
-   * The longest lease that a claim may ask for. 15 min unless set; 1 s - 24 h.
+   * The longest lease that a claim may set. Default: 15 min; 1 s to 24 h.
    *
    * @generated from field: google.protobuf.Duration max_lease = 5;
    */
   maxLease?: Duration | undefined;
 
   /**
-   * RECLAIM unless set.
+   * Default: RECLAIM.
    *
    * @generated from field: onceward.v1.Policy.OnLeaseExpiry on_lease_expiry = 6;
    */
   onLeaseExpiry: Policy_OnLeaseExpiry;
 
   /**
-   * The largest payload of a result. 64 KiB unless set; at most 1 MiB.
+   * The largest payload of a result, in bytes. Default: 64 KiB; at most 1 MiB.
    *
    * @generated from field: optional int32 max_result_bytes = 7;
    */
   maxResultBytes?: number | undefined;
 
   /**
-   * Whether a claim without a fingerprint is refused. No unless set.
+   * Whether a claim without a fingerprint is refused. Default: false.
    *
    * @generated from field: optional bool require_fingerprint = 8;
    */
@@ -90,7 +90,7 @@ export const PolicySchema: GenMessage<Policy> = /*@__PURE__*/
   messageDesc(file_onceward_v1_policy, 0);
 
 /**
- * What becomes of a claim whose lease runs out.
+ * What happens to a claim whose lease expires.
  *
  * @generated from enum onceward.v1.Policy.OnLeaseExpiry
  */
@@ -103,14 +103,14 @@ export const Policy_OnLeaseExpiry = {
   UNSPECIFIED: 0,
 
   /**
-   * The next Claim gets the key: at least once.
+   * The next Claim gets the key: the effect happens at least once.
    *
    * @generated from enum value: ON_LEASE_EXPIRY_RECLAIM = 1;
    */
   RECLAIM: 1,
 
   /**
-   * The record is ambiguous until a Claim with accept_ambiguous or a ResolveRecord: at most once.
+   * The record is ambiguous until a Claim with accept_ambiguous or a ResolveRecord: the effect happens at most once.
    *
    * @generated from enum value: ON_LEASE_EXPIRY_HOLD = 2;
    */
@@ -118,7 +118,7 @@ export const Policy_OnLeaseExpiry = {
 } as const;
 
 /**
- * What becomes of a claim whose lease runs out.
+ * What happens to a claim whose lease expires.
  *
  * @generated from enum onceward.v1.Policy.OnLeaseExpiry
  */
@@ -131,7 +131,7 @@ export const Policy_OnLeaseExpirySchema: GenEnum<Policy_OnLeaseExpiry> = /*@__PU
   enumDesc(file_onceward_v1_policy, 0, 0);
 
 /**
- * What an operator lets a tenant set. A field that is unset bounds nothing beyond the contract's own limits.
+ * The bounds that an operator sets for a tenant's policies. An unset field has the contract's own limit.
  *
  * @generated from message onceward.v1.PolicyBounds
  */
@@ -173,72 +173,73 @@ export const PolicyBoundsSchema: GenMessage<PolicyBounds> = /*@__PURE__*/
   messageDesc(file_onceward_v1_policy, 1);
 
 /**
- * How much of the service a tenant may use. A field that is unset does not limit, unless it says otherwise.
+ * How much of the service a tenant may use. An unset field does not limit, unless its comment gives a default.
  *
- * Rates and calls in progress hold for the tenant's callers and, apart from them, once more for its administration
- * (TenantAdminService), whose calls are all refused beyond them: neither can lock the other out.
+ * The quotas of rate and of calls in progress apply to the tenant's callers and, separately, to its administration
+ * (TenantAdminService), so that neither can exhaust the other's quota. Beyond them every call of the administration is
+ * refused.
  *
  * @generated from message onceward.v1.Quotas
  */
 export type Quotas = Message<"onceward.v1.Quotas"> & {
   /**
-   * Operations a second, over the whole service; each item of a batch is one. Claim and Lookup are refused beyond it
-   * (QUOTA_RATE); what settles or prolongs a claim counts, and is never refused. A message of more than 16 KiB, decompressed,
-   * counts one more for each further 16 KiB begun. While a tenant owes five seconds' operations, which it does only by
-   * such messages or by settling far more than it claims, its batches are refused as a whole.
+   * Operations per second on all replicas together; each item of a batch is one. Beyond it Claim and Lookup are refused
+   * (QUOTA_RATE); Complete, Release and ExtendLease count and are never refused. A message of more than 16 KiB, decompressed,
+   * counts as one more operation for each further 16 KiB or part of it. A tenant that is five seconds of operations beyond
+   * its rate has its batches refused as a whole: only such messages, or settling far more than it claims, can lead to this.
    *
    * @generated from field: optional int32 operations_per_second = 1;
    */
   operationsPerSecond?: number | undefined;
 
   /**
-   * How many operations may come at once, on top of the steady rate. Unset: a second's worth.
+   * How many operations may arrive at once, above the steady rate. Default: the operations of one second.
    *
    * @generated from field: optional int32 burst = 2;
    */
   burst?: number | undefined;
 
   /**
-   * RPCs in progress at once on one replica, waiting ones among them. Claim and Lookup are refused beyond it
-   * (QUOTA_CONCURRENCY); what settles or prolongs a claim counts, and is never refused.
+   * RPCs in progress at once on one replica, including waiting ones. Beyond it Claim and Lookup are refused
+   * (QUOTA_CONCURRENCY); Complete, Release and ExtendLease count and are never refused.
    *
    * @generated from field: optional int32 concurrent_calls = 3;
    */
   concurrentCalls?: number | undefined;
 
   /**
-   * Records stored. Beyond it a Claim that no copy answers is refused (QUOTA_RECORDS). Counted until the sweep has
-   * removed a record, some minutes after its retention; the count lags by seconds.
+   * Stored records. Beyond it a Claim that the replay cache does not answer is refused (QUOTA_RECORDS). A record counts until
+   * the sweep has removed it, some minutes after its retention; the count lags by seconds.
    *
    * @generated from field: optional int64 live_records = 4;
    */
   liveRecords?: bigint | undefined;
 
   /**
-   * Bytes of results and checkpoints stored (QUOTA_BYTES); else as live_records.
+   * Bytes of stored results and checkpoints (QUOTA_BYTES); otherwise as live_records.
    *
    * @generated from field: optional int64 stored_bytes = 5;
    */
   storedBytes?: bigint | undefined;
 
   /**
-   * The tenant's share against the others': of the turns where calls queue for the database, and of what may be there at
-   * once while several tenants call. 1-100. Unset: 1.
+   * The tenant's share relative to other tenants': of the calls that are taken from the queue for the database, and of the
+   * operations that may be in flight there while several tenants call. 1-100. Default: 1.
    *
    * @generated from field: optional int32 weight = 6;
    */
   weight?: number | undefined;
 
   /**
-   * Only count what would be refused (metric onceward_admission_refused_total), and refuse nothing.
+   * Count the calls that would be refused (metric onceward_admission_refused_total), and refuse none.
    *
    * @generated from field: bool dry_run = 7;
    */
   dryRun: boolean;
 
   /**
-   * Namespaces that have a policy of their own. Beyond it an UpdateNamespace that would declare another is refused
-   * (QUOTA_NAMESPACES). 1-10,000. Unset: 1,000.
+   * Namespaces that have a policy of their own. Beyond it an UpdateNamespace that would declare another one is refused
+   * (QUOTA_NAMESPACES). 1-10,000. Default: 1,000.
    *
    * @generated from field: optional int32 declared_namespaces = 8;
    */

@@ -53,7 +53,7 @@ export const GetTenantResponseSchema: GenMessage<GetTenantResponse> = /*@__PURE_
  */
 export type UpdateTenantRequest = Message<"onceward.v1.UpdateTenantRequest"> & {
   /**
-   * `policy` is what can be set.
+   * Only `policy` can be set.
    *
    * @generated from field: onceward.v1.Tenant tenant = 1;
    */
@@ -70,11 +70,11 @@ export type UpdateTenantRequest = Message<"onceward.v1.UpdateTenantRequest"> & {
   validateOnly: boolean;
 
   /**
-   * Re-stamp the records that are there, in the background, as far as they follow the tenant's retention. No: they keep
-   * what their claim stamped.
+   * Re-stamp existing records in the background, where they follow the tenant's retention. False: they keep the retention
+   * that was stamped at their claim.
    *
-   * A record that is remembered for less than the old policy said, because its claim asked for less or came under an
-   * earlier, shorter policy, is never prolonged by it.
+   * The retention of a record is not extended if it is shorter than the old policy's, because its claim asked for less or was
+   * made under an earlier, shorter policy.
    *
    * @generated from field: bool apply_to_existing = 4;
    */
@@ -98,7 +98,7 @@ export type UpdateTenantResponse = Message<"onceward.v1.UpdateTenantResponse"> &
   tenant?: Tenant | undefined;
 
   /**
-   * What `apply_to_existing` would do to the records that are there; set if validate_only.
+   * What `apply_to_existing` would do to existing records; set if validate_only.
    *
    * @generated from field: onceward.v1.RetentionEffect effect = 2;
    */
@@ -202,7 +202,7 @@ export const ListNamespacesResponseSchema: GenMessage<ListNamespacesResponse> = 
  */
 export type UpdateNamespaceRequest = Message<"onceward.v1.UpdateNamespaceRequest"> & {
   /**
-   * `policy` is what can be set.
+   * Only `policy` can be set.
    *
    * @generated from field: onceward.v1.Namespace namespace = 1;
    */
@@ -214,7 +214,7 @@ export type UpdateNamespaceRequest = Message<"onceward.v1.UpdateNamespaceRequest
   updateMask?: FieldMask | undefined;
 
   /**
-   * Declare the namespace if it is not.
+   * Declare the namespace if it was not declared.
    *
    * @generated from field: bool allow_missing = 3;
    */
@@ -286,7 +286,7 @@ export type DeleteNamespaceRequest = Message<"onceward.v1.DeleteNamespaceRequest
   etag: string;
 
   /**
-   * Forget its records, in the background: as if none of their operations had ever been claimed.
+   * Forget the namespace's records in the background, as if their keys had never been claimed.
    *
    * @generated from field: bool force = 3;
    */
@@ -334,14 +334,14 @@ export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
   pageToken: string;
 
   /**
-   * Unset: all the tenant's.
+   * Unset: all namespaces of the tenant.
    *
    * @generated from field: string namespace = 3;
    */
   namespace: string;
 
   /**
-   * STATE_AMBIGUOUS is the queue of what somebody has to find out about. Unset: any.
+   * STATE_AMBIGUOUS lists the records that a person has to resolve. Unset: any state.
    *
    * @generated from field: onceward.v1.Record.State state = 4;
    */
@@ -355,14 +355,14 @@ export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
   keyPrefix: string;
 
   /**
-   * The newest claim was at this moment or later.
+   * Records whose newest claim was made at this time or later.
    *
    * @generated from field: google.protobuf.Timestamp claimed_after = 6;
    */
   claimedAfter?: Timestamp | undefined;
 
   /**
-   * The newest claim was earlier.
+   * Records whose newest claim was made before this time.
    *
    * @generated from field: google.protobuf.Timestamp claimed_before = 7;
    */
@@ -458,7 +458,7 @@ export type ResolveRecordRequest = Message<"onceward.v1.ResolveRecordRequest"> &
    */
   resolution: {
     /**
-     * As if the key had never been claimed. Its fencing tokens go on from where they were.
+     * As if the key had never been claimed. Its fencing tokens keep increasing.
      *
      * @generated from field: onceward.v1.ResolveRecordRequest.Forget forget = 3;
      */
@@ -474,7 +474,7 @@ export type ResolveRecordRequest = Message<"onceward.v1.ResolveRecordRequest"> &
     case: "release";
   } | {
     /**
-     * The effect happened: this is its result.
+     * The effect happened, with this result.
      *
      * @generated from field: onceward.v1.ResolveRecordRequest.Complete complete = 5;
      */
@@ -490,7 +490,7 @@ export type ResolveRecordRequest = Message<"onceward.v1.ResolveRecordRequest"> &
   reason: string;
 
   /**
-   * Resolve only if this is still the newest claim's. 0: whatever it is.
+   * Resolve only if this is the newest claim's token. 0: any token.
    *
    * @generated from field: int64 fencing_token = 7;
    */
@@ -560,7 +560,7 @@ export const ResolveRecordRequest_CompleteSchema: GenMessage<ResolveRecordReques
  */
 export type ResolveRecordResponse = Message<"onceward.v1.ResolveRecordResponse"> & {
   /**
-   * As it became; unset once forgotten.
+   * The record after the change; unset if it was forgotten.
    *
    * @generated from field: onceward.v1.Record record = 1;
    */
@@ -681,7 +681,7 @@ export type CreateApiKeyResponse = Message<"onceward.v1.CreateApiKeyResponse"> &
   apiKey?: ApiKey | undefined;
 
   /**
-   * `ow_<id>_<secret>`: shown this once, and stored nowhere.
+   * `ow_<id>_<secret>`: returned only this once, and stored nowhere.
    *
    * @generated from field: string secret = 2;
    */
@@ -788,14 +788,14 @@ export type ListAuditEventsRequest = Message<"onceward.v1.ListAuditEventsRequest
   pageToken: string;
 
   /**
-   * From this moment on.
+   * Events at this time or later.
    *
    * @generated from field: google.protobuf.Timestamp after = 3;
    */
   after?: Timestamp | undefined;
 
   /**
-   * Earlier than this.
+   * Events before this time.
    *
    * @generated from field: google.protobuf.Timestamp before = 4;
    */
@@ -843,21 +843,21 @@ export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> 
  */
 export type GetUsageRequest = Message<"onceward.v1.GetUsageRequest"> & {
   /**
-   * Unset: all that were used.
+   * Unset: all namespaces.
    *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
-   * From this hour on. Unset: 24 hours before `before`.
+   * Begins with the hour that contains this time. Default: 24 hours before `before`.
    *
    * @generated from field: google.protobuf.Timestamp after = 2;
    */
   after?: Timestamp | undefined;
 
   /**
-   * Hours that begin before this. Unset: now.
+   * Hours that begin before this time. Default: now.
    *
    * @generated from field: google.protobuf.Timestamp before = 3;
    */
@@ -906,28 +906,29 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
   messageDesc(file_onceward_v1_tenant_admin, 31);
 
 /**
- * What a tenant's administrator tunes, looks up and sets right, in the own tenant only.
+ * For the administrators of a tenant: policies, records, API keys, audit events and usage of their own tenant.
  *
- * The caller is a credential with the role TENANT_ADMIN. One that is limited to namespaces reaches those only
- * (NAMESPACE_DENIED), and nothing that concerns the whole tenant.
+ * The credential has the role TENANT_ADMIN. A credential that is limited to namespaces gives access to those only, and to
+ * nothing that concerns the whole tenant (NAMESPACE_DENIED).
  *
- * Updates: `update_mask` names the fields to set, such as "policy.key_retention"; a field that it names and the message
- * does not set is unset. Unset mask: every field that the message sets. "*": all. `etag`, if given, must be the
- * current one (ETAG_MISMATCH). `validate_only` changes nothing and answers what would be.
+ * Updates: `update_mask` names the fields to set, such as "policy.key_retention". A field that is named and not set in the
+ * message becomes unset. Without a mask, every field that the message sets is updated; "*" means all fields. `etag`, if
+ * given, must be the current one (ETAG_MISMATCH). `validate_only` changes nothing and returns the result that the change
+ * would have.
  *
- * Lists: `page_size` is coerced to at most 1,000 (unset: 50); a page may hold fewer, and there are more exactly if
- * `next_page_token` is set. A token is good for the request it came from, with everything but page_size the same
- * (else INVALID_REQUEST).
+ * Lists: `page_size` is reduced to at most 1,000 (default: 50). A page may have fewer items; there are more exactly if
+ * `next_page_token` is set. A token is valid only for the request that it comes from, with all fields but page_size
+ * unchanged (else INVALID_REQUEST).
  *
- * Every change is an audit event, and so is every one that is refused for who asked (PERMISSION_DENIED); of reads and of
- * calls of IdempotencyService that are, the first in a minute for each caller, RPC and reason. Every error carries a
- * google.rpc.ErrorInfo with an ErrorReason; see errors.proto.
+ * Every change is an audit event, and so is every change that is denied to the caller (PERMISSION_DENIED). Of denied reads
+ * and denied calls of IdempotencyService, the first in a minute for each caller, RPC and reason is an event. Every error
+ * carries a google.rpc.ErrorInfo with an ErrorReason; see errors.proto.
  *
  * @generated from service onceward.v1.TenantAdminService
  */
 export const TenantAdminService: GenService<{
   /**
-   * The tenant.
+   * Returns the tenant.
    *
    * @generated from rpc onceward.v1.TenantAdminService.GetTenant
    */
@@ -937,7 +938,7 @@ export const TenantAdminService: GenService<{
     output: typeof GetTenantResponseSchema;
   },
   /**
-   * Sets the policy of all namespaces that do not set their own.
+   * Sets the policy of all namespaces that have none of their own.
    *
    * Errors: INVALID_REQUEST (beyond the operator's bounds, among others); ETAG_MISMATCH; QUOTA_RECORD_JOBS.
    *
@@ -949,7 +950,7 @@ export const TenantAdminService: GenService<{
     output: typeof UpdateTenantResponseSchema;
   },
   /**
-   * A namespace that was declared.
+   * Returns a declared namespace.
    *
    * Errors: NAMESPACE_NOT_FOUND.
    *
@@ -961,7 +962,7 @@ export const TenantAdminService: GenService<{
     output: typeof GetNamespaceResponseSchema;
   },
   /**
-   * The namespaces that were declared, by name.
+   * Lists the declared namespaces, by name.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListNamespaces
    */
@@ -983,9 +984,9 @@ export const TenantAdminService: GenService<{
     output: typeof UpdateNamespaceResponseSchema;
   },
   /**
-   * Removes a namespace's policy: from then on it follows the tenant's.
+   * Deletes a namespace's policy: the namespace then follows the tenant's.
    *
-   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while records live in it, unless `force`; ETAG_MISMATCH;
+   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while the namespace has records, unless `force`; ETAG_MISMATCH;
    * QUOTA_RECORD_JOBS.
    *
    * @generated from rpc onceward.v1.TenantAdminService.DeleteNamespace
@@ -996,11 +997,11 @@ export const TenantAdminService: GenService<{
     output: typeof DeleteNamespaceResponseSchema;
   },
   /**
-   * Records by namespace and key, by bytes; without the payloads and the metadata of their results, and without the
-   * states of their checkpoints.
+   * Lists records by namespace and key, in byte order, without the payloads and the metadata of their results, and without
+   * the states of their checkpoints.
    *
-   * A page is found by looking at a bounded number of records: with a filter that few pass it may be short or empty, and
-   * the next one goes on.
+   * The server examines a bounded number of records for a page: with a filter that few records match, a page may be short or
+   * empty, and the next page continues.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListRecords
    */
@@ -1010,7 +1011,7 @@ export const TenantAdminService: GenService<{
     output: typeof ListRecordsResponseSchema;
   },
   /**
-   * Everything that is known of one key.
+   * Returns the record of a key.
    *
    * Errors: RECORD_NOT_FOUND.
    *
@@ -1022,10 +1023,10 @@ export const TenantAdminService: GenService<{
     output: typeof GetRecordResponseSchema;
   },
   /**
-   * Sets right what nobody else can: an ambiguous record after finding out, a result that must not be replayed.
-   * Effective on every replica within 10 s.
+   * Resolves a record by hand: an ambiguous record, or a result that must not be replayed. The change is effective on every
+   * replica within 10 s.
    *
-   * Repeating it is OK, but for `forget`: what is forgotten is not found.
+   * It can be repeated, except for `forget`: a forgotten record is not found.
    *
    * Errors: RECORD_NOT_FOUND; CLAIM_SUPERSEDED if fencing_token is given and not the record's; ALREADY_COMPLETED (with
    * another result, or where it is to be released); RESULT_TOO_LARGE.
@@ -1038,7 +1039,7 @@ export const TenantAdminService: GenService<{
     output: typeof ResolveRecordResponseSchema;
   },
   /**
-   * The background changes of records, the newest first.
+   * Lists the background changes of records, newest first.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListRecordJobs
    */
@@ -1048,7 +1049,7 @@ export const TenantAdminService: GenService<{
     output: typeof ListRecordJobsResponseSchema;
   },
   /**
-   * How far a background change of records is.
+   * Returns a background change of records, with its progress.
    *
    * Errors: RECORD_JOB_NOT_FOUND.
    *
@@ -1060,7 +1061,8 @@ export const TenantAdminService: GenService<{
     output: typeof GetRecordJobResponseSchema;
   },
   /**
-   * Makes an API key. Its secret is shown this once. To rotate, make a second one, move over, revoke the first.
+   * Creates an API key. The secret is returned only this once. To rotate a key, create a second one, switch to it, and revoke
+   * the first.
    *
    * Errors: INVALID_REQUEST (the role OPERATOR, an expiry that has passed, among others).
    *
@@ -1072,7 +1074,7 @@ export const TenantAdminService: GenService<{
     output: typeof CreateApiKeyResponseSchema;
   },
   /**
-   * The tenant's API keys, revoked and expired ones too, the newest first.
+   * Lists the tenant's API keys, newest first, including revoked and expired ones.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListApiKeys
    */
@@ -1082,7 +1084,7 @@ export const TenantAdminService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * Revokes an API key: it stops working on every replica within 10 s. Repeating it is OK.
+   * Revokes an API key: it is refused on every replica within 10 s. It can be repeated.
    *
    * Errors: API_KEY_NOT_FOUND.
    *
@@ -1094,7 +1096,7 @@ export const TenantAdminService: GenService<{
     output: typeof RevokeApiKeyResponseSchema;
   },
   /**
-   * What was changed or refused in the tenant, the newest first.
+   * Lists the changes that were made or refused in the tenant, newest first.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListAuditEvents
    */
@@ -1104,7 +1106,7 @@ export const TenantAdminService: GenService<{
     output: typeof ListAuditEventsResponseSchema;
   },
   /**
-   * What the tenant's namespaces were used for, by hour and namespace.
+   * Returns the use of the tenant's namespaces, by hour and namespace.
    *
    * @generated from rpc onceward.v1.TenantAdminService.GetUsage
    */

@@ -28,21 +28,21 @@ export type Result = Message<"onceward.v1.Result"> & {
   kind: Result_Kind;
 
   /**
-   * Opaque to Onceward and replayed byte for byte. At most the policy's max_result_bytes (64 KiB unless tuned).
+   * Opaque to Onceward and replayed byte for byte. At most the policy's max_result_bytes (64 KiB by default).
    *
    * @generated from field: bytes payload = 2;
    */
   payload: Uint8Array;
 
   /**
-   * What the payload is, as an RFC 9110 media type; for the caller only. At most 255 bytes.
+   * The payload's media type (RFC 9110); for the caller only. At most 255 bytes.
    *
    * @generated from field: string content_type = 3;
    */
   contentType: string;
 
   /**
-   * For the caller only, e.g. an HTTP status and headers. At most 64 entries; a name 1-128 bytes, a value at
+   * For the caller only, e.g. an HTTP status and headers. At most 64 entries; a name has 1-128 bytes, a value at
    * most 4,096 bytes.
    *
    * @generated from field: map<string, string> metadata = 4;
@@ -58,14 +58,14 @@ export const ResultSchema: GenMessage<Result> = /*@__PURE__*/
   messageDesc(file_onceward_v1_record, 0);
 
 /**
- * How the operation ended. FAILURE is a terminal failure, replayed like a success; a failure that is worth
- * another attempt is a Release instead.
+ * How the operation ended. FAILURE is a permanent failure and is replayed like a success; after a failure that can be
+ * retried, call Release instead.
  *
  * @generated from enum onceward.v1.Result.Kind
  */
 export const Result_Kind = {
   /**
-   * Not a kind: a result without one is refused.
+   * A result without a kind is refused.
    *
    * @generated from enum value: KIND_UNSPECIFIED = 0;
    */
@@ -79,7 +79,7 @@ export const Result_Kind = {
   SUCCESS: 1,
 
   /**
-   * The operation failed for good, and every repeat is to see the same failure.
+   * The operation failed permanently, and every repeat gets the same failure.
    *
    * @generated from enum value: KIND_FAILURE = 2;
    */
@@ -87,8 +87,8 @@ export const Result_Kind = {
 } as const;
 
 /**
- * How the operation ended. FAILURE is a terminal failure, replayed like a success; a failure that is worth
- * another attempt is a Release instead.
+ * How the operation ended. FAILURE is a permanent failure and is replayed like a success; after a failure that can be
+ * retried, call Release instead.
  *
  * @generated from enum onceward.v1.Result.Kind
  */
@@ -101,21 +101,21 @@ export const Result_KindSchema: GenEnum<Result_Kind> = /*@__PURE__*/
   enumDesc(file_onceward_v1_record, 0, 0);
 
 /**
- * A recovery point that the holder of a claim has reached, kept with the record and handed to the next claimant,
- * so that it can go on instead of starting over.
+ * A recovery point that the holder of a claim has reached. It is stored with the record and returned to the next claimant,
+ * which can continue there instead of starting over.
  *
  * @generated from message onceward.v1.Checkpoint
  */
 export type Checkpoint = Message<"onceward.v1.Checkpoint"> & {
   /**
-   * What has been reached, e.g. "charged". 1-128 bytes of UTF-8, no control characters.
+   * The step that has been reached, e.g. "charged". 1-128 bytes of UTF-8, no control characters.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What the next claimant needs to go on. At most 16 KiB.
+   * The data that the next claimant needs to continue. At most 16 KiB.
    *
    * @generated from field: bytes state = 2;
    */
@@ -130,7 +130,7 @@ export const CheckpointSchema: GenMessage<Checkpoint> = /*@__PURE__*/
   messageDesc(file_onceward_v1_record, 1);
 
 /**
- * Everything that Onceward knows of one key.
+ * Everything that is stored for one key.
  *
  * @generated from message onceward.v1.Record
  */
@@ -151,28 +151,28 @@ export type Record = Message<"onceward.v1.Record"> & {
   state: Record_State;
 
   /**
-   * The token of the newest claim; strictly increasing per key for ever.
+   * The token of the newest claim. It increases with every claim of the key and is never reused.
    *
    * @generated from field: int64 fencing_token = 4;
    */
   fencingToken: bigint;
 
   /**
-   * Which attempt the newest claim was: 1 for the first.
+   * The attempt of the newest claim: 1 for the first.
    *
    * @generated from field: int32 attempt = 5;
    */
   attempt: number;
 
   /**
-   * Who holds or held the newest claim, as it called itself.
+   * The owner that the newest claim named.
    *
    * @generated from field: string owner = 6;
    */
   owner: string;
 
   /**
-   * SHA-256 of the request that the key is bound to; empty if no claim brought one.
+   * SHA-256 of the request that the key is bound to; empty if no claim had one.
    *
    * @generated from field: bytes fingerprint = 7;
    */
@@ -189,7 +189,7 @@ export type Record = Message<"onceward.v1.Record"> & {
   claimedAt?: Timestamp | undefined;
 
   /**
-   * When the newest claim's lease ends or ended.
+   * When the newest claim's lease expires or expired.
    *
    * @generated from field: google.protobuf.Timestamp lease_expires_at = 10;
    */
@@ -210,42 +210,42 @@ export type Record = Message<"onceward.v1.Record"> & {
   releasedAt?: Timestamp | undefined;
 
   /**
-   * Why the claim was given up; set when RELEASED with a reason.
+   * The reason of the release; set when RELEASED with a reason.
    *
    * @generated from field: string release_reason = 13;
    */
   releaseReason: string;
 
   /**
-   * Set when COMPLETED and its retention has not ended.
+   * Set when COMPLETED, until the result's retention ends.
    *
    * @generated from field: onceward.v1.Result result = 14;
    */
   result?: Result | undefined;
 
   /**
-   * COMPLETED, but the result's retention has ended: seen, result gone.
+   * COMPLETED, but the result's retention has ended: the key is remembered without its result.
    *
    * @generated from field: bool result_expired = 15;
    */
   resultExpired: boolean;
 
   /**
-   * The last checkpoint saved, whoever saved it.
+   * The last checkpoint that any holder saved.
    *
    * @generated from field: onceward.v1.Checkpoint checkpoint = 16;
    */
   checkpoint?: Checkpoint | undefined;
 
   /**
-   * When the result is forgotten; set when COMPLETED.
+   * When the result's retention ends; set when COMPLETED.
    *
    * @generated from field: google.protobuf.Timestamp result_expires_at = 17;
    */
   resultExpiresAt?: Timestamp | undefined;
 
   /**
-   * When the key is forgotten. A retry after this moment is a new operation.
+   * When the key's retention ends. A retry after this moment is a new operation.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 18;
    */
@@ -260,7 +260,7 @@ export const RecordSchema: GenMessage<Record> = /*@__PURE__*/
   messageDesc(file_onceward_v1_record, 2);
 
 /**
- * Where a record stands. All times are the database's clock.
+ * The state of a record. All times are the database's clock.
  *
  * @generated from enum onceward.v1.Record.State
  */
@@ -273,29 +273,29 @@ export const Record_State = {
   UNSPECIFIED: 0,
 
   /**
-   * A claim is held. Once lease_expires_at has passed, the next Claim gets it (on_lease_expiry = RECLAIM).
+   * A caller holds the claim. After lease_expires_at, the next Claim gets the key (on_lease_expiry = RECLAIM).
    *
    * @generated from enum value: STATE_IN_PROGRESS = 1;
    */
   IN_PROGRESS: 1,
 
   /**
-   * Done: the result is replayed until result_expires_at, and the key is remembered until expires_at.
+   * The operation is done: the result is replayed until result_expires_at, and the key is remembered until expires_at.
    *
    * @generated from enum value: STATE_COMPLETED = 2;
    */
   COMPLETED: 2,
 
   /**
-   * Given up unfinished; the next Claim gets it.
+   * The claim was given up unfinished; the next Claim gets the key.
    *
    * @generated from enum value: STATE_RELEASED = 3;
    */
   RELEASED: 3,
 
   /**
-   * The lease ran out, nobody knows whether the effect happened, and the policy says not to run it again
-   * unasked (on_lease_expiry = HOLD).
+   * The lease has expired, it is unknown whether the effect happened, and the policy forbids an automatic retry
+   * (on_lease_expiry = HOLD).
    *
    * @generated from enum value: STATE_AMBIGUOUS = 4;
    */
@@ -303,7 +303,7 @@ export const Record_State = {
 } as const;
 
 /**
- * Where a record stands. All times are the database's clock.
+ * The state of a record. All times are the database's clock.
  *
  * @generated from enum onceward.v1.Record.State
  */

@@ -23,7 +23,7 @@ export const file_onceward_v1_tenant: GenFile = /*@__PURE__*/
  */
 export type Tenant = Message<"onceward.v1.Tenant"> & {
   /**
-   * As a namespace: `[a-z0-9]([a-z0-9._-]{0,62})`.
+   * The same syntax as a namespace: `[a-z0-9]([a-z0-9._-]{0,62})`.
    *
    * @generated from field: string name = 1;
    */
@@ -37,7 +37,7 @@ export type Tenant = Message<"onceward.v1.Tenant"> & {
   state: Tenant_State;
 
   /**
-   * What the tenant sets for all its namespaces.
+   * The fields that the tenant sets for all its namespaces.
    *
    * @generated from field: onceward.v1.Policy policy = 3;
    */
@@ -72,7 +72,8 @@ export type Tenant = Message<"onceward.v1.Tenant"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Names this state of the tenant. Sent with an update, it refuses one that somebody else's change would be lost by.
+   * Identifies this state of the tenant. An update that sends it is refused if the tenant has changed since: no change of
+   * another administrator is overwritten.
    *
    * @generated from field: string etag = 8;
    */
@@ -87,7 +88,7 @@ export const TenantSchema: GenMessage<Tenant> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 0);
 
 /**
- * Where a tenant stands.
+ * The state of a tenant.
  *
  * @generated from enum onceward.v1.Tenant.State
  */
@@ -100,21 +101,21 @@ export const Tenant_State = {
   UNSPECIFIED: 0,
 
   /**
-   * It is served.
+   * Its calls are answered.
    *
    * @generated from enum value: STATE_ACTIVE = 1;
    */
   ACTIVE: 1,
 
   /**
-   * Its callers are refused (TENANT_SUSPENDED); its records stay.
+   * Its calls are refused (TENANT_SUSPENDED); its records are kept.
    *
    * @generated from enum value: STATE_SUSPENDED = 2;
    */
   SUSPENDED: 2,
 
   /**
-   * It is refused for good, and its records are being removed.
+   * Its calls are refused permanently, and its records are being removed.
    *
    * @generated from enum value: STATE_DELETING = 3;
    */
@@ -122,7 +123,7 @@ export const Tenant_State = {
 } as const;
 
 /**
- * Where a tenant stands.
+ * The state of a tenant.
  *
  * @generated from enum onceward.v1.Tenant.State
  */
@@ -135,7 +136,7 @@ export const Tenant_StateSchema: GenEnum<Tenant_State> = /*@__PURE__*/
   enumDesc(file_onceward_v1_tenant, 0, 0);
 
 /**
- * A tenant's group of operations, where it sets a policy of its own. One that was never declared follows the tenant's.
+ * A declared namespace: one that has a policy of its own. A namespace that was never declared follows the tenant's policy.
  *
  * @generated from message onceward.v1.Namespace
  */
@@ -146,7 +147,7 @@ export type Namespace = Message<"onceward.v1.Namespace"> & {
   name: string;
 
   /**
-   * What the namespace sets.
+   * The fields that the namespace sets.
    *
    * @generated from field: onceward.v1.Policy policy = 2;
    */
@@ -182,7 +183,7 @@ export const NamespaceSchema: GenMessage<Namespace> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 1);
 
 /**
- * What a change of retention does to the records that are there.
+ * What a change of retention does to existing records.
  *
  * @generated from message onceward.v1.RetentionEffect
  */
@@ -195,21 +196,21 @@ export type RetentionEffect = Message<"onceward.v1.RetentionEffect"> & {
   recordsChanged: bigint;
 
   /**
-   * Those of them that are forgotten at once.
+   * The changed records that are forgotten at once.
    *
    * @generated from field: int64 records_forgotten = 2;
    */
   recordsForgotten: bigint;
 
   /**
-   * Records that were looked at.
+   * Records that were examined.
    *
    * @generated from field: int64 records_examined = 3;
    */
   recordsExamined: bigint;
 
   /**
-   * There are more than could be looked at in the call's time: the numbers are what was found so far.
+   * The call's time was too short to examine all records: the numbers cover those that were examined.
    *
    * @generated from field: bool truncated = 4;
    */
@@ -224,8 +225,9 @@ export const RetentionEffectSchema: GenMessage<RetentionEffect> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 2);
 
 /**
- * A change of many records, in the background and in bounded batches. It survives the replica that works at it. Tenants
- * have their jobs worked at by turns, and each has at most 20 that are unfinished; finished ones are kept for 90 d.
+ * A change of many records, in the background and in bounded batches. If the replica that works on it stops, another one
+ * continues. Tenants' jobs are processed in rotation. A tenant has at most 20 unfinished jobs; finished jobs are kept for
+ * 90 d.
  *
  * @generated from message onceward.v1.RecordJob
  */
@@ -263,7 +265,7 @@ export type RecordJob = Message<"onceward.v1.RecordJob"> & {
   recordsChanged: bigint;
 
   /**
-   * Those of them that were forgotten at once.
+   * The changed records that were forgotten at once.
    *
    * @generated from field: int64 records_forgotten = 7;
    */
@@ -295,7 +297,7 @@ export const RecordJobSchema: GenMessage<RecordJob> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 3);
 
 /**
- * What is done to the records.
+ * The change of the records.
  *
  * @generated from enum onceward.v1.RecordJob.Kind
  */
@@ -308,14 +310,14 @@ export const RecordJob_Kind = {
   UNSPECIFIED: 0,
 
   /**
-   * Retention is stamped anew, as an update with `apply_to_existing` asked for.
+   * Retention is re-stamped, for an update with `apply_to_existing`.
    *
    * @generated from enum value: KIND_RESTAMP = 1;
    */
   RESTAMP: 1,
 
   /**
-   * They are forgotten, as a forced DeleteNamespace asked for.
+   * Records are forgotten, for a DeleteNamespace with `force`.
    *
    * @generated from enum value: KIND_FORGET = 2;
    */
@@ -323,7 +325,7 @@ export const RecordJob_Kind = {
 } as const;
 
 /**
- * What is done to the records.
+ * The change of the records.
  *
  * @generated from enum onceward.v1.RecordJob.Kind
  */
@@ -336,7 +338,7 @@ export const RecordJob_KindSchema: GenEnum<RecordJob_Kind> = /*@__PURE__*/
   enumDesc(file_onceward_v1_tenant, 3, 0);
 
 /**
- * How far it is.
+ * The progress of a job.
  *
  * @generated from enum onceward.v1.RecordJob.State
  */
@@ -349,21 +351,21 @@ export const RecordJob_State = {
   UNSPECIFIED: 0,
 
   /**
-   * It begins at starts_at, when every replica stamps by the new policy.
+   * The job begins at starts_at, when every replica uses the new policy.
    *
    * @generated from enum value: STATE_WAITING = 1;
    */
   WAITING: 1,
 
   /**
-   * It is under way.
+   * The job is in progress.
    *
    * @generated from enum value: STATE_RUNNING = 2;
    */
   RUNNING: 2,
 
   /**
-   * Every record was looked at.
+   * Every record was examined.
    *
    * @generated from enum value: STATE_DONE = 3;
    */
@@ -371,7 +373,7 @@ export const RecordJob_State = {
 } as const;
 
 /**
- * How far it is.
+ * The progress of a job.
  *
  * @generated from enum onceward.v1.RecordJob.State
  */
@@ -402,14 +404,14 @@ export type ApiKey = Message<"onceward.v1.ApiKey"> & {
   role: ApiKey_Role;
 
   /**
-   * What it is for, at most 128 bytes.
+   * The key's purpose, at most 128 bytes.
    *
    * @generated from field: string label = 3;
    */
   label: string;
 
   /**
-   * The only namespaces it is good for; empty: all. At most 100.
+   * The only namespaces that the key is valid for; empty: all. At most 100.
    *
    * @generated from field: repeated string namespaces = 4;
    */
@@ -423,14 +425,14 @@ export type ApiKey = Message<"onceward.v1.ApiKey"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it stops working by itself; unset: never.
+   * When the key expires; unset: never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Output only. Set once revoked.
+   * Output only. When the key was revoked; unset: it was not.
    *
    * @generated from field: google.protobuf.Timestamp revoked_at = 7;
    */
@@ -458,21 +460,21 @@ export const ApiKey_Role = {
   UNSPECIFIED: 0,
 
   /**
-   * IdempotencyService.
+   * May call IdempotencyService.
    *
    * @generated from enum value: ROLE_CALLER = 1;
    */
   CALLER: 1,
 
   /**
-   * TenantAdminService.
+   * May call TenantAdminService.
    *
    * @generated from enum value: ROLE_TENANT_ADMIN = 2;
    */
   TENANT_ADMIN: 2,
 
   /**
-   * OperatorService.
+   * May call OperatorService.
    *
    * @generated from enum value: ROLE_OPERATOR = 3;
    */
@@ -493,8 +495,8 @@ export const ApiKey_RoleSchema: GenEnum<ApiKey_Role> = /*@__PURE__*/
   enumDesc(file_onceward_v1_tenant, 4, 0);
 
 /**
- * A change of a tenant's affairs, or one that was refused. Never altered, and kept when its tenant is deleted, until the
- * service's retention of audit events has ended: 400 d unless its operator has set another one, and never less than 30 d.
+ * A change that was made or refused. An event is never altered. It is kept when its tenant is deleted, until the service's
+ * retention of audit events ends: 400 d by default, and never less than 30 d.
  *
  * @generated from message onceward.v1.AuditEvent
  */
@@ -510,29 +512,30 @@ export type AuditEvent = Message<"onceward.v1.AuditEvent"> & {
   at?: Timestamp | undefined;
 
   /**
-   * Empty: it concerned no tenant.
+   * Empty: the event concerned no tenant.
    *
    * @generated from field: string tenant = 3;
    */
   tenant: string;
 
   /**
-   * The id of the API key, or the subject of the token; "onceward-server" for a command of the server. Empty: several.
+   * The id of the API key, or the subject of the token; "onceward-server" for a command of the server. Empty: there
+   * were several.
    *
    * @generated from field: string actor = 4;
    */
   actor: string;
 
   /**
-   * The RPC, such as "UpdateNamespace". Empty: several.
+   * The RPC, such as "UpdateNamespace". Empty: there were several.
    *
    * @generated from field: string action = 5;
    */
   action: string;
 
   /**
-   * What it was done to, such as "namespace charges". A key of a record stands as a keyed hash, so that an event can be
-   * matched with others of the same key, and gives no key away. Empty: it was refused before anybody looked.
+   * The resource, such as "namespace charges". A record's key is shown as a keyed hash: events of the same key can be
+   * matched, and the key stays secret. Empty: the call was refused before its resource was determined.
    *
    * @generated from field: string target = 6;
    */
@@ -558,29 +561,29 @@ export type AuditEvent = Message<"onceward.v1.AuditEvent"> & {
   reason: string;
 
   /**
-   * What changed, as it was; unset where there was nothing.
+   * The changed values before the change; unset if there were none.
    *
    * @generated from field: google.protobuf.Struct before = 10;
    */
   before?: JsonObject | undefined;
 
   /**
-   * What changed, as it became; unset where nothing is left.
+   * The changed values after the change; unset if there are none.
    *
    * @generated from field: google.protobuf.Struct after = 11;
    */
   after?: JsonObject | undefined;
 
   /**
-   * The id under which the server's log has the call, or the first of several.
+   * The request id of the call in the server's log, or of the first of several calls.
    *
    * @generated from field: string request_id = 12;
    */
   requestId: string;
 
   /**
-   * How many calls this event stands for. 1, unless calls were denied: the first one of an actor, RPC, target and reason is an
-   * event at once, and those that follow within a minute are one event together.
+   * How many calls this event stands for. More than 1 only for denied calls: the first call of an actor, RPC, target and
+   * reason is an event at once, and the calls that follow within a minute are one event together.
    *
    * @generated from field: int32 calls = 13;
    */
@@ -595,7 +598,7 @@ export const AuditEventSchema: GenMessage<AuditEvent> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 5);
 
 /**
- * What became of it.
+ * Whether the change was made.
  *
  * @generated from enum onceward.v1.AuditEvent.Outcome
  */
@@ -608,14 +611,14 @@ export const AuditEvent_Outcome = {
   UNSPECIFIED: 0,
 
   /**
-   * It was done.
+   * The change was made.
    *
    * @generated from enum value: OUTCOME_DONE = 1;
    */
   DONE: 1,
 
   /**
-   * It was refused, for `denial`.
+   * The change was refused; `denial` is the reason.
    *
    * @generated from enum value: OUTCOME_DENIED = 2;
    */
@@ -623,7 +626,7 @@ export const AuditEvent_Outcome = {
 } as const;
 
 /**
- * What became of it.
+ * Whether the change was made.
  *
  * @generated from enum onceward.v1.AuditEvent.Outcome
  */
@@ -636,7 +639,7 @@ export const AuditEvent_OutcomeSchema: GenEnum<AuditEvent_Outcome> = /*@__PURE__
   enumDesc(file_onceward_v1_tenant, 5, 0);
 
 /**
- * What a namespace was used for in one hour. Counted by each replica, stored every few seconds, and kept for 400 d.
+ * The use of a namespace in one hour. Each replica counts it and stores it every few seconds; it is kept for 400 d.
  *
  * @generated from message onceward.v1.UsageHour
  */
@@ -647,42 +650,42 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   namespace: string;
 
   /**
-   * The hour's beginning, UTC.
+   * The beginning of the hour, UTC.
    *
    * @generated from field: google.protobuf.Timestamp hour = 2;
    */
   hour?: Timestamp | undefined;
 
   /**
-   * Claims answered; the outcomes below add up to it.
+   * Answered claims: the sum of the outcomes below.
    *
    * @generated from field: int64 claims = 3;
    */
   claims: bigint;
 
   /**
-   * Claimed, for the first time or again.
+   * Outcome Claimed, for the first time or again.
    *
    * @generated from field: int64 granted = 4;
    */
   granted: bigint;
 
   /**
-   * Completed: a repeat that was answered with what was stored.
+   * Outcome Completed: repeats that were answered with the stored result.
    *
    * @generated from field: int64 replayed = 5;
    */
   replayed: bigint;
 
   /**
-   * InProgress.
+   * Outcome InProgress.
    *
    * @generated from field: int64 in_progress = 6;
    */
   inProgress: bigint;
 
   /**
-   * Ambiguous.
+   * Outcome Ambiguous.
    *
    * @generated from field: int64 ambiguous = 7;
    */
@@ -696,7 +699,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   mismatches: bigint;
 
   /**
-   * Of the granted ones, those that took over from an earlier attempt.
+   * Granted claims that took over from an earlier attempt.
    *
    * @generated from field: int64 reclaims = 9;
    */
@@ -710,7 +713,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   fenced: bigint;
 
   /**
-   * Completions stored.
+   * Stored completions.
    *
    * @generated from field: int64 completions = 11;
    */
@@ -724,7 +727,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   swept: bigint;
 
   /**
-   * How late repeats arrived, since their key was first claimed.
+   * How long after the first claim of their key repeats arrived.
    *
    * @generated from field: repeated onceward.v1.LatenessBucket repeat_lateness = 13;
    */
@@ -739,7 +742,7 @@ export const UsageHourSchema: GenMessage<UsageHour> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 6);
 
 /**
- * Repeats that came at most so late, and later than the bucket before.
+ * Repeats that arrived at most `up_to` after the first claim, and later than those of the bucket before.
  *
  * @generated from message onceward.v1.LatenessBucket
  */

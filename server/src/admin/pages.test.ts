@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Refusal } from "../domain/refusal.ts";
 import { Violations } from "../messages/violations.ts";
-import { createPageTokens, pageSize, type Scope } from "./page-tokens.ts";
+import { createPageTokens, pageSize, type Scope } from "./pages.ts";
 
 const tokens = tokensOf();
 const SCOPE: Scope = [7, "ListRecords", "charges", undefined];
@@ -23,7 +23,7 @@ function fieldsRefused(scope: Scope, token: string): readonly string[] {
 }
 
 describe("a page token", () => {
-  test("brings back the cursor it was written with, on every replica", () => {
+  test("returns its cursor on every replica", () => {
     const token = tokens.write(SCOPE, CURSOR);
     expect(tokensOf().read(SCOPE, token, new Violations())).toEqual(CURSOR);
   });
@@ -41,7 +41,7 @@ describe("a page token", () => {
     expect(fieldsRefused(scope, tokens.write(SCOPE, CURSOR))).toEqual(["page_token"]);
   });
 
-  test("that was altered, cut short or made up is refused", () => {
+  test("that was altered, truncated or invented is refused", () => {
     const token = tokens.write(SCOPE, CURSOR);
     const altered = `${token.slice(0, -2)}${token.endsWith("AA") ? "BB" : "AA"}`;
     for (const forged of [altered, token.slice(0, 20), "x", Buffer.from("[]").toString("base64url")]) {
@@ -50,13 +50,13 @@ describe("a page token", () => {
     expect(fieldsRefused(SCOPE, tokensOf("another secret").write(SCOPE, CURSOR))).toHaveLength(1);
   });
 
-  test("that was written before the installation was renewed is refused", () => {
+  test("from before the installation was renewed is refused", () => {
     const before = tokensOf("a secret", "before").write(SCOPE, CURSOR);
     expect(fieldsRefused(SCOPE, before)).toEqual(["page_token"]);
   });
 });
 
-test("a page's size is coerced to at most 1,000, and 50 if unset", () => {
+test("a page's size is at most 1,000, and 50 if unset", () => {
   const violations = new Violations();
   expect([0, 1, 1000, 5000].map((asked) => pageSize(asked, violations))).toEqual([50, 1, 1000, 1000]);
   violations.throwIfAny();

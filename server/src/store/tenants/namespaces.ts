@@ -1,11 +1,13 @@
-import type { NamespaceResource } from "../../domain/tenant-resource.ts";
+import type { NamespaceResource } from "../../domain/tenant.ts";
 import type { Runner } from "../pool.ts";
-import { POLICY_COLUMNS, type PolicyRow, parsePolicy, policyParameters } from "./policy-columns.ts";
+import { type FieldRow, POLICY_COLUMNS, placeholders } from "./policy-columns.ts";
+
+const POLICY = POLICY_COLUMNS.names.join(", ");
 
 const COLUMNS = `
-  tenant_id, name, date_part('epoch', created_at) * 1000 as created_at_ms, version, ${POLICY_COLUMNS}`;
+  tenant_id, name, date_part('epoch', created_at) * 1000 as created_at_ms, version, ${POLICY}`;
 
-type Row = PolicyRow & {
+type Row = FieldRow & {
   readonly tenant_id: number;
   readonly name: string;
   readonly created_at_ms: number;
@@ -17,7 +19,7 @@ const readNamespace = {
   text: `select ${COLUMNS} from namespaces where tenant_id = $1::int and name = $2::text`,
 };
 
-/** A namespace that was declared; undefined: it was not. */
+/** Returns a declared namespace; undefined if it was never declared. */
 export async function findNamespaceResource(
   runner: Runner,
   tenantId: number,
@@ -38,7 +40,7 @@ select ${COLUMNS}
  limit $3::int`,
 };
 
-/** Up to so many of a tenant's namespaces, by name, behind a name. */
+/** Returns at most `limit` of a tenant's namespaces, by name, whose names come after `afterName`. */
 export async function listNamespaceResources(
   runner: Runner,
   tenantId: number,
@@ -51,23 +53,22 @@ export async function listNamespaceResources(
 const putNamespaceRow = {
   name: "put_namespace",
   text: `
-insert into namespaces as n (tenant_id, name, ${POLICY_COLUMNS})
-values ($1::int, $2::text, $3::int, $4::int, $5::int, $6::int, $7::int, $8::text, $9::int, $10::boolean)
+insert into namespaces as n (tenant_id, name, ${POLICY})
+values ($1::int, $2::text, ${placeholders(POLICY_COLUMNS.types, 3)})
 on conflict (tenant_id, name) do update set
-  (${POLICY_COLUMNS}) = (
-    excluded.key_retention_s, excluded.result_retention_s, excluded.failure_retention_s, excluded.default_lease_ms,
-    excluded.max_lease_ms, excluded.on_lease_expiry, excluded.max_result_bytes, excluded.require_fingerprint),
+  (${POLICY}) = (${POLICY_COLUMNS.names.map((column) => `excluded.${column}`).join(", ")}),
   version = n.version + 1
 returning ${COLUMNS}`,
 };
 
-/** Declares a namespace, or stores it as it is to become. The transaction has locked its tenant. */
+/** Declares a namespace, or stores its new policy. The transaction has locked its tenant. */
 export async function putNamespace(
   transaction: Runner,
   { tenantId, name, policy }: Pick<NamespaceResource, "tenantId" | "name" | "policy">,
 ): Promise<NamespaceResource> {
-  const [row] = await transaction.run<Row>(putNamespaceRow, [tenantId, name, ...policyParameters(policy)]);
-  if (row === undefined) throw new Error("a namespace was neither made nor changed");
+  const parameters = [tenantId, name, ...POLICY_COLUMNS.parameters(policy)];
+  const [row] = await transaction.run<Row>(putNamespaceRow, parameters);
+  if (row === undefined) throw new Error("a namespace was neither created nor changed");
   return parse(row);
 }
 
@@ -78,7 +79,7 @@ select count(*)::int as declared
   from (select from namespaces where tenant_id = $1::int limit $2::int) counted`,
 };
 
-/** How many namespaces a tenant has declared, as far as a number. */
+/** Counts the namespaces that a tenant has declared, up to `upTo`. */
 export async function countNamespaces(runner: Runner, tenantId: number, upTo: number): Promise<number> {
   const [row] = await runner.run<{ declared: number }>(countNamespaceRows, [tenantId, upTo]);
   return row?.declared ?? 0;
@@ -89,7 +90,7 @@ const deleteNamespaceRow = {
   text: `delete from namespaces where tenant_id = $1::int and name = $2::text`,
 };
 
-/** Takes the namespace's policy away. */
+/** Deletes the namespace's policy; its records follow the tenant's. */
 export async function deleteNamespace(transaction: Runner, tenantId: number, name: string): Promise<void> {
   await transaction.run(deleteNamespaceRow, [tenantId, name]);
 }
@@ -98,7 +99,7 @@ function parse(row: Row): NamespaceResource {
   return {
     tenantId: row.tenant_id,
     name: row.name,
-    policy: parsePolicy(row),
+    policy: POLICY_COLUMNS.parse(row),
     createdAtMs: row.created_at_ms,
     version: row.version,
   };
