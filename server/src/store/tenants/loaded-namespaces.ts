@@ -60,7 +60,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS}
 
 /** @see LoadedNamespaces */
 export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
-  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, places: LOAD_SHARE }));
+  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }));
   let size = 0;
   // Calls that have begun go on with what they have.
   const kept = new LRUCache<number, TenantNamespaces>({
