@@ -16,7 +16,7 @@ import {
 import { recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
 import { withPayload } from "../../store/records/large-payloads.ts";
-import { findRecords, placeBehind, type RecordPlace, startOf } from "../../store/records/list-records.ts";
+import { cursorBehind, findRecords, type RecordCursor, startOf } from "../../store/records/list-records.ts";
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
@@ -51,12 +51,12 @@ export function createRecordHandlers({
       violations.throwIfAny();
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
-      const { items, next } = await lookUntil(size + 1, from, async (place: RecordPlace, count) => {
+      const { items, next } = await lookUntil(size + 1, from, async (place: RecordCursor, count) => {
         const look = await findRecords(pool.of(call), filter, place, count);
         return { items: look.records, next: look.next };
       });
       const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
-      const onwards = last === undefined ? next : placeBehind(last.id);
+      const onwards = last === undefined ? next : cursorBehind(last.id);
       return create(ListRecordsResponseSchema, {
         records: messages,
         ...(onwards && { nextPageToken: pageTokens.write(scope, [onwards.namespace, onwards.key]) }),
@@ -99,7 +99,7 @@ export function createRecordHandlers({
   };
 }
 
-function placeOf([namespace = "", key = ""]: readonly string[]): RecordPlace {
+function placeOf([namespace = "", key = ""]: readonly string[]): RecordCursor {
   return { namespace, key };
 }
 

@@ -4,10 +4,7 @@ import { createTenantLimiter, type TenantLimiter } from "./tenant-limiter.ts";
 const SLOTS = 32;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
-function newLimiter(
-  weights: Readonly<Record<number, number>> = {},
-  slotsPerTenant = SLOTS,
-): TenantLimiter {
+function newLimiter(weights: Readonly<Record<number, number>> = {}, slotsPerTenant = SLOTS): TenantLimiter {
   return createTenantLimiter({ weightOf: (tenant) => weights[tenant] ?? 1, slotsPerTenant });
 }
 

@@ -107,7 +107,7 @@ function createLoad(runner: Runner, limiter: TenantLimiter): Load {
     nameOf: nameOf,
     tenantOf: ({ tenantId }) => tenantId,
     limiter,
-    follow: (overrides) => overrides,
+    rowForDuplicate: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {
       const rows = await runner.run<PolicyRow & { readonly tenant_id: number; readonly name: string }>(
