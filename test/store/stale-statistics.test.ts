@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createJobTurns } from "../../server/src/background/jobs/turns.ts";
+import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
@@ -228,7 +228,7 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "remove a tenant's rows": (pool) =>
     pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 3 * ROWS)),
   "count jobs": (pool) => countUnfinishedRecordJobs(pool),
-  "work on a job": (pool) => workBatch(pool, createJobTurns().next(0)),
+  "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
 };
 

@@ -1,5 +1,5 @@
 import type { Batchable } from "../claims/batch.ts";
-import { type Deadline, isOver } from "../domain/deadline.ts";
+import { type Deadline, isExpired } from "../domain/deadline.ts";
 import { isRefusal } from "../domain/refusal.ts";
 import { Rejected, type Settled } from "../domain/settled.ts";
 import type { Answer, Call } from "./call.ts";
@@ -38,7 +38,7 @@ export function decisionDeadline(call: Call): Deadline {
 
 /** Whether the call became outdated before the database was reached, and its caller still waits. It had no effect. */
 export function isUndecided(settled: Settled<unknown>, call: Call): boolean {
-  return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isOver(call);
+  return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isExpired(call);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type Deadline, isOver } from "../../domain/deadline.ts";
+import { type Deadline, isExpired } from "../../domain/deadline.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { onlyValue, Rejected, type Settled } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
@@ -251,7 +251,7 @@ class PendingOperation<Op, Row> {
 
   /** Whether the deadline has passed, or the caller has cancelled. */
   get isExpired(): boolean {
-    return isOver(this.#call.deadline);
+    return isExpired(this.#call.deadline);
   }
 
   get isSettled(): boolean {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Deadline, isOver } from "../../domain/deadline.ts";
+import { type Deadline, isExpired } from "../../domain/deadline.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
@@ -82,7 +82,7 @@ export function createPacedQueue({ width }: PacedQueueOptions): PacedQueue {
         const queued: QueuedTask = {
           lane,
           get isExpired() {
-            return isOver(deadline);
+            return isExpired(deadline);
           },
           start: () => task().then(resolve, reject),
           refuse: reject,
