@@ -15,8 +15,8 @@ export interface Renewal {
 }
 
 /**
- * Replaces the installation's id, raises its sequences as `renewInstallation` does, and writes an audit event. Returns false if
- * another call replaced the known id first.
+ * Replaces the installation's id, raises its sequences as `renewInstallation` does, and writes an audit
+ * event. Returns false if another call replaced the known id first.
  */
 export function renew(database: Connection, renewal: Renewal): Promise<boolean> {
   const { knownId, tokenFloor, actor, reason, requestId } = renewal;

@@ -5,15 +5,16 @@ import type { Connection } from "../store/pool.ts";
 import { renew } from "./installation-renewal.ts";
 
 /**
- * Detects that the database went back in time or was replaced: that it was restored, or that a standby was promoted. Tokens and
- * ids would then be given out a second time, and what the replica has cached of keys, tenants and completed records may have
- * been lost. Unless `onceward-server after-restore` has done so, the first replica that detects it renews the installation.
- * Every replica that reads a new id drops its caches.
+ * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
+ * promoted. Tokens and ids would then be given out a second time, and what the replica has cached of keys,
+ * tenants and completed records may have been lost. Unless `onceward-server after-restore` has done so, the
+ * first replica that detects it renews the installation. Every replica that reads a new id drops its caches.
  */
 export interface InstallationWatch {
   /**
-   * Reads the installation by one statement, and renews it if necessary. Called before the first statement on every connection,
-   * and at every heartbeat. Returns false if the database accepts no writes at the moment, so that nothing is certain.
+   * Reads the installation by one statement, and renews it if necessary. Called before the first statement on
+   * every connection, and at every heartbeat. Returns false if the database accepts no writes at the moment,
+   * so that nothing is certain.
    *
    * @throws as Runner.run does. Then the connection must run no further statement.
    */
@@ -30,16 +31,19 @@ export interface InstallationWatchOptions {
 }
 
 /**
- * Maximum renewals because the id was made in another database. A Postgres that identified itself differently each time would
- * otherwise use up tokens. A database that went back in time is always a reason.
+ * Maximum renewals because the id was made in another database. A Postgres that identified itself differently
+ * each time would otherwise use up tokens. A database that went back in time is always a reason.
  */
 const MAX_RENEWALS = 100;
 /**
- * Delay between a failed renewal and the next attempt. A renewal that is rolled back leaves the sequences raised, and the
- * sequence of tenants' ids can be raised 20,000 times.
+ * Delay between a failed renewal and the next attempt. A renewal that is rolled back leaves the sequences
+ * raised, and the sequence of tenants' ids can be raised 20,000 times.
  */
 const RENEWAL_RETRY_MS = 10_000;
-/** If the database's clock was set back, leases and retention last longer. Synchronised clocks differ by milliseconds. */
+/**
+ * If the database's clock was set back, leases and retention last longer. Synchronised clocks differ by
+ * milliseconds.
+ */
 const CLOCK_TOLERANCE_S = 60;
 
 /** @see InstallationWatch */
@@ -52,8 +56,9 @@ export function createInstallationWatch({
   let highestToken = 0n;
   let renewals = 0;
   /**
-   * Why the installation with this id must be renewed, after an attempt that failed. Kept until the id changes: looks draw
-   * tokens, and a renewal that was rolled back leaves the sequences raised, so the next look would find no contradiction.
+   * Why the installation with this id must be renewed, after an attempt that failed. Kept until the id
+   * changes: looks draw tokens, and a renewal that was rolled back leaves the sequences raised, so the next
+   * look would find no contradiction.
    */
   let due: { readonly id: string; readonly why: string } | undefined;
   let attemptedAtMs = Number.NEGATIVE_INFINITY;
@@ -66,14 +71,16 @@ export function createInstallationWatch({
     const isFirst = knownId === undefined;
     knownId = id;
     if (isFirst) return;
-    log.warn(
-      "the installation was renewed: dropping cached keys, tenants and completed records",
-    );
+    log.warn("the installation was renewed: dropping cached keys, tenants and completed records");
     onChanged(id);
   }
 
   /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
-  async function renewUnlessTooSoon(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
+  async function renewUnlessTooSoon(
+    database: Connection,
+    { id }: InstallationLook,
+    why: string,
+  ): Promise<boolean> {
     if (due?.id === id) {
       const nowMs = performance.now();
       if (nowMs - attemptedAtMs < RENEWAL_RETRY_MS)
@@ -124,7 +131,10 @@ export function createInstallationWatch({
     const seen = await readInstallation(database);
     if (seen === undefined) return false;
     if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
-      log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end later by this many seconds");
+      log.warn(
+        { aheadS: newest.aheadS },
+        "the database's clock was set back: leases end later by this many seconds",
+      );
     const why = contradiction(seen, drawnBefore, newest);
     if (why !== undefined) return renewUnlessTooSoon(database, seen, why);
     if (seen.origin === "unmarked") await markOrigin(database);

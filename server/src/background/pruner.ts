@@ -17,7 +17,10 @@ export interface PrunerOptions {
 const DAY_MS = 86_400_000;
 /** A year and a month, so that a month can be compared with that of the year before. */
 const USAGE_RETENTION_MS = 400 * DAY_MS;
-/** Long enough to review the last quarter. The audit event of the change that created a job is kept for longer. */
+/**
+ * Long enough to review the last quarter. The audit event of the change that created a job is kept for
+ * longer.
+ */
 const JOB_RETENTION_MS = 90 * DAY_MS;
 /** A busy service writes a few batches of rows in an hour. */
 const INTERVAL_MS = 60_000;
@@ -25,8 +28,8 @@ const INTERVAL_MS = 60_000;
 const BATCH_ROWS = 1000;
 
 /**
- * Deletes audit events, hours of usage and finished record jobs that are older than their retention, in batches. Every replica
- * does so without a leader: a replica skips rows that another one is deleting.
+ * Deletes audit events, hours of usage and finished record jobs that are older than their retention, in
+ * batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
  */
 export function createPruners({
   pool,

@@ -12,8 +12,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Runs turns that end as listed, and further ones that succeed. Returns the start time of each, in milliseconds. */
-async function turnsOf(outcomes: readonly ("fails" | "succeeds")[], maxBackoffMs?: number): Promise<number[]> {
+/**
+ * Runs turns that end as listed, and further ones that succeed. Returns the start time of each, in
+ * milliseconds.
+ */
+async function turnsOf(
+  outcomes: readonly ("fails" | "succeeds")[],
+  maxBackoffMs?: number,
+): Promise<number[]> {
   const begun: number[] = [];
   const startedAtMs = Date.now();
   const repeating = createRepeating({
@@ -37,5 +43,7 @@ test("turns that fail in a row run at growing intervals, up to the maximum, unti
 });
 
 test("without a maximum interval, turns that fail run at the same intervals as others", async () => {
-  expect((await turnsOf(["fails", "fails", "fails", "succeeds"])).slice(0, 5)).toEqual([100, 200, 300, 400, 500]);
+  expect((await turnsOf(["fails", "fails", "fails", "succeeds"])).slice(0, 5)).toEqual([
+    100, 200, 300, 400, 500,
+  ]);
 });

@@ -10,9 +10,15 @@ export interface RepeatingOptions {
   readonly intervalMs: number;
   /** Delay before the first turn. Unset: as between two turns. */
   readonly firstDelayMs?: number;
-  /** The delay doubles with the second and each further failure in a row, up to this. Unset: it stays `intervalMs`. */
+  /**
+   * The delay doubles with the second and each further failure in a row, up to this. Unset: it stays
+   * `intervalMs`.
+   */
   readonly maxBackoffMs?: number;
-  /** One turn. Turns never overlap. If it resolves to true, there is more to do, and the next turn follows soon. */
+  /**
+   * One turn. Turns never overlap. If it resolves to true, there is more to do, and the next turn follows
+   * soon.
+   */
   readonly work: () => Promise<unknown>;
   /** Called with the error of a turn that failed. The task is repeated regardless. */
   readonly onFailed: (error: unknown) => void;

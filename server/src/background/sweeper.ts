@@ -21,8 +21,8 @@ export interface SweeperOptions {
 const MAX_BACKOFF_MS = 30_000;
 
 /**
- * Deletes records whose retention has ended, in the background. Every replica does so without a leader: a batch checks its
- * conditions again on every row that it locks, so two batches at once only waste work.
+ * Deletes records whose retention has ended, in the background. Every replica does so without a leader: a
+ * batch checks its conditions again on every row that it locks, so two batches at once only waste work.
  */
 export function createSweeper({
   pool,

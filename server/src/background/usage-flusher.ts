@@ -22,8 +22,8 @@ export interface UsageFlusherOptions {
 const MAX_COUNTS = 1000;
 
 /**
- * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is repeated with the same
- * number and counts, so that nothing is counted twice or lost.
+ * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is
+ * repeated with the same number and counts, so that nothing is counted twice or lost.
  */
 export function createUsageFlusher({
   pool,
@@ -33,7 +33,10 @@ export function createUsageFlusher({
   onFailed,
 }: UsageFlusherOptions): UsageFlusher {
   let seq = 1;
-  /** The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new ones. */
+  /**
+   * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new
+   * ones.
+   */
   let sent: readonly UsageCount[] = [];
 
   async function flush(): Promise<void> {

@@ -57,8 +57,8 @@ class Tally implements NamespaceUsage {
 }
 
 /**
- * Maximum namespaces with counts, about 50 MiB: far more than are used between two flushes. It is reached if flushes fail for
- * long. Then counts of further namespaces are dropped.
+ * Maximum namespaces with counts, about 50 MiB: far more than are used between two flushes. It is reached if
+ * flushes fail for long. Then counts of further namespaces are dropped.
  */
 const MAX_NAMESPACES = 100_000;
 

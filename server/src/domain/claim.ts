@@ -64,7 +64,10 @@ export type ClaimOutcome = {
     }
 );
 
-/** The record could have been written as it was read, so another caller wrote it in between: the operation is retried. */
+/**
+ * The record could have been written as it was read, so another caller wrote it in between: the operation is
+ * retried.
+ */
 export interface Contended {
   readonly kind: "contended";
 }
@@ -145,7 +148,8 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
 }
 
 /**
- * Returns the answer to a claim from a cached copy of the completed record: the same as `answerClaim` from the record.
+ * Returns the answer to a claim from a cached copy of the completed record: the same as `answerClaim` from
+ * the record.
  *
  * @throws Refusal FINGERPRINT_MISMATCH.
  */

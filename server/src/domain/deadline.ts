@@ -1,6 +1,6 @@
 /**
- * A call's deadline. It is polled instead of awaited: code checks it before it spends resources on the call, so that a late
- * timer (a stalled event loop) cannot let an expired call through.
+ * A call's deadline. It is polled instead of awaited: code checks it before it spends resources on the call,
+ * so that a late timer (a stalled event loop) cannot let an expired call through.
  */
 export interface Deadline {
   /** When the deadline passes, in milliseconds of `performance.now()`. */

@@ -29,11 +29,14 @@ export interface RecordJob {
 }
 
 /**
- * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses the old policy for
- * up to 10 s (`Principal.goodUntilMs`), waits up to 3 s for a connection, and its statement takes up to 5 s. Two seconds are
- * margin.
+ * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
+ * the old policy for up to 10 s (`Principal.goodUntilMs`), waits up to 3 s for a connection, and its
+ * statement takes up to 5 s. Two seconds are margin.
  */
 export const POLICY_SETTLES_MS = 20_000;
 
-/** Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each look. */
+/**
+ * Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each
+ * look.
+ */
 export const MAX_UNFINISHED_JOBS = 20;

@@ -22,15 +22,21 @@ export interface Checkpoint {
 }
 
 /**
- * A record's phase at one time of the database's clock. Only timestamps distinguish `inProgress`, `lapsed` and `ambiguous`: no
- * sweep is needed between them.
+ * A record's phase at one time of the database's clock. Only timestamps distinguish `inProgress`, `lapsed`
+ * and `ambiguous`: no sweep is needed between them.
  */
 export type Phase =
   /** A claim is held, and its lease is running. */
   | { readonly kind: "inProgress" }
-  /** The lease has run out under RECLAIM: the next Claim takes over, but until then the holder may still complete. */
+  /**
+   * The lease has run out under RECLAIM: the next Claim takes over, but until then the holder may still
+   * complete.
+   */
   | { readonly kind: "lapsed" }
-  /** The lease has run out under HOLD: only a Claim that accepts ambiguity takes over, but the holder may still complete. */
+  /**
+   * The lease has run out under HOLD: only a Claim that accepts ambiguity takes over, but the holder may
+   * still complete.
+   */
   | { readonly kind: "ambiguous" }
   | { readonly kind: "released"; readonly releasedAtMs: number; readonly reason: string }
   | {
@@ -43,8 +49,8 @@ export type Phase =
     };
 
 /**
- * A record whose retention has not ended, as read at one time. Times are milliseconds since the Unix epoch on the database's
- * clock, with microseconds as the fraction.
+ * A record whose retention has not ended, as read at one time. Times are milliseconds since the Unix epoch on
+ * the database's clock, with microseconds as the fraction.
  */
 export interface LiveRecord {
   readonly id: RecordId;
@@ -94,8 +100,8 @@ export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry
 }
 
 /**
- * Returns a record's id as one string, for maps. The namespace is length-prefixed, so that no two ids share a string, whatever
- * characters they contain.
+ * Returns a record's id as one string, for maps. The namespace is length-prefixed, so that no two ids share a
+ * string, whatever characters they contain.
  */
 export function recordName(id: RecordId): string {
   return `${id.tenantId}:${id.namespace.length}:${id.namespace}${id.key}`;

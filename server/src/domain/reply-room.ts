@@ -20,7 +20,10 @@ export function createReplyRoom(): ReplyRoom {
   };
 }
 
-/** Returns the size of a record's parts that have no small limit: its checkpoint, and its result as far as it was read. */
+/**
+ * Returns the size of a record's parts that have no small limit: its checkpoint, and its result as far as it
+ * was read.
+ */
 export function unboundedBytes({ phase, checkpoint }: LiveRecord): number {
   const checkpointBytes = checkpoint?.state.byteLength ?? 0;
   if (phase.kind !== "completed" || phase.result === undefined) return checkpointBytes;

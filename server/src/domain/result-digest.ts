@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import type { Result } from "./record.ts";
 
 /**
- * Returns SHA-256 over all parts of a result that a replay returns, each length-prefixed, metadata in the order of its names.
- * It is stored with the result, so that a repeated Complete can be distinguished from a different one after the result has
- * expired.
+ * Returns SHA-256 over all parts of a result that a replay returns, each length-prefixed, metadata in the
+ * order of its names. It is stored with the result, so that a repeated Complete can be distinguished from a
+ * different one after the result has expired.
  */
 export function digestResult(result: Result): Buffer {
   const names = Object.keys(result.metadata).sort();

@@ -49,8 +49,8 @@ export async function mapTogether<Value, Mapped>(
 }
 
 /**
- * Replaces the values for which `finish` returns a promise by what the promise resolves to, and waits for all of them. An
- * error of `finish` or of its promise rejects only that operation.
+ * Replaces the values for which `finish` returns a promise by what the promise resolves to, and waits for all
+ * of them. An error of `finish` or of its promise rejects only that operation.
  */
 export async function awaitLate<Value>(
   settled: readonly Settled<Value>[],

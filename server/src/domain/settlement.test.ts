@@ -40,10 +40,13 @@ describe.each(OPERATIONS)("%s", (operation) => {
     expect(outcomeOf(operation, undefined)).toBe("RECORD_NOT_FOUND");
   });
 
-  test.each(KINDS)("with an older or a later token is refused with CLAIM_SUPERSEDED when the record is %s", (kind) => {
-    expect(outcomeOf(operation, recordIn(kind), 6n)).toBe("CLAIM_SUPERSEDED");
-    expect(outcomeOf(operation, recordIn(kind), 8n)).toBe("CLAIM_SUPERSEDED");
-  });
+  test.each(KINDS)(
+    "with an older or a later token is refused with CLAIM_SUPERSEDED when the record is %s",
+    (kind) => {
+      expect(outcomeOf(operation, recordIn(kind), 6n)).toBe("CLAIM_SUPERSEDED");
+      expect(outcomeOf(operation, recordIn(kind), 8n)).toBe("CLAIM_SUPERSEDED");
+    },
+  );
 
   test.each(["inProgress", "lapsed", "ambiguous"] as const)("is retried when the record is %s", (kind) => {
     expect(outcomeOf(operation, recordIn(kind))).toBe("contended");

@@ -69,7 +69,8 @@ export function completed(copy: CachedCompletion): Completion {
 /**
  * Returns the answer to a Complete that changed nothing, from the record that it found.
  *
- * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result), ALREADY_RELEASED.
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result),
+ *   ALREADY_RELEASED.
  */
 export function answerComplete(
   record: LiveRecord | undefined,

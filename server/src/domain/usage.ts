@@ -1,4 +1,6 @@
-/** The counters of a namespace's use, as columns of `usage_hours`. `tenant.proto` explains them in UsageHour. */
+/**
+ * The counters of a namespace's use, as columns of `usage_hours`. `tenant.proto` explains them in UsageHour.
+ */
 export const USAGE_COUNTERS = [
   "claims",
   "granted",
@@ -19,8 +21,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Upper limits of the buckets of repeated claims, by the time since the key's first claim. A further bucket counts later ones.
- * They range from a client's own retry over a user who returns after half an hour to a deploy that is fixed after the weekend.
+ * Upper limits of the buckets of repeated claims, by the time since the key's first claim. A further bucket
+ * counts later ones. They range from a client's own retry over a user who returns after half an hour to a
+ * deploy that is fixed after the weekend.
  */
 export const LATENESS_LIMITS_MS: readonly number[] = [
   1000,

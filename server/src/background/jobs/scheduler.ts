@@ -1,7 +1,10 @@
 import { largerBatch, smallerBatch } from "../batch-size.ts";
 import type { JobSelection } from "./work-batch.ts";
 
-/** Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped for a while. */
+/**
+ * Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped
+ * for a while.
+ */
 export interface JobScheduler {
   next(nowMs: number): JobSelection;
   /** Notes that a batch of the job that was taken last succeeded. */
@@ -15,13 +18,19 @@ const MAX_BATCH_ROWS = 500;
 /** Pause after the first failure in a row. It doubles with each further one. */
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 60_000;
-/** Maximum tenants whose failures are remembered. With more, the oldest is forgotten, and retried before its pause ends. */
+/**
+ * Maximum tenants whose failures are remembered. With more, the oldest is forgotten, and retried before its
+ * pause ends.
+ */
 const MAX_FAILING = 1000;
 
 interface FailingTenant {
   readonly pauseMs: number;
   readonly pausedUntilMs: number;
-  /** Smaller after each failure, larger after each success: a batch that takes too long for a statement is done in parts. */
+  /**
+   * Smaller after each failure, larger after each success: a batch that takes too long for a statement is
+   * done in parts.
+   */
   readonly maxRows: number;
 }
 
@@ -36,7 +45,9 @@ export function createJobScheduler(): JobScheduler {
       takenTenantId = undefined;
       return {
         afterTenantId: lastTenantId,
-        skippedTenantIds: [...failing].flatMap(([id, { pausedUntilMs }]) => (pausedUntilMs > nowMs ? [id] : [])),
+        skippedTenantIds: [...failing].flatMap(([id, { pausedUntilMs }]) =>
+          pausedUntilMs > nowMs ? [id] : [],
+        ),
         maxRowsOf: (tenantId) => failing.get(tenantId)?.maxRows ?? MAX_BATCH_ROWS,
         onTaken(tenantId) {
           takenTenantId = tenantId;

@@ -16,7 +16,10 @@ export interface BatchDone {
 
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
-/** Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all tenants. */
+/**
+ * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
+ * tenants.
+ */
 export interface JobSelection {
   /** The tenant whose job was taken last; 0: none. */
   readonly afterTenantId: number;
@@ -28,8 +31,8 @@ export interface JobSelection {
 }
 
 /**
- * Takes a job that is due, changes one page of its records, and stores the job's progress, all in one transaction: if the
- * replica dies, the page is as before and another replica continues the job.
+ * Takes a job that is due, changes one page of its records, and stores the job's progress, all in one
+ * transaction: if the replica dies, the page is as before and another replica continues the job.
  *
  * @returns undefined if no job is due, or other workers have taken all that are.
  */
@@ -51,7 +54,9 @@ export function workBatch(
   });
 }
 
-/** Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace. */
+/**
+ * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
+ */
 async function advance(transaction: Runner, job: RecordJob, limit: number): Promise<JobProgress> {
   const { tenantId } = job;
   const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));

@@ -19,8 +19,8 @@ const INTERVAL_MS = 2000;
 const MAX_BACKOFF_MS = 30_000;
 
 /**
- * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn. Every replica does
- * so without a leader: a worker owns a job only for the length of a transaction.
+ * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
+ * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
 export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptions): Repeating {
   const scheduler = createJobScheduler();

@@ -7,13 +7,17 @@ import { createPacedQueue } from "./paced-queue.ts";
 export type Statements = Pick<Pool, "run" | "transaction">;
 
 /**
- * Connections for administrative calls and for background work on many rows, separate from those of claims: neither their
- * scans nor their locks keep a claim waiting for a connection. Tenants take turns, one statement or transaction at a time.
+ * Connections for administrative calls and for background work on many rows, separate from those of claims:
+ * neither their scans nor their locks keep a claim waiting for a connection. Tenants take turns, one
+ * statement or transaction at a time.
  *
  * Operators' statements run on the pool itself.
  */
 export interface AdministrationPool extends Pool {
-  /** Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `PacedQueue.run` does. */
+  /**
+   * Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `PacedQueue.run`
+   * does.
+   */
   of(call: Deadline & { readonly principal: Principal }): Statements;
   /** Returns a runner for a background task, which has turns of its own. */
   forTask(task: BackgroundTask): Statements;

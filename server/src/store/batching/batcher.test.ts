@@ -22,7 +22,9 @@ interface Sent {
   fail(error: unknown): void;
 }
 
-/** Returns a batcher whose statements the test ends. A row names the operation and the index of its statement. */
+/**
+ * Returns a batcher whose statements the test ends. A row names the operation and the index of its statement.
+ */
 function newBatcher(options: Partial<BatcherOptions<Op, string>> = {}) {
   const statements: Sent[] = [];
   const batcher = createBatcher<Op, string>({

@@ -7,11 +7,14 @@ import { type TenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
 /** How a batcher gathers operations into statements. */
 export interface BatcherOptions<Op, Row> {
-  /** Returns an operation's name. A statement never holds two operations of one name: Postgres changes a row once per statement. */
+  /**
+   * Returns an operation's name. A statement never holds two operations of one name: Postgres changes a row
+   * once per statement.
+   */
   readonly nameOf: (op: Op) => string;
   /**
-   * Returns the tenant of an operation. If more operations are queued than a statement takes, tenants take turns. Unset: all
-   * operations share one queue.
+   * Returns the tenant of an operation. If more operations are queued than a statement takes, tenants take
+   * turns. Unset: all operations share one queue.
    */
   readonly tenantOf?: (op: Op) => number;
   /** Limits each tenant's operations in flight. Unset: no limit. */
@@ -21,13 +24,13 @@ export interface BatcherOptions<Op, Row> {
   /** Runs one statement for operations of distinct names, and returns a row for each, in the same order. */
   readonly execute: (ops: readonly Op[]) => Promise<readonly Row[]>;
   /**
-   * Derives the row of a duplicate, an operation queued with another of the same name, from the row of the first: as if it
-   * had run right after the first. Unset: a duplicate waits for a later statement.
+   * Derives the row of a duplicate, an operation queued with another of the same name, from the row of the
+   * first: as if it had run right after the first. Unset: a duplicate waits for a later statement.
    */
   readonly rowForDuplicate?: (row: Row) => Row;
   /**
-   * Called once for each call of `submitAll`. Returns a function that converts each row before it is kept until the call's
-   * last operation has settled. Unset: rows are kept as they are.
+   * Called once for each call of `submitAll`. Returns a function that converts each row before it is kept
+   * until the call's last operation has settled. Unset: rows are kept as they are.
    */
   readonly keeping?: () => (row: Row) => Row;
   /** Maximum statements in flight. Few: operations that arrive while they run share the next one. */
@@ -37,31 +40,35 @@ export interface BatcherOptions<Op, Row> {
 /** Gathers concurrent operations of all callers into few statements. */
 export interface Batcher<Op, Row> {
   /**
-   * Queues an operation for the next statement. If the batcher is idle, the statement is sent in this turn of the event loop.
+   * Queues an operation for the next statement. If the batcher is idle, the statement is sent in this turn of
+   * the event loop.
    *
-   * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if the deadline passed before the
-   *   statement was sent. In both cases the operation had no effect. Otherwise whatever `execute` throws, except
-   *   RECORD_CONTENDED for a lock conflict.
+   * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if the deadline passed
+   *   before the statement was sent. In both cases the operation had no effect. Otherwise whatever `execute`
+   *   throws, except RECORD_CONTENDED for a lock conflict.
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
   /**
-   * Queues operations as if each were submitted alone. Resolves when all of them have settled, each at the index of its
-   * operation, with a row or with the error that `submit` throws. Never rejects. All share one promise: a promise for each
-   * costs more than its row.
+   * Queues operations as if each were submitted alone. Resolves when all of them have settled, each at the
+   * index of its operation, with a row or with the error that `submit` throws. Never rejects. All share one
+   * promise: a promise for each costs more than its row.
    */
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]>;
 }
 
 /**
- * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait longer for each
- * other. Each operation needs a fencing token of its statement's `TOKENS_PER_DRAW`.
+ * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait
+ * longer for each other. Each operation needs a fencing token of its statement's `TOKENS_PER_DRAW`.
  */
 export const MAX_BATCH = 256;
-/** A statement that holds this many bytes takes no more operations, so that statements bound memory, not callers. */
+/**
+ * A statement that holds this many bytes takes no more operations, so that statements bound memory, not
+ * callers.
+ */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /**
- * Maximum queued operations. A single tenant may queue half of it: at 10,000 rows a second and replica, more would wait
- * longer than any sensible deadline.
+ * Maximum queued operations. A single tenant may queue half of it: at 10,000 rows a second and replica, more
+ * would wait longer than any sensible deadline.
  */
 const MAX_QUEUED = 40_000;
 const OVERLOADED_RETRY_AFTER_MS = 200;
@@ -97,7 +104,10 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     });
   }
 
-  /** Flushes after the current turn of the event loop, so that calls that arrived in one read share a statement. */
+  /**
+   * Flushes after the current turn of the event loop, so that calls that arrived in one read share a
+   * statement.
+   */
   function scheduleFlush(): void {
     if (queue.size === 0 || flushScheduled || inFlight >= options.maxInFlight) return;
     flushScheduled = true;
@@ -158,7 +168,10 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     });
   }
 
-  /** Runs a statement for each leader, so that an operation that Postgres refuses, or whose row is locked, fails alone. */
+  /**
+   * Runs a statement for each leader, so that an operation that Postgres refuses, or whose row is locked,
+   * fails alone.
+   */
   async function executeOneByOne(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
     const remaining = leaders[Symbol.iterator]();
     const worker = async () => {
@@ -170,7 +183,10 @@ export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batche
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
   }
 
-  /** Settles the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
+  /**
+   * Settles the operations of one name that have expired. Returns the first of the others, leading the rest,
+   * if any.
+   */
   function withoutExpired(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
     const all = [leader, ...leader.duplicates];
     for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));

@@ -3,10 +3,10 @@ export interface FairQueue<Item> {
   /** Appends an item to its tenant's lane. Returns false if the lane is full. */
   push(tenant: number, item: Item): boolean;
   /**
-   * Asks `decide` about items, each at most once, by weighted round-robin: a tenant's items until as many were taken as its
-   * weight, then the next tenant's. Items of one tenant come in the order in which they were pushed, and kept items stay in
-   * that order. The next call continues the round where this one took its last item. A tenant that has as many items in
-   * flight as it may have is skipped.
+   * Asks `decide` about items, each at most once, by weighted round-robin: a tenant's items until as many
+   * were taken as its weight, then the next tenant's. Items of one tenant come in the order in which they
+   * were pushed, and kept items stay in that order. The next call continues the round where this one took its
+   * last item. A tenant that has as many items in flight as it may have is skipped.
    */
   take(decide: (item: Item) => Decision): void;
   /** Ends one taken item of a tenant, which may then have another one in flight. */
@@ -15,8 +15,8 @@ export interface FairQueue<Item> {
 }
 
 /**
- * What happens to an item: `take` moves it out of the queue and counts it as its tenant's item in flight until `release`;
- * `remove` moves it out without counting it; `keep` leaves it in the queue.
+ * What happens to an item: `take` moves it out of the queue and counts it as its tenant's item in flight
+ * until `release`; `remove` moves it out without counting it; `keep` leaves it in the queue.
  */
 export type Decision = "take" | "remove" | "keep";
 

@@ -8,8 +8,8 @@ export interface TenantLimiter {
   /** Marks a tenant as active: it has submitted operations. */
   noteActivity(tenantId: number, nowMs: number): void;
   /**
-   * Returns how many operations of one kind a tenant may have in flight: at least one, and any number while no other tenant
-   * is active.
+   * Returns how many operations of one kind a tenant may have in flight: at least one, and any number while
+   * no other tenant is active.
    */
   maxInFlightOf(tenantId: number, nowMs: number): number;
 }
@@ -17,13 +17,16 @@ export interface TenantLimiter {
 export interface TenantLimiterOptions {
   readonly weightOf: WeightOf;
   /**
-   * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their weights. 0: no
-   * limit.
+   * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their
+   * weights. 0: no limit.
    */
   readonly slotsPerTenant: number;
 }
 
-/** A tenant stays active for this long after its last operation, so that it keeps its slots between two calls of a loop. */
+/**
+ * A tenant stays active for this long after its last operation, so that it keeps its slots between two calls
+ * of a loop.
+ */
 const ACTIVE_MS = 1000;
 
 /** Limits no tenant. All weights are 1. */

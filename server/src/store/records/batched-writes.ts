@@ -27,8 +27,8 @@ export interface BatchedWriteOptions<Op, Row, Written> {
   readonly writeOne?: (op: Op) => Promise<Written | undefined>;
   readonly bytesOf?: (op: Op) => number;
   /**
-   * Returns the record that a duplicate finds: an operation on the same key that was queued behind the one that wrote it.
-   * Unset: duplicates wait for a later statement.
+   * Returns the record that a duplicate finds: an operation on the same key that was queued behind the one
+   * that wrote it. Unset: duplicates wait for a later statement.
    */
   readonly recordForDuplicate?: (written: Written) => LiveRecord;
   readonly maxInFlight: number;
@@ -42,8 +42,8 @@ export type BatchedWrite<Op, Written> = (
 ) => Promise<readonly Settled<WriteOutcome<Written>>[]>;
 
 /**
- * Gathers operations of one kind from all callers into statements. A statement returns only what it wrote, because nearly all
- * operations write; the records of the others are read after it.
+ * Gathers operations of one kind from all callers into statements. A statement returns only what it wrote,
+ * because nearly all operations write; the records of the others are read after it.
  */
 export function createBatchedWrite<
   Op extends { readonly id: RecordId },
@@ -106,17 +106,19 @@ export function readWrittenRecords(
 }
 
 /**
- * Maximum attempts at a write that found a record that it could have written. Each attempt is a new statement with a new
- * snapshot. Only a key that changes hands more often than once a millisecond is contended at each of them.
+ * Maximum attempts at a write that found a record that it could have written. Each attempt is a new statement
+ * with a new snapshot. Only a key that changes hands more often than once a millisecond is contended at each
+ * of them.
  */
 const MAX_ATTEMPTS = 8;
 const CONTENDED_RETRY_AFTER_MS = 50;
 
 /**
- * Writes operations until each has an outcome: the answer, the error that `answer` throws, or RECORD_CONTENDED after
- * MAX_ATTEMPTS.
+ * Writes operations until each has an outcome: the answer, the error that `answer` throws, or
+ * RECORD_CONTENDED after MAX_ATTEMPTS.
  *
- * @param answer returns an operation's answer, or `contended` if the record that it found could have been written.
+ * @param answer returns an operation's answer, or `contended` if the record that it found could have been
+ *   written.
  * @param retry writes the operations that were contended.
  */
 export async function writeAll<Op, Answer extends { readonly kind: string }, Written>(

@@ -20,7 +20,9 @@ import type { FillPayload } from "./large-payloads.ts";
 import type { Readings } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
 
-/** While one statement commits, another runs and a third is on its way. More would only make batches smaller. */
+/**
+ * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
+ */
 const MAX_IN_FLIGHT = 3;
 const MAX_TAKE_OVERS_IN_FLIGHT = 1;
 
@@ -30,7 +32,10 @@ export type ClaimRecords = (
   deadline: Deadline,
 ) => Promise<readonly Settled<ClaimOutcome>[]>;
 
-/** Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim` does. */
+/**
+ * Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim`
+ * does.
+ */
 export function createClaimRecords(
   pool: Pool,
   readings: Readings,
@@ -78,7 +83,10 @@ function resultOf({ phase }: LiveRecord): Result | undefined {
   return phase.kind === "completed" ? phase.result : undefined;
 }
 
-/** Returns the record that each command was granted, at its index; undefined for a command that was not granted. */
+/**
+ * Returns the record that each command was granted, at its index; undefined for a command that was not
+ * granted.
+ */
 function readGranted(
   [row]: readonly GrantedRow[],
   commands: readonly ClaimCommand[],

@@ -2,22 +2,23 @@ import type { ClaimCommand } from "../../domain/claim.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 
 /*
- * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take the same twelve
- * parameters, as values or as arrays, and insert the same columns (statements.test.ts). README.md says how statements on
- * records are written.
+ * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
+ * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts).
+ * README.md says how statements on records are written.
  */
 
 /**
- * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is neither locked nor
- * changed, and a row that another transaction is inserting is waited for.
+ * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is
+ * neither locked nor changed, and a row that another transaction is inserting is waited for.
  *
- * The sequence is read once. Ordinals count from 1, and `drawn.token + ordinal` lies below the next number that the sequence
- * gives out, so a token tells which command it belongs to (server/decisions/0001-one-statement-decides.md). Everything that
- * was granted is returned in one row and one column, because a row for each costs time for its columns in Postgres and here.
- * It lists ordinals, and not even those if all commands were granted: a new record follows from its command and the time.
+ * The sequence is read once. Ordinals count from 1, and `drawn.token + ordinal` lies below the next number
+ * that the sequence gives out, so a token tells which command it belongs to
+ * (server/decisions/0001-one-statement-decides.md). Everything that was granted is returned in one row and
+ * one column, because a row for each costs time for its columns in Postgres and here. It lists ordinals, and
+ * not even those if all commands were granted: a new record follows from its command and the time.
  *
- * Arrays that are unnested side by side in a select list take one pass. A function in `from` for all of them would first
- * materialize each array's rows.
+ * Arrays that are unnested side by side in a select list take one pass. A function in `from` for all of them
+ * would first materialize each array's rows.
  */
 export const claimRecords = {
   name: "claim_records",
@@ -59,7 +60,10 @@ select json_build_object(
   from applied a`,
 };
 
-/** Claims one key that is not in use. Without arrays and sorting it costs Postgres a third less than `claim_records`. */
+/**
+ * Claims one key that is not in use. Without arrays and sorting it costs Postgres a third less than
+ * `claim_records`.
+ */
 export const claimRecord = {
   name: "claim_record",
   text: `
@@ -82,11 +86,13 @@ returning (r.fencing_token - 1)::text as "drawnToken",
 };
 
 /**
- * Claims keys whose records were free when they were read; decides again, under the row's lock. A row may be taken over if it
- * is forgotten or its retention has ended: a new life, attempt 1. Unless the fingerprints differ, it may also be taken over if
- * it was released or its lease has run out: the same life, attempt + 1. A key without a row is inserted.
+ * Claims keys whose records were free when they were read; decides again, under the row's lock. A row may be
+ * taken over if it is forgotten or its retention has ended: a new life, attempt 1. Unless the fingerprints
+ * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
+ * A key without a row is inserted.
  *
- * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable functions there.
+ * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
+ * functions there.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -210,7 +216,9 @@ export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[
   ];
 }
 
-/** When a claim statement ran, and the number that it drew from the sequence. Also the row of `claim_record`. */
+/**
+ * When a claim statement ran, and the number that it drew from the sequence. Also the row of `claim_record`.
+ */
 export interface Grant {
   /** The command with ordinal n got the token `drawnToken + n`. */
   readonly drawnToken: string;

@@ -13,9 +13,9 @@ import { idColumns } from "./record-ids.ts";
 import { RESULT_KIND } from "./record-row.ts";
 
 /**
- * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its lease has run
- * out. Retention starts now, with the periods stamped at the claim, the key's perhaps shortened by the command. `sweep_at`
- * stays, so that the update touches no index (heap-only tuple).
+ * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out. Retention starts now, with the periods stamped at the claim, the key's perhaps shortened
+ * by the command. `sweep_at` stays, so that the update touches no index (heap-only tuple).
  *
  * Everything that was completed is returned in one row and one column, as in `claim_records`.
  */
@@ -97,7 +97,10 @@ export type CompleteRecords = (
   deadline: Deadline,
 ) => Promise<readonly Settled<Completion>[]>;
 
-/** Returns a function that completes claims, batched over all its callers. It refuses commands as `answerComplete` does. */
+/**
+ * Returns a function that completes claims, batched over all its callers. It refuses commands as
+ * `answerComplete` does.
+ */
 export function createCompleteRecords(
   pool: Pool,
   readings: Readings,
@@ -126,7 +129,9 @@ export function createCompleteRecords(
     );
 }
 
-/** Returns the completion that each command stored, at its index; undefined for a command that stored nothing. */
+/**
+ * Returns the completion that each command stored, at its index; undefined for a command that stored nothing.
+ */
 function readCompleted(
   [row]: readonly CompletedRow[],
   commands: readonly CompleteCommand[],

@@ -10,8 +10,8 @@ import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 
 /**
- * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its lease has run
- * out. A lease is never shortened, and a key is never forgotten before its lease ends.
+ * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out. A lease is never shortened, and a key is never forgotten before its lease ends.
  */
 const extendLeases = {
   name: "extend_leases",
@@ -64,7 +64,10 @@ export type ExtendLeases = (
   deadline: Deadline,
 ) => Promise<readonly Settled<LeaseExtension>[]>;
 
-/** Returns a function that extends leases, batched over all its callers. It refuses commands as `answerExtendLease` does. */
+/**
+ * Returns a function that extends leases, batched over all its callers. It refuses commands as
+ * `answerExtendLease` does.
+ */
 export function createExtendLeases(pool: Pool, readings: Readings, limiter: TenantLimiter): ExtendLeases {
   const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,

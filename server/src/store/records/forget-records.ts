@@ -2,8 +2,8 @@ import type { Runner } from "../pool.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
 /**
- * Forgets the records of a page. A forgotten row is absent to every reader. It stays, with its fencing token, until the sweep
- * deletes it, later than any statement that drew a token before can last.
+ * Forgets the records of a page. A forgotten row is absent to every reader. It stays, with its fencing token,
+ * until the sweep deletes it, later than any statement that drew a token before can last.
  */
 const forgetRecords = {
   name: "forget_records",
@@ -89,8 +89,9 @@ const raiseGeneration = {
 };
 
 /**
- * Invalidates every cached copy of the tenant's records, on every replica within 10 s. Must run in the transaction that
- * forgets a record or shortens its retention: server/decisions/0004-what-a-copy-may-answer.md
+ * Invalidates every cached copy of the tenant's records, on every replica within 10 s. Must run in the
+ * transaction that forgets a record or shortens its retention:
+ * server/decisions/0004-what-a-copy-may-answer.md
  */
 export async function raiseCacheGeneration(transaction: Runner, tenantId: number): Promise<void> {
   await transaction.run(raiseGeneration, [tenantId]);

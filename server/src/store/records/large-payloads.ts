@@ -9,8 +9,9 @@ import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { AbsentPayload } from "./record-row.ts";
 
 /**
- * Reads payloads that are too large to be read with their records (`MAX_INLINE_PAYLOAD_BYTES`). They are read after the
- * records, a few at a time: no other call waits for them, and memory is bounded by payloads in flight, not by batches.
+ * Reads payloads that are too large to be read with their records (`MAX_INLINE_PAYLOAD_BYTES`). They are read
+ * after the records, a few at a time: no other call waits for them, and memory is bounded by payloads in
+ * flight, not by batches.
  */
 const readPayloads = {
   name: "read_payloads",
@@ -41,8 +42,8 @@ interface LargePayload {
 }
 
 /**
- * Returns the record with its payload, or undefined if the record has it already. A result is immutable, so the later
- * statement reads the same payload, or none if the record was forgotten in between.
+ * Returns the record with its payload, or undefined if the record has it already. A result is immutable, so
+ * the later statement reads the same payload, or none if the record was forgotten in between.
  *
  * @param room counts the bytes that are left in the call's reply; the record takes its bytes from it.
  * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit: it is not read.
@@ -53,7 +54,10 @@ export type FillPayload = (
   room: ReplyRoom,
 ) => Promise<LiveRecord> | undefined;
 
-/** Returns a function that reads large payloads, batched over all its callers: callers that read the same one share it. */
+/**
+ * Returns a function that reads large payloads, batched over all its callers: callers that read the same one
+ * share it.
+ */
 export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
@@ -86,8 +90,8 @@ export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPaylo
 }
 
 /**
- * Returns a function that converts the records of one call before they are kept until its last one was read. It keeps results
- * only as far as they fit into one reply, in the order in which they arrive.
+ * Returns a function that converts the records of one call before they are kept until its last one was read.
+ * It keeps results only as far as they fit into one reply, in the order in which they arrive.
  */
 export function keepForReply(): (record: LiveRecord) => LiveRecord {
   const room = createReplyRoom();

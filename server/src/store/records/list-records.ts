@@ -35,9 +35,9 @@ export const MAX_EXAMINED = 5000;
 export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 
 /**
- * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one whose retention has
- * ended, is no record. The last examined row is returned even if it does not match, so that the next search can begin behind
- * it.
+ * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
+ * whose retention has ended, is no record. The last examined row is returned even if it does not match, so
+ * that the next search can begin behind it.
  */
 const lookAtRecords = {
   name: "look_at_records",
@@ -87,7 +87,9 @@ interface ExaminedRow extends RecordRow {
   readonly rows_examined: number;
 }
 
-/** Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows. */
+/**
+ * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
+ */
 export async function findRecords(
   runner: Runner,
   filter: RecordFilter,
@@ -119,7 +121,9 @@ export function startOf({ namespace, keyPrefix }: RecordFilter): RecordCursor {
   return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: keyPrefix };
 }
 
-/** Lower than every character that a key or a namespace may contain: sorts between a text and all longer ones. */
+/**
+ * Lower than every character that a key or a namespace may contain: sorts between a text and all longer ones.
+ */
 const LOWEST = "\u0001";
 /** Higher than every namespace. */
 const HIGHEST = "~";
@@ -140,7 +144,9 @@ const LAST_CODE_POINT = 0x10ffff;
 const FIRST_SURROGATE = 0xd800;
 const BEHIND_SURROGATES = 0xe000;
 
-/** Returns the lowest text above all that begin with a prefix, if there is one. UTF-8 sorts as code points. */
+/**
+ * Returns the lowest text above all that begin with a prefix, if there is one. UTF-8 sorts as code points.
+ */
 function behindPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (;;) {

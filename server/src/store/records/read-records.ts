@@ -9,7 +9,9 @@ import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { parseRecord, type RecordRow } from "./record-row.ts";
 
-/** Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size. */
+/**
+ * Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size.
+ */
 const readRecords = {
   name: "read_records",
   text: `
@@ -87,7 +89,10 @@ export function createReadRecords(readings: Readings, fillPayload: FillPayload):
   };
 }
 
-/** Lists the keys whose claims are resolved. Nearly all keys in question are in progress, so only the others are returned. */
+/**
+ * Lists the keys whose claims are resolved. Nearly all keys in question are in progress, so only the others
+ * are returned.
+ */
 const findResolvedRecords = {
   name: "find_resolved_records",
   text: `

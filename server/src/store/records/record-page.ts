@@ -28,7 +28,10 @@ interface PageRow {
   readonly forgotten?: number;
 }
 
-/** Runs a statement whose parameters 1 to 4 name a page: tenant, namespace, key before it, maximum number of records. */
+/**
+ * Runs a statement whose parameters 1 to 4 name a page: tenant, namespace, key before it, maximum number of
+ * records.
+ */
 export async function runOnPage(
   runner: Runner,
   statement: Statement,

@@ -8,38 +8,45 @@ import {
 } from "../../domain/record.ts";
 import type { IdRow } from "./record-ids.ts";
 
-/** The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment (statements.test.ts). */
+/**
+ * The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment
+ * (statements.test.ts).
+ */
 export const STATE = { forgotten: 0, inProgress: 1, completed: 2, released: 3 } as const;
 
 /** The numbers of `records.result_kind`; in SQL texts as those of STATE. */
 export const RESULT_KIND = { success: 1, failure: 2 } as const;
 
 /**
- * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's fencing token, and
- * must outlast every statement that drew a lower number before, which a statement's timeouts end after 6 s.
- * SQL texts hold the number (statements.test.ts; server/decisions/0001-one-statement-decides.md).
+ * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's
+ * fencing token, and must outlast every statement that drew a lower number before, which a statement's
+ * timeouts end after 6 s. SQL texts hold the number (statements.test.ts;
+ * server/decisions/0001-one-statement-decides.md).
  */
 export const FENCING_MARGIN_MS = 120_000;
 
 /**
- * The increment of the sequence `fencing_tokens`. A statement reads the sequence once and numbers its operations, at most
- * `MAX_BATCH`, from there. The other 768 numbers are a reserve: a take-over's token is at least the row's + 1, so it may exceed
- * its statement's numbers by one for each statement in flight, of which there are fewer.
+ * The increment of the sequence `fencing_tokens`. A statement reads the sequence once and numbers its
+ * operations, at most `MAX_BATCH`, from there. The other 768 numbers are a reserve: a take-over's token is at
+ * least the row's + 1, so it may exceed its statement's numbers by one for each statement in flight, of which
+ * there are fewer.
  */
 export const TOKENS_PER_DRAW = 1024;
 
 /**
- * A larger payload is read separately (`large-payloads.ts`), so that a statement for hundreds of keys cannot return hundreds
- * of megabytes. The default of max_result_bytes, so that few tenants need the second read.
+ * A larger payload is read separately (`large-payloads.ts`), so that a statement for hundreds of keys cannot
+ * return hundreds of megabytes. The default of max_result_bytes, so that few tenants need the second read.
  */
 export const MAX_INLINE_PAYLOAD_BYTES = 64 * 1024;
 
 /**
- * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch as float8, which
- * holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are hexadecimal digits.
+ * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
+ * as float8, which holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are
+ * hexadecimal digits.
  *
- * A statement that reads records returns everything. One that writes them returns no payload, because its caller has it, and
- * one that lists many records returns no column without a small limit: those columns are null.
+ * A statement that reads records returns everything. One that writes them returns no payload, because its
+ * caller has it, and one that lists many records returns no column without a small limit: those columns are
+ * null.
  */
 export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly state: number;
@@ -69,7 +76,10 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly result_payload_bytes?: number | null;
 }
 
-/** Returns the record of a row at the statement's start; undefined if it is forgotten or its retention has ended. */
+/**
+ * Returns the record of a row at the statement's start; undefined if it is forgotten or its retention has
+ * ended.
+ */
 export function parseRecord(row: RecordRow): LiveRecord | undefined {
   if (row.state === STATE.forgotten || row.expires_at_ms <= row.now_ms) return undefined;
   return {

@@ -10,8 +10,8 @@ import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 
 /**
- * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its lease has run
- * out.
+ * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out.
  */
 const releaseRecords = {
   name: "release_records",
@@ -62,7 +62,10 @@ export type ReleaseRecords = (
   deadline: Deadline,
 ) => Promise<readonly Settled<Release>[]>;
 
-/** Returns a function that releases claims, batched over all its callers. It refuses commands as `answerRelease` does. */
+/**
+ * Returns a function that releases claims, batched over all its callers. It refuses commands as
+ * `answerRelease` does.
+ */
 export function createReleaseRecords(pool: Pool, readings: Readings, limiter: TenantLimiter): ReleaseRecords {
   const release = createBatchedWrite<ReleaseCommand, RecordRow>(pool, readings, {
     statement: releaseRecords,

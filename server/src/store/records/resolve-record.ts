@@ -30,7 +30,8 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
 };
 
 /**
- * Reads a record and locks its row until the transaction ends; undefined if there is no record. Large payloads are not read.
+ * Reads a record and locks its row until the transaction ends; undefined if there is no record. Large
+ * payloads are not read.
  */
 export async function lockRecord(transaction: Runner, id: RecordId): Promise<LiveRecord | undefined> {
   const [row] = await transaction.run<RecordRow>(lockRecordRow, keyParameters(id));
@@ -138,7 +139,8 @@ export async function resolveRecord(
   switch (resolution.kind) {
     case "forget":
       await transaction.run(forgetRecordRow, keyParameters(id));
-      // Last, so that other administrators wait as briefly as possible for the tenant's row. Claims do not wait for it.
+      // Last, so that other administrators wait as briefly as possible for the tenant's row. Claims do not
+      // wait for it.
       await raiseCacheGeneration(transaction, id.tenantId);
       return undefined;
     case "release":

@@ -3,23 +3,26 @@ import type { Runner } from "../pool.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
 /*
- * The only statements on records that are assembled, because they need a row's new retention 20 times. SQL cannot name it once
- * for `set` and `where` of an update: `from` cannot refer to the updated row, and a query that computes it before the update
- * would need `for update`, which Citus allows for a single key only.
+ * The only statements on records that are assembled, because they need a row's new retention 20 times. SQL
+ * cannot name it once for `set` and `where` of an update: `from` cannot refer to the updated row, and a query
+ * that computes it before the update would need `for update`, which Citus allows for a single key only.
  *
- * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8 to $10), in
- * seconds.
+ * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
+ * to $10), in seconds.
  */
 
 /**
- * A record whose retention is as long as the old policy's, or longer, gets the new policy's. A shorter one was asked for by
- * the request and stays, unless the new policy's is still shorter.
+ * A record whose retention is as long as the old policy's, or longer, gets the new policy's. A shorter one
+ * was asked for by the request and stays, unless the new policy's is still shorter.
  */
 function restamped(stampedS: string, oldS: string, newS: string): string {
   return `case when ${stampedS} >= ${oldS} then ${newS} else least(${stampedS}, ${newS}) end`;
 }
 
-/** A completion may have shortened the retention of its key, so it follows from the times of a completed record. */
+/**
+ * A completion may have shortened the retention of its key, so it follows from the times of a completed
+ * record.
+ */
 const STAMPED_KEY_S = `
   case when r.state = 2 /* completed */
        then date_part('epoch', r.expires_at - r.settled_at)::int else r.key_retention_s end`;

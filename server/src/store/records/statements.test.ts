@@ -35,7 +35,10 @@ function textOf(name: string): string {
   return text;
 }
 
-/** Returns the part of each text that a pattern's first group matches, with the statement's name. Skips other texts. */
+/**
+ * Returns the part of each text that a pattern's first group matches, with the statement's name. Skips other
+ * texts.
+ */
 function partsMatching(pattern: RegExp): readonly (readonly [name: string, part: string])[] {
   return [...STATEMENTS].flatMap(([name, text]) =>
     [...text.matchAll(pattern)].map(([, part = ""]) => [name, part] as const),
@@ -157,7 +160,10 @@ test("statements that return records return the same columns", () => {
 
 test("statements that settle a claim select it by the same condition", () => {
   const names = ["complete_records", "release_records", "extend_leases"];
-  const condition = expectSamePart(/ from input i where ((?:(?! returning).)*r\.fencing_token.*?) returning/g, names);
+  const condition = expectSamePart(
+    / from input i where ((?:(?! returning).)*r\.fencing_token.*?) returning/g,
+    names,
+  );
   expect(condition).toContain("r.fencing_token = i.fencing_token and r.state = 1 ");
 });
 

@@ -2,10 +2,12 @@ import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
 
 /**
- * Counts the rows that are due, up to a limit, and returns the times between which they are due, whether more rows are due at
- * the last of these times than the limit includes, and for how long the most overdue row has waited.
+ * Counts the rows that are due, up to a limit, and returns the times between which they are due, whether more
+ * rows are due at the last of these times than the limit includes, and for how long the most overdue row has
+ * waited.
  *
- * The window's frame keeps PostgreSQL 15 from reading all rows that are due at one time before it numbers the first.
+ * The window's frame keeps PostgreSQL 15 from reading all rows that are due at one time before it numbers the
+ * first.
  */
 const findDueRecords = {
   name: "find_due_records",
@@ -26,10 +28,10 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
 /**
  * Deletes the rows that are due between two times and whose retention ended FENCING_MARGIN_MS ago.
  *
- * It takes them in the order of the index, in which a row is found and deleted in one visit. Every other statement takes rows
- * in the order of their keys, so this one and a statement that claims two of the rows again can wait for each other. Then this
- * one fails, because its lock timeout (`limitLocks`) is shorter than the time after which Postgres ends one side of a deadlock
- * (`deadlock_timeout`, 1 s).
+ * It takes them in the order of the index, in which a row is found and deleted in one visit. Every other
+ * statement takes rows in the order of their keys, so this one and a statement that claims two of the rows
+ * again can wait for each other. Then this one fails, because its lock timeout (`limitLocks`) is shorter than
+ * the time after which Postgres ends one side of a deadlock (`deadlock_timeout`, 1 s).
  */
 const deleteEndedRecords = {
   name: "delete_ended_records",
@@ -49,8 +51,8 @@ select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 
 };
 
 /**
- * Does the same for a limited number of the most overdue rows, in the order of their keys: for more rows that are due at one
- * time than a batch may hold.
+ * Does the same for a limited number of the most overdue rows, in the order of their keys: for more rows that
+ * are due at one time than a batch may hold.
  */
 const deleteOverdueRecords = {
   name: "delete_overdue_records",
@@ -83,9 +85,10 @@ select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 
 };
 
 /**
- * Postpones a limited number of the most overdue rows that may not be deleted yet, to when their next part ends, and drops
- * results whose own retention has ended. An unfinished record may still be completed with a result that ends before its key.
- * A row that another sweep has postponed in between stays as it is; the sum in that condition keeps it from fitting the index.
+ * Postpones a limited number of the most overdue rows that may not be deleted yet, to when their next part
+ * ends, and drops results whose own retention has ended. An unfinished record may still be completed with a
+ * result that ends before its key. A row that another sweep has postponed in between stays as it is; the sum
+ * in that condition keeps it from fitting the index.
  */
 const putOffRecords = {
   name: "put_off_records",
@@ -165,13 +168,13 @@ interface SweptRow {
 }
 
 /**
- * Sweeps one batch of at most `maxRows` rows, however many are due at one time. Any number of replicas may do so at once: a
- * statement that waited for a row's lock checks its conditions again, so a key that was claimed in between stays. Each
- * statement has its own transaction with the time limits of `limitLocks`.
+ * Sweeps one batch of at most `maxRows` rows, however many are due at one time. Any number of replicas may do
+ * so at once: a statement that waited for a row's lock checks its conditions again, so a key that was claimed
+ * in between stays. Each statement has its own transaction with the time limits of `limitLocks`.
  *
  * @param onSwept is called with what each statement deleted.
- * @throws Refusal RECORD_CONTENDED if another transaction held a lock on one of the rows, or waited for one in turn;
- *   DATABASE_UNAVAILABLE, also if the rows took too long. The statement that failed changed nothing.
+ * @throws Refusal RECORD_CONTENDED if another transaction held a lock on one of the rows, or waited for one
+ *   in turn; DATABASE_UNAVAILABLE, also if the rows took too long. The statement that failed changed nothing.
  */
 export async function sweepBatch(
   pool: Pool,
