@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startTestServer(database.url);
   tenant = await createTenant(database);
   client = connectClient(server, tenant.apiKey);
-  // The credential and the policy are in memory from here on.
+  // From here on the credential and the policy are cached.
   await client.lookup({ namespace: "charges", key: "connected" });
 });
 
@@ -27,8 +27,8 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("a lone claim, complete, lookup, extension and release cost one statement each, and a repeat two", async () => {
-  const id = { namespace: "charges", key: "lone" };
+test("a single claim, complete, lookup, extension and release cost one statement each, and a repeat two", async () => {
+  const id = { namespace: "charges", key: "single" };
   const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from("paid") };
   let fencingToken = 0n;
   const claim = async () => {
@@ -51,17 +51,17 @@ test("a lone claim, complete, lookup, extension and release cost one statement e
   expect(await statementsDuring(server, () => client.lookup(id))).toEqual({ read_records: 1 });
 });
 
-test("64 claims at once from a client that does not batch reach Postgres as a few statements", async () => {
+test("64 claims at once from a client that does not batch cost a few statements", async () => {
   const work = () =>
     Promise.all(
       Array.from({ length: 64 }, (_, index) => client.claim({ namespace: "charges", key: `many-${index}` })),
     );
   const {
-    claim_record: alone = 0,
-    claim_records: together = 0,
+    claim_record: single = 0,
+    claim_records: batched = 0,
     ...others
   } = await statementsDuring(server, work);
-  expect(alone + together).toBeLessThanOrEqual(8);
+  expect(single + batched).toBeLessThanOrEqual(8);
   expect(others).toEqual({});
 });
 
@@ -86,7 +86,7 @@ test("a batch of a thousand claims costs four statements", async () => {
   expect(await statementsDuring(server, () => client.batch({ items }))).toEqual({ claim_records: 4 });
 });
 
-test("a request that is refused for its form costs no statement", async () => {
+test("an invalid request costs no statement", async () => {
   const refused = () => client.claim({ namespace: "Not A Namespace", key: "" }).catch(() => {});
   expect(await statementsDuring(server, refused)).toEqual({});
 });
