@@ -46,108 +46,110 @@ const RENEWAL_RETRY_MS = 10_000;
  */
 const CLOCK_TOLERANCE_S = 60;
 
-/** @see InstallationWatch */
-export function createInstallationWatch({
-  replicaId,
-  log,
-  onChanged,
-}: InstallationWatchOptions): InstallationWatch {
-  let knownId: string | undefined;
-  let highestToken = 0n;
-  let renewals = 0;
+/** Creates a watch that has not looked yet. */
+export function createInstallationWatch(options: InstallationWatchOptions): InstallationWatch {
+  const watch = new Watch(options);
+  return { look: (database) => watch.look(database), id: () => watch.id() };
+}
+
+class Watch implements InstallationWatch {
+  readonly #options: InstallationWatchOptions;
+  #knownId: string | undefined;
+  #highestToken = 0n;
+  #renewals = 0;
   /**
    * Why the installation with this id must be renewed, after an attempt that failed. Kept until the id
    * changes: looks draw tokens, and a renewal that was rolled back leaves the sequences raised, so the next
    * look would find no contradiction.
    */
-  let due: { readonly id: string; readonly why: string } | undefined;
-  let attemptedAtMs = Number.NEGATIVE_INFINITY;
+  #due: { readonly id: string; readonly why: string } | undefined;
+  #attemptedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: InstallationWatchOptions) {
+    this.#options = options;
+  }
+
+  async look(database: Connection): Promise<boolean> {
+    // Read before this look draws a token, because other looks and claims draw tokens at the same time.
+    const drawnBefore = this.#highestToken;
+    const newest = this.#knownId === undefined ? await sampleNewestClaims(database) : undefined;
+    const seen = await readInstallation(database);
+    if (seen === undefined) return false;
+    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S) {
+      this.#options.log.warn(
+        { aheadS: newest.aheadS },
+        "the database's clock was set back: leases end later by this many seconds",
+      );
+    }
+    const why = this.#contradiction(seen, drawnBefore, newest);
+    if (why !== undefined) return this.#renewUnlessTooSoon(database, seen, why);
+    if (seen.origin === "unmarked") await markOrigin(database);
+    this.#adopt(seen);
+    return true;
+  }
+
+  id(): string {
+    if (this.#knownId === undefined)
+      throw new Error("the installation is unknown: the database accepts no writes");
+    return this.#knownId;
+  }
 
   /** Looks may be answered in any order: the one that drew the highest token is the newest. */
-  function adopt({ id, drawnToken }: InstallationLook): void {
-    if (drawnToken < highestToken) return;
-    highestToken = drawnToken;
-    if (id === knownId) return;
-    const isFirst = knownId === undefined;
-    knownId = id;
+  #adopt({ id, drawnToken }: InstallationLook): void {
+    if (drawnToken < this.#highestToken) return;
+    this.#highestToken = drawnToken;
+    if (id === this.#knownId) return;
+    const isFirst = this.#knownId === undefined;
+    this.#knownId = id;
     if (isFirst) return;
-    log.warn("the installation was renewed: dropping cached keys, tenants and completed records");
-    onChanged(id);
-  }
-
-  /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
-  async function renewUnlessTooSoon(
-    database: Connection,
-    { id }: InstallationLook,
-    why: string,
-  ): Promise<boolean> {
-    if (due?.id === id) {
-      const nowMs = performance.now();
-      if (nowMs - attemptedAtMs < RENEWAL_RETRY_MS)
-        throw new Error(`the installation must be renewed, and the last attempt failed: ${why}`);
-      attemptedAtMs = nowMs;
-    }
-    try {
-      return await attemptRenewal(database, id, why);
-    } catch (error) {
-      due = { id, why };
-      attemptedAtMs = performance.now();
-      throw error;
-    }
-  }
-
-  async function attemptRenewal(database: Connection, id: string, why: string): Promise<boolean> {
-    const { token } = await sampleNewestClaims(database);
-    const tokenFloor = token > highestToken ? token : highestToken;
-    const reason = `${why}; after-restore was not run`;
-    const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId: replicaId };
-    if (await renew(database, renewal)) {
-      renewals++;
-      log.error({ why }, "the database was restored: renewed the installation");
-    }
-    const renewed = await readInstallation(database);
-    if (renewed !== undefined) adopt(renewed);
-    return renewed !== undefined;
+    this.#options.log.warn(
+      "the installation was renewed: dropping cached keys, tenants and completed records",
+    );
+    this.#options.onChanged(id);
   }
 
   /** Returns why the installation must be renewed, or undefined. */
-  function contradiction(
+  #contradiction(
     { id, drawnToken, origin }: InstallationLook,
     drawnBefore: bigint,
     newest: NewestClaims | undefined,
   ): string | undefined {
-    if (due?.id === id) return due.why;
+    if (this.#due?.id === id) return this.#due.why;
     if (drawnToken <= drawnBefore) return "the sequence of fencing tokens went back";
     if (newest !== undefined && drawnToken <= newest.token)
       return "records have higher fencing tokens than the sequence";
-    if (origin !== "elsewhere" || renewals >= MAX_RENEWALS) return undefined;
+    if (origin !== "elsewhere" || this.#renewals >= MAX_RENEWALS) return undefined;
     return "the installation's id was made in another database";
   }
 
-  async function look(database: Connection): Promise<boolean> {
-    // Read before this look draws a token, because other looks and claims draw tokens at the same time.
-    const drawnBefore = highestToken;
-    const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
-    const seen = await readInstallation(database);
-    if (seen === undefined) return false;
-    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
-      log.warn(
-        { aheadS: newest.aheadS },
-        "the database's clock was set back: leases end later by this many seconds",
-      );
-    const why = contradiction(seen, drawnBefore, newest);
-    if (why !== undefined) return renewUnlessTooSoon(database, seen, why);
-    if (seen.origin === "unmarked") await markOrigin(database);
-    adopt(seen);
-    return true;
+  /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
+  async #renewUnlessTooSoon(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
+    if (this.#due?.id === id) {
+      const nowMs = performance.now();
+      if (nowMs - this.#attemptedAtMs < RENEWAL_RETRY_MS)
+        throw new Error(`the installation must be renewed, and the last attempt failed: ${why}`);
+      this.#attemptedAtMs = nowMs;
+    }
+    try {
+      return await this.#renew(database, id, why);
+    } catch (error) {
+      this.#due = { id, why };
+      this.#attemptedAtMs = performance.now();
+      throw error;
+    }
   }
 
-  return {
-    look,
-    id() {
-      if (knownId === undefined)
-        throw new Error("the installation is unknown: the database accepts no writes");
-      return knownId;
-    },
-  };
+  async #renew(database: Connection, id: string, why: string): Promise<boolean> {
+    const { token } = await sampleNewestClaims(database);
+    const tokenFloor = token > this.#highestToken ? token : this.#highestToken;
+    const reason = `${why}; after-restore was not run`;
+    const requestId = this.#options.replicaId;
+    if (await renew(database, { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId })) {
+      this.#renewals++;
+      this.#options.log.error({ why }, "the database was restored: renewed the installation");
+    }
+    const renewed = await readInstallation(database);
+    if (renewed !== undefined) this.#adopt(renewed);
+    return renewed !== undefined;
+  }
 }

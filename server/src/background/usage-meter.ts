@@ -50,8 +50,26 @@ class Tally implements NamespaceUsage {
     this.namespace = namespace;
   }
 
-  repeated(latenessMs: number): void {
-    const bucket = latenessBucket(latenessMs);
+  claimed(outcome: ClaimOutcome, atMs: number): void {
+    const { counters } = this;
+    counters.claims++;
+    switch (outcome.kind) {
+      case "claimed":
+        counters.granted++;
+        if (outcome.attempt === 1) return;
+        counters.reclaims++;
+        break;
+      case "completed":
+        counters.replayed++;
+        break;
+      case "inProgress":
+        counters.in_progress++;
+        break;
+      case "ambiguous":
+        counters.ambiguous++;
+        break;
+    }
+    const bucket = latenessBucket(atMs - outcome.firstClaimedAtMs);
     this.repeatLateness[bucket] = (this.repeatLateness[bucket] ?? 0) + 1;
   }
 }
@@ -99,26 +117,7 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
 
   return {
     claimed(of, outcome, atMs) {
-      const tally = tallyOf(of);
-      const { counters } = tally;
-      counters.claims++;
-      switch (outcome.kind) {
-        case "claimed":
-          counters.granted++;
-          if (outcome.attempt === 1) return;
-          counters.reclaims++;
-          break;
-        case "completed":
-          counters.replayed++;
-          break;
-        case "inProgress":
-          counters.in_progress++;
-          break;
-        case "ambiguous":
-          counters.ambiguous++;
-          break;
-      }
-      tally.repeated(atMs - outcome.firstClaimedAtMs);
+      tallyOf(of).claimed(outcome, atMs);
     },
     mismatched(of) {
       const { counters } = tallyOf(of);

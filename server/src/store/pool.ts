@@ -133,30 +133,11 @@ const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 /** Opens a pool; connects on first use. */
 export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): Pool {
   const direct = !options.throughPgBouncer;
-  const pool = new pg.Pool({
-    connectionString: options.databaseUrl,
-    max: options.size,
-    application_name: "onceward",
-    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-    keepAlive: true,
-    ...(direct && {
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      lock_timeout: LOCK_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-      options: Object.entries(PLANNER_SETTINGS)
-        .map(([name, value]) => `-c ${name}=${value}`)
-        .join(" "),
-    }),
-  });
-  pool.on("error", (error) => observer.connectionLost(error));
-  // The pool does not listen to a connection that is checked out, and an error event without a listener ends
-  // the process.
-  pool.on("connect", (client) => client.on("error", () => {}));
-
+  const pool = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
   const announced = new WeakSet<pg.PoolClient>();
 
+  /** Calls `onConnected` for a new connection. */
   async function announce(client: pg.PoolClient): Promise<void> {
     if (announced.has(client)) return;
     const isDone = await options.onConnected?.({
@@ -166,21 +147,12 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     if (isDone !== false) announced.add(client);
   }
 
-  /** Discards a connection's plans if they are too old. */
-  async function discardOldPlans(client: pg.PoolClient): Promise<void> {
-    const nowMs = performance.now();
-    const lastMs = plannedAtMs.get(client);
-    if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
-    plannedAtMs.set(client, nowMs);
-    if (lastMs !== undefined) await client.query("discard plans");
-  }
-
   /** Runs `use` on a connection. A connection on which anything failed is closed. */
   async function withConnection<Result>(use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     const client = await pool.connect();
     let failure: Error | undefined;
     try {
-      if (direct) await discardOldPlans(client);
+      if (direct) await discardOldPlans(client, plannedAtMs);
       await announce(client);
       return await use(client);
     } catch (error) {
@@ -229,6 +201,42 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
   };
+}
+
+function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.databaseUrl,
+    max: options.size,
+    application_name: "onceward",
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    keepAlive: true,
+    ...(!options.throughPgBouncer && {
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      lock_timeout: LOCK_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      options: Object.entries(PLANNER_SETTINGS)
+        .map(([name, value]) => `-c ${name}=${value}`)
+        .join(" "),
+    }),
+  });
+  pool.on("error", (error) => observer.connectionLost(error));
+  // The pool does not listen to a connection that is checked out, and an error event without a listener ends
+  // the process.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}
+
+/** Discards a connection's plans if they are too old. `plannedAtMs` holds when each connection last did so. */
+async function discardOldPlans(
+  client: pg.PoolClient,
+  plannedAtMs: WeakMap<pg.PoolClient, number>,
+): Promise<void> {
+  const nowMs = performance.now();
+  const lastMs = plannedAtMs.get(client);
+  if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
+  plannedAtMs.set(client, nowMs);
+  if (lastMs !== undefined) await client.query("discard plans");
 }
 
 function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {

@@ -2,7 +2,7 @@ import { type Deadline, isExpired } from "../../domain/deadline.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { onlyValue, Rejected, type Settled } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
-import { createFairQueue, type Decision } from "./fair-queue.ts";
+import { type Decision, FairQueue } from "./fair-queue.ts";
 import { type TenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
 /** How a batcher gathers operations into statements. */
@@ -78,141 +78,150 @@ const ISOLATION_WIDTH = 2;
 /** The queue of operations without a tenant; tenants are numbered from 1. */
 const NO_TENANT = 0;
 
-/** @see Batcher */
+/** Creates a batcher. */
 export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
-  const { nameOf, tenantOf = () => NO_TENANT, limiter = UNLIMITED } = options;
-  const queue = createFairQueue<PendingOperation<Op, Row>>({
-    maxItems: MAX_QUEUED,
-    weightOf: limiter.weightOf,
-    maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
-  });
-  let inFlight = 0;
-  let flushScheduled = false;
+  return new StatementBatcher(options);
+}
 
-  function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
+class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
+  readonly #options: BatcherOptions<Op, Row>;
+  readonly #tenantOf: (op: Op) => number;
+  readonly #limiter: TenantLimiter;
+  readonly #queue: FairQueue<PendingOperation<Op, Row>>;
+  #inFlight = 0;
+  #flushScheduled = false;
+
+  constructor(options: BatcherOptions<Op, Row>) {
+    const { tenantOf = () => NO_TENANT, limiter = UNLIMITED } = options;
+    this.#options = options;
+    this.#tenantOf = tenantOf;
+    this.#limiter = limiter;
+    this.#queue = new FairQueue({
+      maxItems: MAX_QUEUED,
+      weightOf: limiter.weightOf,
+      maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
+    });
+  }
+
+  async submit(op: Op, deadline: Deadline): Promise<Row> {
+    return onlyValue(await this.submitAll([op], deadline));
+  }
+
+  submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const call = new PendingCall<Row>(ops.length, deadline, resolve, options.keeping?.());
+      const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.keeping?.());
       const nowMs = performance.now();
       ops.forEach((op, index) => {
-        const pending = new PendingOperation(op, nameOf(op), call, index);
-        const tenant = tenantOf(op);
-        limiter.noteActivity(tenant, nowMs);
-        if (!queue.push(tenant, pending)) pending.settle(new Rejected(overloaded()));
+        const pending = new PendingOperation(op, this.#options.nameOf(op), call, index);
+        const tenant = this.#tenantOf(op);
+        this.#limiter.noteActivity(tenant, nowMs);
+        if (!this.#queue.push(tenant, pending)) pending.settle(new Rejected(overloaded()));
       });
-      scheduleFlush();
+      this.#scheduleFlush();
     });
   }
 
-  /**
-   * Flushes after the current turn of the event loop, so that calls that arrived in one read share a
-   * statement.
-   */
-  function scheduleFlush(): void {
-    if (queue.size === 0 || flushScheduled || inFlight >= options.maxInFlight) return;
-    flushScheduled = true;
+  /** Flushes after the current turn of the event loop, so that calls that arrived in one read share a statement. */
+  #scheduleFlush(): void {
+    if (this.#queue.size === 0 || this.#flushScheduled || this.#inFlight >= this.#options.maxInFlight) return;
+    this.#flushScheduled = true;
     setImmediate(() => {
-      flushScheduled = false;
-      if (queue.size > 0) void flush();
+      this.#flushScheduled = false;
+      if (this.#queue.size > 0) void this.#flush();
     });
   }
 
-  async function flush(): Promise<void> {
-    const leaders = takeLeaders();
+  async #flush(): Promise<void> {
+    const leaders = this.#takeLeaders();
     if (leaders.length === 0) return;
-    inFlight++;
-    scheduleFlush();
+    this.#inFlight++;
+    this.#scheduleFlush();
     try {
-      await execute(leaders);
+      await this.#execute(leaders);
     } finally {
-      inFlight--;
-      for (const { op } of leaders) queue.release(tenantOf(op));
-      scheduleFlush();
+      this.#inFlight--;
+      for (const { op } of leaders) this.#queue.release(this.#tenantOf(op));
+      this.#scheduleFlush();
     }
   }
 
   /** Takes the operations of one statement off the queue. The first of each name leads its duplicates. */
-  function takeLeaders(): PendingOperation<Op, Row>[] {
+  #takeLeaders(): PendingOperation<Op, Row>[] {
+    const { rowForDuplicate, bytesOf } = this.#options;
     const leaders = new Map<string, PendingOperation<Op, Row>>();
     let bytes = 0;
-    queue.take((pending): Decision => {
+    this.#queue.take((pending): Decision => {
       if (pending.isExpired) {
         pending.settle(new Rejected(expired()));
         return "remove";
       }
       const leader = leaders.get(pending.name);
-      if (leader !== undefined && options.rowForDuplicate !== undefined) {
+      if (leader !== undefined && rowForDuplicate !== undefined) {
         leader.duplicates.push(pending);
         return "remove";
       }
       if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "keep";
       leaders.set(pending.name, pending);
-      bytes += options.bytesOf?.(pending.op) ?? 0;
+      bytes += bytesOf?.(pending.op) ?? 0;
       return "take";
     });
     return [...leaders.values()];
   }
 
   /** Runs a statement for the leaders, and settles them and their duplicates. Never rejects. */
-  async function execute(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
+  async #execute(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
     let rows: readonly Row[];
     try {
-      rows = await options.execute(leaders.map(({ op }) => op));
+      rows = await this.#options.execute(leaders.map(({ op }) => op));
     } catch (error) {
-      if (leaders.length > 1 && error instanceof StatementFailed) await executeOneByOne(leaders);
+      if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
       else reject(leaders, new Rejected(asRefusal(error)));
       return;
     }
     leaders.forEach((leader, i) => {
-      fulfil(leader, rows[i] as Row);
+      this.#fulfil(leader, rows[i] as Row);
     });
   }
 
   /**
-   * Runs a statement for each leader, so that an operation that Postgres refuses, or whose row is locked,
-   * fails alone.
+   * Runs a statement for each leader, so that an operation that Postgres refuses, or whose row is locked, fails
+   * without the others.
    */
-  async function executeOneByOne(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
+  async #executeOneByOne(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
     const remaining = leaders[Symbol.iterator]();
     const worker = async () => {
       for (const leader of remaining) {
         const live = withoutExpired(leader);
-        if (live !== undefined) await execute([live]);
+        if (live !== undefined) await this.#execute([live]);
       }
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
   }
 
-  /**
-   * Settles the operations of one name that have expired. Returns the first of the others, leading the rest,
-   * if any.
-   */
-  function withoutExpired(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
-    const all = [leader, ...leader.duplicates];
-    for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));
-    const [first, ...others] = all.filter((pending) => !pending.isSettled);
-    first?.duplicates.splice(0, first.duplicates.length, ...others);
-    return first;
-  }
-
-  function fulfil(leader: PendingOperation<Op, Row>, row: Row): void {
+  #fulfil(leader: PendingOperation<Op, Row>, row: Row): void {
     leader.settle(row);
-    if (leader.duplicates.length === 0 || options.rowForDuplicate === undefined) return;
-    const duplicateRow = options.rowForDuplicate(row);
+    const { rowForDuplicate } = this.#options;
+    if (leader.duplicates.length === 0 || rowForDuplicate === undefined) return;
+    const duplicateRow = rowForDuplicate(row);
     for (const duplicate of leader.duplicates) duplicate.settle(duplicateRow);
   }
+}
 
-  function reject(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
-    for (const leader of leaders) {
-      leader.settle(rejected);
-      for (const duplicate of leader.duplicates) duplicate.settle(rejected);
-    }
+/** Settles the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
+function withoutExpired<Op, Row>(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
+  const all = [leader, ...leader.duplicates];
+  for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));
+  const [first, ...others] = all.filter((pending) => !pending.isSettled);
+  first?.duplicates.splice(0, first.duplicates.length, ...others);
+  return first;
+}
+
+function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
+  for (const leader of leaders) {
+    leader.settle(rejected);
+    for (const duplicate of leader.duplicates) duplicate.settle(rejected);
   }
-
-  return {
-    submit: async (op, deadline) => onlyValue(await submitAll([op], deadline)),
-    submitAll,
-  };
 }
 
 /** One call of `submitAll`: collects what its operations settle with. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createFairQueue, type FairQueue } from "./fair-queue.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 const MAX_ITEMS = 100;
 
@@ -7,7 +7,7 @@ function newQueue(
   weights: Readonly<Record<number, number>> = {},
   maxInFlight: Readonly<Record<number, number>> = {},
 ): FairQueue<string> {
-  return createFairQueue({
+  return new FairQueue({
     maxItems: MAX_ITEMS,
     weightOf: (tenant) => weights[tenant] ?? 1,
     maxInFlightOf: (tenant) => maxInFlight[tenant] ?? MAX_ITEMS,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Deadline, isExpired } from "../../domain/deadline.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { createFairQueue } from "./fair-queue.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 /** Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. */
 export interface PacedQueue {
@@ -38,7 +38,7 @@ interface QueuedTask {
 
 /** Each slot rests for as long as its task ran, so that the database has half of the time for other work. */
 export function createPacedQueue({ width }: PacedQueueOptions): PacedQueue {
-  const queue = createFairQueue<QueuedTask>({
+  const queue = new FairQueue<QueuedTask>({
     maxItems: MAX_WAITING,
     weightOf: () => 1,
     maxInFlightOf: () => 1,
