@@ -32,7 +32,7 @@ export interface BatcherOptions<Op, Row> {
    * Called once for each call of `submitAll`. Returns a function that converts each row before it is kept
    * until the call's last operation has settled. Unset: rows are kept as they are.
    */
-  readonly keeping?: () => (row: Row) => Row;
+  readonly createRowConverter?: () => (row: Row) => Row;
   /** Maximum statements in flight. Few: operations that arrive while they run share the next one. */
   readonly maxInFlight: number;
 }
@@ -44,8 +44,8 @@ export interface Batcher<Op, Row> {
    * the event loop.
    *
    * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if the deadline passed
-   *   before the statement was sent. In both cases the operation had no effect. Otherwise whatever `execute`
-   *   throws, except RECORD_CONTENDED for a lock conflict.
+   *   before the statement was sent. In both cases the operation had no effect. Otherwise the error of
+   *   `execute`, or RECORD_CONTENDED instead of a lock conflict.
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
   /**
@@ -110,7 +110,7 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.keeping?.());
+      const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.createRowConverter?.());
       const nowMs = performance.now();
       ops.forEach((op, index) => {
         const pending = new PendingOperation(op, this.#options.nameOf(op), call, index);

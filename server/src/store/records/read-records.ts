@@ -52,7 +52,7 @@ export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
     tenantOf: (id) => id.tenantId,
     limiter,
     rowForDuplicate: (record) => record,
-    keeping() {
+    createRowConverter() {
       const keep = keepForReply();
       return (record) => record && keep(record);
     },
