@@ -13,35 +13,35 @@ import type { Pool } from "./store/pool.ts";
 import type { SweptNamespace } from "./store/records/sweep-records.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
-/** Everything that a replica does without being called. */
+/** The background tasks of a replica. */
 export interface Background {
   readonly usage: UsageMeter;
   readonly totals: Totals;
   readonly liveReplicas: () => number;
-  /** Resolves once the replica is known to the others. */
+  /** Starts all tasks. Resolves when the replica is registered as live. */
   start(): Promise<void>;
-  /** Takes no record in hand any more. */
+  /** Stops the tasks that change records. */
   stopWork(): Promise<void>;
-  /** Stores what was counted, and takes leave of the other replicas; nothing may be counted any more. */
+  /** Stores the remaining counts and unregisters the replica. Nothing may be counted any more. */
   finish(): Promise<void>;
 }
 
 export interface BackgroundOptions {
   readonly config: Config;
   readonly pool: Pool;
-  /** For what scans and changes many records. */
+  /** For tasks that scan and change many records. */
   readonly administrationPool: AdministrationPool;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** This one. */
+  /** This replica. */
   readonly replica: { readonly id: string; readonly version: string };
   /** As HeartbeatOptions. */
   readonly lookAtInstallation: (pool: Pool) => Promise<unknown>;
-  /** What to do where a turn of a task fails; its next turn goes on. */
+  /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
   readonly onFailed: (task: string) => (error: unknown) => void;
 }
 
-/** Each task runs on every replica, and none is the leader. */
+/** Creates the background tasks. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions): Background {
   const {
     config,

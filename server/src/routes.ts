@@ -46,7 +46,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
   };
   const records = createRecordStore(
     pool,
-    createTenantLimiter({ weightOf: admission.weightOf, places: config.ONCEWARD_TENANT_SHARE }),
+    createTenantLimiter({ weightOf: admission.weightOf, slotsPerTenant: config.ONCEWARD_TENANT_SHARE }),
   );
   const idempotency = createIdempotencyService({
     records,

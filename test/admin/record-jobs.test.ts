@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createJobTurns } from "../../server/src/background/jobs/turns.ts";
+import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
@@ -35,7 +35,7 @@ test("workers serve tenants in rotation, however many jobs each has", async () =
     tenants.push(tenant);
   }
   const pool = openStorePool(database);
-  const turns = createJobTurns();
+  const turns = createJobScheduler();
   const worked: number[] = [];
   for (let done = await workBatch(pool, turns.next(0)); done !== undefined; ) {
     turns.succeeded();

@@ -24,10 +24,10 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("tokens rise strictly under a storm of claims and releases from several servers", async () => {
+test("tokens rise strictly under many concurrent claims and releases on several servers", async () => {
   const id = { namespace: "charges", key: "storm" };
   const crowd = await connectCrowd(servers, tenant.apiKey, 12);
-  /** In the order in which they were held: a holder notes its token before it lets go. */
+  /** In the order in which they were held: a holder adds its token before it releases the claim. */
   const tokens: bigint[] = [];
   await Promise.all(crowd.map((client) => claimAndRelease(client, id, tokens, 40)));
   expect(tokens.length).toBeGreaterThan(1);
@@ -47,13 +47,13 @@ async function claimAndRelease(
       tokens.push(outcome.value.fencingToken);
       await client.release({ ...id, fencingToken: outcome.value.fencingToken });
     } catch (error) {
-      // The only refusal such a storm may meet: the key changed hands at every look.
+      // The only refusal that is allowed: the key changed hands at every attempt.
       expect(describeError(error)).toMatchObject({ reason: "RECORD_CONTENDED", retryable: true });
     }
   }
 }
 
-test("a claim that drew its number early and waited gets a higher token than one granted meanwhile", async () => {
+test("a claim that drew its number early and waited gets a higher token than a claim granted in between", async () => {
   const id = { namespace: "charges", key: "slow" };
   const client = connectClient(servers[0] as TestServer, tenant.apiKey);
   const { fencingToken: first } = granted(await client.claim(id));
@@ -63,7 +63,7 @@ test("a claim that drew its number early and waited gets a higher token than one
   await lockRows(other, tenant, [id.key]);
   const slow = client.claim(id);
   await untilBlocked(database);
-  // Meanwhile another statement draws a later number, is granted the key and gives it up again.
+  // Another statement draws a later number, is granted the key and releases it.
   const { rows } = await other.query<{ fencing_token: string }>(
     `update records set fencing_token = nextval('fencing_tokens'), attempt = attempt + 1
       where tenant_id = $1 and key = $2 returning fencing_token`,
@@ -79,7 +79,7 @@ test("a key that was swept and claimed again gets a higher token than it ever ha
   const client = connectClient(servers[1] as TestServer, tenant.apiKey);
   let last = 0n;
   for (let life = 0; life < 3; life++) {
-    // Taken over again and again: each time at least one above the row's token, whatever the sequence says.
+    // Each take-over adds at least one to the row's token, whatever the sequence returns.
     for (let attempt = 0; attempt < 5; attempt++) {
       const { fencingToken } = granted(await client.claim(id));
       expect(fencingToken).toBeGreaterThan(last);
@@ -90,7 +90,7 @@ test("a key that was swept and claimed again gets a higher token than it ever ha
   }
 });
 
-test("claims of every kind that share a statement are each answered of their own record", async () => {
+test("claims of every kind that share a statement are answered from their own records", async () => {
   const client = connectClient(servers[2] as TestServer, tenant.apiKey);
   const kinds = ["new", "released", "lapsed", "ended", "completed", "held"] as const;
   const ids = Array.from({ length: 60 }, (_, i) => {
@@ -109,7 +109,7 @@ test("claims of every kind that share a statement are each answered of their own
   }
   for (const { kind, key } of ids) {
     if (kind === "lapsed") await endLeases(database, tenant, key);
-    // Longer than any retention: a new life.
+    // Longer than any retention, so that the record has ended.
     if (kind === "ended") await ageRecords(database, tenant, 400 * 86_400, key);
   }
 

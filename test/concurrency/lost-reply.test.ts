@@ -25,7 +25,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A client whose connection is open and goes through a proxy. */
+/** Returns a client with an open connection through a proxy. */
 async function connectThroughProxy(): Promise<{ client: IdempotencyClient; proxy: TcpProxy }> {
   const proxy = await startTcpProxy(server.grpcPort);
   onTestFinished(() => proxy.close());
@@ -34,7 +34,7 @@ async function connectThroughProxy(): Promise<{ client: IdempotencyClient; proxy
   return { client, proxy };
 }
 
-/** Makes a call whose reply is cut off, and waits until it had its effect on the record. */
+/** Makes a call whose reply is cut off, and waits until the call has changed the record. */
 async function loseReply(
   proxy: TcpProxy,
   key: string,
@@ -53,7 +53,7 @@ async function loseReply(
   await vi.waitUntil(async () => (await find()).length === 1, { timeout: 5000, interval: 5 });
 }
 
-test("a claim whose reply was lost is answered the same when its claim id comes again", async () => {
+test("a claim whose reply was lost has the same answer when it is repeated with its claim id", async () => {
   const { client, proxy } = await connectThroughProxy();
   const request = { namespace: "charges", key: "lost-claim", claimId: randomUUID() };
   await loseReply(proxy, request.key, 1, () => client.claim(request));
@@ -63,7 +63,7 @@ test("a claim whose reply was lost is answered the same when its claim id comes 
   expect((await direct.claim({ ...request, claimId: randomUUID() })).outcome.case).toBe("inProgress");
 });
 
-test("a complete whose reply was lost is acknowledged when it comes again", async () => {
+test("a complete whose reply was lost succeeds when it is repeated", async () => {
   const { client, proxy } = await connectThroughProxy();
   const id = { namespace: "charges", key: "lost-complete" };
   const { fencingToken } = granted(await client.claim(id));
@@ -72,7 +72,7 @@ test("a complete whose reply was lost is acknowledged when it comes again", asyn
   expect(await client.complete(request)).toMatchObject({ alreadyCompleted: true });
 });
 
-test("a release whose reply was lost is acknowledged when it comes again", async () => {
+test("a release whose reply was lost succeeds when it is repeated", async () => {
   const { client, proxy } = await connectThroughProxy();
   const id = { namespace: "charges", key: "lost-release" };
   const { fencingToken } = granted(await client.claim(id));

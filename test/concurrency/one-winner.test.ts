@@ -27,7 +27,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Everybody claims one key at once, each as a claim of its own. */
+/** All clients claim one key at once, each with a claim of its own. */
 function allClaim(key: string, clients = crowd) {
   return Promise.all(
     clients.map((client, index) =>
@@ -36,7 +36,7 @@ function allClaim(key: string, clients = crowd) {
   );
 }
 
-test("of 100 connections to two servers that claim one key at once, exactly one gets it", async () => {
+test("of 100 connections to two servers that claim one key at once, exactly one is granted", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const replies = await allClaim(`fresh-${round}`);
     expect(grantsAmong(replies)).toHaveLength(1);
@@ -44,14 +44,14 @@ test("of 100 connections to two servers that claim one key at once, exactly one 
   }
 });
 
-test("of 100 connections to one server that claim one key at once, exactly one gets it", async () => {
+test("of 100 connections to one server that claim one key at once, exactly one is granted", async () => {
   const toOneServer = crowd.filter((_, index) => index % 2 === 0);
   for (let round = 0; round < ROUNDS; round++) {
     expect(grantsAmong(await allClaim(`one-server-${round}`, toOneServer))).toHaveLength(1);
   }
 });
 
-test("everybody who was not granted the key is told of the one who was", async () => {
+test("every client that was not granted the key is told its holder", async () => {
   const replies = await allClaim("told");
   const winner = replies.findIndex(({ outcome }) => outcome.case === "claimed");
   const owners = replies.flatMap(({ outcome }) =>
@@ -60,7 +60,7 @@ test("everybody who was not granted the key is told of the one who was", async (
   expect(new Set(owners)).toEqual(new Set([`worker-${winner}`]));
 });
 
-test("of many who take over a claim whose lease ran out, one gets it, with a higher token", async () => {
+test("of many clients that take over a claim whose lease ran out, one is granted, with a higher token", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const key = `lapsed-${round}`;
     const [first] = grantsAmong(await allClaim(key));
@@ -71,7 +71,7 @@ test("of many who take over a claim whose lease ran out, one gets it, with a hig
   }
 });
 
-test("of many who claim a released key, one gets it, with a higher token", async () => {
+test("of many clients that claim a released key, one is granted, with a higher token", async () => {
   const [client] = crowd as [IdempotencyClient];
   for (let round = 0; round < ROUNDS; round++) {
     const id = { namespace: "charges", key: `released-${round}` };
@@ -83,7 +83,7 @@ test("of many who claim a released key, one gets it, with a higher token", async
   }
 });
 
-test("of many who claim a key whose retention ended, one gets it, as a first attempt with a higher token", async () => {
+test("of many clients that claim an expired key, one is granted, as a first attempt with a higher token", async () => {
   const id = { namespace: "charges", key: "forgotten" };
   const [client] = crowd as [IdempotencyClient];
   const { fencingToken } = granted(await client.claim(id));

@@ -29,7 +29,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The tokens that a batch of claims was granted, by key; none of its items may have failed. */
+/** Returns the tokens that a batch of claims was granted, by key. Expects that no item failed. */
 function tokensOf(keys: readonly string[], { items }: BatchResponse): Map<string, bigint> {
   const tokens = new Map<string, bigint>();
   items.forEach(({ response }, index) => {
@@ -59,7 +59,7 @@ function settlement(tokens: ReadonlyMap<string, bigint>, round: number) {
   };
 }
 
-test("batches over the same keys in opposite order, on two servers, never lock each other out", async () => {
+test("batches of the same keys in opposite order, on two servers, cause no deadlock", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const keys = Array.from({ length: KEYS }, (_, index) => `${round >> 1}-${index}`);
     const opposite = keys.toReversed();
@@ -75,7 +75,7 @@ test("batches over the same keys in opposite order, on two servers, never lock e
       [],
     );
   }
-  // A deadlock ends by the lock timeout or by Postgres' own detection, and shows as a statement that failed.
+  // A deadlock ends by the lock timeout or by Postgres' detection, and counts as a failed statement.
   expect(await Promise.all(servers.map(countFailedStatements))).toEqual([0, 0]);
 }, 60_000);
 

@@ -25,7 +25,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("what one replica does, another one sees at once", async () => {
+test("a change by one replica is visible on another replica at once", async () => {
   for (let round = 0; round < 20; round++) {
     const id = { namespace: "charges", key: `seen-${round}` };
     const { fencingToken } = granted(await one.claim({ ...id, owner: "worker-1" }));

@@ -29,7 +29,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** What a call was answered with, or the reason of its refusal. */
+/** Returns the answer of a call, or the reason of its refusal. */
 async function reasonOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => "OK",
@@ -41,7 +41,7 @@ function resultOf(text: string) {
   return { kind: Result_Kind.SUCCESS, payload: Buffer.from(text) };
 }
 
-test("a complete that races a takeover either stands or is told that it was superseded", async () => {
+test("a complete that races a take-over either succeeds or is refused as superseded", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const id = { namespace: "charges", key: `takeover-${round}` };
     const { fencingToken } = granted(await holder.claim(id));
@@ -61,7 +61,7 @@ test("a complete that races a takeover either stands or is told that it was supe
   }
 });
 
-test("claims that race a release get the key once at most, and never lose it", async () => {
+test("of claims that race a release at most one is granted, and the key is not lost", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const id = { namespace: "charges", key: `release-${round}` };
     const { fencingToken } = granted(await holder.claim(id));
@@ -77,7 +77,7 @@ test("claims that race a release get the key once at most, and never lose it", a
   }
 });
 
-test("of two results that race to complete one claim, one is stored and the other refused", async () => {
+test("of two completes of one claim with different results, one succeeds and the other is refused", async () => {
   const [rival] = others as [IdempotencyClient];
   for (let round = 0; round < ROUNDS; round++) {
     const id = { namespace: "charges", key: `results-${round}` };
@@ -92,7 +92,7 @@ test("of two results that race to complete one claim, one is stored and the othe
   }
 });
 
-test("a complete and a release that race: one of them settles the claim, and the other is refused", async () => {
+test("of a complete and a release of one claim, one succeeds and the other is refused", async () => {
   const [rival] = others as [IdempotencyClient];
   for (let round = 0; round < ROUNDS; round++) {
     const id = { namespace: "charges", key: `settling-${round}` };

@@ -12,7 +12,7 @@ import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const LONG_AGO_S = 3600;
 const MAX_ROWS = 1000;
-/** SQLSTATE of who waited for as long as it may; not deadlock_detected, which may hit either side. */
+/** SQLSTATE of a lock timeout; not deadlock_detected, which may end either transaction. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 let database: TestDatabase;
@@ -44,9 +44,9 @@ function keysFrom(first: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `key-${String(first + index).padStart(5, "0")}`);
 }
 
-test("the sweep holds no row that somebody needs while it waits for one that they hold", async () => {
+test("the sweep holds no lock that a transaction needs while it waits for a lock of that transaction", async () => {
   const { tenant, client } = await newCaller();
-  // The first key is to be put off, the second one to be deleted.
+  // The sweep postpones the first key and deletes the second one.
   await claimAll(client, ["a-live", "b-ended"]);
   await ageRecords(database, tenant, LONG_AGO_S);
   await database.query(
@@ -57,22 +57,22 @@ test("the sweep holds no row that somebody needs while it waits for one that the
   await lockRows(other, tenant, ["a-live"]);
   const sweeping = sweepBatch(openStorePool(database), MAX_ROWS);
   await untilBlocked(database);
-  // In the order of the keys, as a batch takes them: this would be the second half of a deadlock.
+  // In the order of keys, as a batch locks rows. This could complete a deadlock.
   await other.query("set lock_timeout = '500ms'");
   await other.query("select from records where tenant_id = $1 and key = 'b-ended' for update", [tenant.id]);
   await other.query("commit");
   expect(await sweeping).toMatchObject({ deleted: 1, kept: 1 });
 });
 
-test("the sweep gives way to whoever holds a row that it waits for, and waits for one that it deleted", async () => {
+test("in a deadlock the sweep fails, and the other transaction succeeds", async () => {
   const { tenant, client } = await newCaller();
   await claimAll(client, ["a-ended", "b-ended"]);
   await ageRecords(database, tenant, LONG_AGO_S);
   await ageRecords(database, tenant, 1, "b-ended");
   const other = await openConnection(database);
-  // The key that the sweep takes second; it deletes b-ended, which is due longer, and waits.
+  // The sweep takes this key second. It deletes b-ended first, which is more overdue, and waits.
   await lockRows(other, tenant, ["a-ended"]);
-  // Without the pool's own limit on waiting for locks: Postgres would find the deadlock first, and end either side.
+  // This pool has no lock timeout. Without the sweep's own, Postgres would end either transaction.
   const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: true });
   onTestFinished(() => pool.close());
   const sweeping = sweepBatch(pool, MAX_ROWS);
@@ -88,7 +88,7 @@ test("the sweep gives way to whoever holds a row that it waits for, and waits fo
   expect(await sweepBatch(pool, MAX_ROWS)).toMatchObject({ deleted: 2 });
 });
 
-test("two sweepers at once delete every row that ended once, and neither fails", async () => {
+test("two concurrent sweeps delete every ended row once, and neither fails", async () => {
   const { tenant, client } = await newCaller();
   await claimAll(client, keysFrom(0, 1000));
   await ageRecords(database, tenant, LONG_AGO_S);
@@ -101,7 +101,7 @@ test("two sweepers at once delete every row that ended once, and neither fails",
   expect(deleted).toBe(1000);
 });
 
-test("a sweeper that is killed midway leaves everything to the next one", async () => {
+test("a sweep that is killed midway leaves all rows to the next one", async () => {
   const { tenant, client } = await newCaller();
   const keys = keysFrom(0, 500);
   await claimAll(client, keys);
@@ -110,7 +110,7 @@ test("a sweeper that is killed midway leaves everything to the next one", async 
   await lockRows(other, tenant, keys.slice(-1));
   const killed = sweepBatch(openStorePool(database), MAX_ROWS);
   await untilBlocked(database);
-  // It has deleted 499 rows by now, and waits for the last one.
+  // It has deleted 499 rows, and waits for the last one.
   const ended = database.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'onceward' and wait_event_type = 'Lock'`,
@@ -145,7 +145,7 @@ test("a key that is claimed while the sweep deletes it is granted once, with a h
   }
 });
 
-test("a key that was claimed anew while the sweep waited for its row is left alone", async () => {
+test("a key that was claimed while the sweep waited for its row is not deleted", async () => {
   const { tenant, client } = await newCaller();
   const id = { namespace: "charges", key: "revived" };
   granted(await client.claim(id));

@@ -28,7 +28,7 @@ afterAll(async () => {
 const FINGERPRINT = Buffer.alloc(32, 1);
 const OTHER_FINGERPRINT = "\\x02";
 
-/** What happens to a released record between a claim's look at it and its statement that takes over, and the answer. */
+/** Changes of a released record between a claim's read and its take-over, and the claim's answer. */
 const CHANGES: Readonly<Record<string, { readonly change: string; readonly answer: unknown }>> = {
   "is claimed": {
     change: "update records set state = 1, attempt = 2, fencing_token = fencing_token + 1, owner = 'other'",
@@ -56,7 +56,7 @@ const CHANGES: Readonly<Record<string, { readonly change: string; readonly answe
     change: "update records set state = 0",
     answer: { case: "claimed", value: { attempt: 1 } },
   },
-  "comes to the end of its retention": {
+  expires: {
     change: "update records set state = 2, expires_at = now()",
     answer: { case: "claimed", value: { attempt: 1 } },
   },
@@ -68,14 +68,14 @@ const CHANGES: Readonly<Record<string, { readonly change: string; readonly answe
 };
 
 test.each(Object.entries(CHANGES))(
-  "a claim of a released key that %s meanwhile is answered by what it became",
+  "a claim of a released key that %s in between is answered from the changed record",
   async (what, { change, answer }) => {
     const id = { namespace: "charges", key: what.replaceAll(" ", "-"), fingerprint: FINGERPRINT };
     const { fencingToken } = granted(await client.claim(id));
     await client.release({ namespace: id.namespace, key: id.key, fencingToken });
     const other = await openConnection(database);
     await lockRows(other, tenant, [id.key]);
-    // Both ways out are listened for at once: the answer may be there before the commit's.
+    // Both are awaited together, because the claim may be answered before the commit.
     const claiming = client.claim(id).then(({ outcome }) => outcome, describeError);
     await untilBlocked(database);
     await other.query(`${change} where tenant_id = $1 and key = $2`, [tenant.id, id.key]);

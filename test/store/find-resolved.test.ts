@@ -29,7 +29,7 @@ function idOf(key: string) {
   return { namespace: "charges", key };
 }
 
-/** What has become of a key once it was claimed. */
+/** What happens to a key after it was claimed. */
 const FATES: Readonly<Record<string, (key: string, fencingToken: bigint) => Promise<unknown>>> = {
   held: async () => {},
   completed: (key, fencingToken) =>
@@ -42,12 +42,12 @@ const FATES: Readonly<Record<string, (key: string, fencingToken: bigint) => Prom
   heldToo: async () => {},
 };
 
-test("of many keys, all are found resolved but those that are in progress under a running lease", async () => {
+test("all keys are found resolved, except those that are in progress under a running lease", async () => {
   for (const [key, befall] of Object.entries(FATES)) {
     await befall(key, granted(await client.claim(idOf(key))).fencingToken);
   }
   const keys = Object.keys(FATES);
   const ids = keys.map((key) => ({ tenantId: tenant.id, ...idOf(key) }));
   const resolved = await findResolved(openStorePool(database), ids);
-  expect(keys.filter((_, place) => !resolved.has(place))).toEqual(["held", "heldToo"]);
+  expect(keys.filter((_, index) => !resolved.has(index))).toEqual(["held", "heldToo"]);
 });

@@ -43,7 +43,7 @@ test("nine completes in ten are heap-only updates: they touch no index", async (
     });
     await client.batch({ items: completes.map((value) => ({ request: { case: "complete", value } })) });
   }
-  // Sessions hand their counts in when they end.
+  // A session reports its counts when it ends.
   await server.stop();
   await expect.poll(async () => (await countUpdates()).allOfThem, { timeout: 10_000 }).toBe(ids.length);
   expect((await countUpdates()).heapOnly / ids.length).toBeGreaterThanOrEqual(0.9);

@@ -24,7 +24,7 @@ test.each<[string, (transaction: Runner) => Promise<void>]>([
   const stopped = openStorePool(database, 1).transaction(async (transaction) => {
     await limit(transaction);
     await transaction.run(LOCK, []);
-    // As of a replica that was stopped: the next statement comes when another transaction has had the lock.
+    // As if the replica was stopped: its next statement follows after another transaction has had the lock.
     const other = await openConnection(database);
     await other.query("set statement_timeout = '15s'");
     await other.query(LOCK.text);

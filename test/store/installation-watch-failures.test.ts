@@ -12,9 +12,9 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 const RETRY_MS = 10_000;
-/** More than the renewals that a replica makes for the same reason. */
+/** More than a replica's maximum of renewals for the same reason. */
 const FAILURES = 120;
-/** Some failures take a connection each, on a busy machine too. */
+/** For failures that each take a connection, on a busy machine. */
 const LONG_MS = 60_000;
 
 async function newDatabase(): Promise<TestDatabase> {
@@ -28,13 +28,15 @@ async function readId(database: TestDatabase): Promise<string | undefined> {
   return row?.id;
 }
 
-/** How far the sequence of tenants' ids has come: each attempt to renew the installation raises it by 100,000. */
+/**
+ * Returns the last number of tenants' ids. Each attempt to renew the installation raises it by 100,000.
+ */
 async function readTenantIds(database: TestDatabase): Promise<number> {
   const [row] = await database.query<{ last: number }>("select last_value::int as last from tenants_id_seq");
   return row?.last ?? 0;
 }
 
-/** A watch that has looked once, and whose clock stands still. */
+/** Returns a watch that has looked once, and whose clock does not advance. */
 async function setUp(database: TestDatabase) {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => {
@@ -57,7 +59,7 @@ test.each([
   ["the sequence of tokens went back", "select setval('fencing_tokens', 1)"],
   ["the id was made in another database", "update installation set made_in = 'elsewhere'"],
 ])(
-  "a renewal because %s is made, once, however often it failed before",
+  "a renewal because %s succeeds once, however often it failed before",
   async (_why, change) => {
     const database = await newDatabase();
     const { changes, look } = await setUp(database);
@@ -66,7 +68,7 @@ test.each([
     await database.query("alter table audit_events rename to events_away");
     for (let failures = 0; failures < FAILURES; failures++) {
       await expect(look()).rejects.toThrow();
-      // Six of them attempt to renew.
+      // Six of these looks attempt to renew.
       vi.advanceTimersByTime(RETRY_MS / 20);
     }
     expect([await readId(database), changes]).toEqual([idBefore, []]);
@@ -99,7 +101,7 @@ test("a renewal that fails is not attempted again for 10 s, however many connect
   expect(await attemptsIn(lookAtOnce)).toBe(1);
 });
 
-test("looks at once renew the installation once, and none of them fails", async () => {
+test("concurrent looks renew the installation once, and none of them fails", async () => {
   const database = await newDatabase();
   const { changes, look } = await setUp(database);
   await database.query("update installation set made_in = 'elsewhere'");
@@ -107,7 +109,7 @@ test("looks at once renew the installation once, and none of them fails", async 
   expect(changes).toHaveLength(1);
 });
 
-test("while looks fail again and again, calls are told to retry, and then the service is as it was", async () => {
+test("while looks fail, calls are refused with a retry delay, and afterwards the service works as before", async () => {
   const database = await newDatabase();
   const server = await startTestServer(database.url);
   onTestFinished(() => server.stop());

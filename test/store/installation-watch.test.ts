@@ -6,7 +6,7 @@ import { createTestDatabase, type TestDatabase } from "../helpers/database/datab
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
-/** A replica looks every 3 s, on a busy machine too. */
+/** A replica looks every 3 s. The rest is for a busy machine. */
 const PATIENCE = { timeout: 15_000, interval: 100 };
 /** For tests that wait for several looks. */
 const LONG = { timeout: 60_000 };
@@ -29,7 +29,7 @@ async function readId(): Promise<string | undefined> {
   return row?.id;
 }
 
-/** Waits until the installation was renewed, once, and the audit and the log of a replica say why. */
+/** Waits until the installation was renewed once, with the reason in the audit and in a replica's log. */
 async function expectRenewal(servers: readonly TestServer[], idBefore: string | undefined, why: string) {
   await expect.poll(readId, PATIENCE).not.toBe(idBefore);
   const id = await readId();
@@ -53,7 +53,7 @@ test(
     const client = connectClient(servers[0] as TestServer, tenant.apiKey);
     await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");
     const { fencingToken } = await grant(client);
-    // The claim drew once; once more, and a replica has looked.
+    // The claim drew a number once. The second number was drawn by a replica that looked.
     await expect.poll(drawn, PATIENCE).toBeGreaterThan(2n ** 50n + 1024n);
     await database.query("select setval('fencing_tokens', 1)");
     await expectRenewal(servers, idBefore, "the sequence of fencing tokens went back");
@@ -117,7 +117,7 @@ test("neither restarts of replicas nor lost connections nor vacuum renew the ins
   expect(await database.query("select 1 from audit_events")).toEqual([]);
 });
 
-test("a tenant with the id of one that is gone, unnoticed, is not answered from the other's copies", async () => {
+test("a tenant that gets the id of a lost tenant is not answered from cached copies of the lost tenant", async () => {
   const server = await startReplica({ ONCEWARD_CACHE_MIB: "64" });
   const lost = await createTenant(database);
   const theirs = connectClient(server, lost.apiKey);
@@ -132,7 +132,7 @@ test("a tenant with the id of one that is gone, unnoticed, is not answered from 
   expect((await mine.claim(ORDER)).outcome.case).toBe("claimed");
 });
 
-test("a call without a credential does not act as a tenant that has the id of the configured one", async () => {
+test("a call without a credential does not act as another tenant that got the id of the configured one", async () => {
   const server = await startReplica({ ONCEWARD_ANONYMOUS_TENANT: "anybody" });
   const client = connectClient(server, undefined);
   expect((await client.claim(ORDER)).outcome.case).toBe("claimed");

@@ -20,7 +20,7 @@ interface Sum {
   readonly later_ms: number;
 }
 
-/** Instants and what lies so much later, as Postgres answers both. */
+/** Returns times and the sums of times and intervals, as Postgres computes them. */
 async function sumsOf(pairs: readonly (readonly [atUs: number, byMs: number])[]): Promise<readonly Sum[]> {
   const { rows } = await connection.query<Sum>({
     text: `
@@ -34,12 +34,12 @@ select by_ms::float8, date_part('epoch', instant) * 1000 as instant_ms,
 }
 
 const DAY_MS = 24 * 3600 * 1000;
-/** With the longest retention, before 2106: so long doubles hold microseconds. */
+/** With the longest retention, before 2106: until then doubles hold microseconds. */
 const instantUs = fc.integer({ min: Date.UTC(2020) * 1000, max: Date.UTC(2095) * 1000 });
 const lease = fc.integer({ min: 0, max: DAY_MS });
 const retention = fc.integer({ min: 1, max: 3650 * 24 * 3600 }).map((seconds) => seconds * 1000);
 
-test("what is reckoned from an instant is what Postgres would answer, to the microsecond", async () => {
+test("sums of times are those of Postgres, to the microsecond", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(instantUs, fc.oneof(lease, retention)), { minLength: 500, maxLength: 1000 }),

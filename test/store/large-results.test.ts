@@ -12,7 +12,7 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const MIB = 1024 * 1024;
 const KEYS = 200;
 const FEW_KEYS = 40;
-/** A server at rest takes about 130 MB; all the payloads at once, as text and as bytes, would take 800 more. */
+/** An idle server uses about 130 MB. All payloads at once, as text and as bytes, would use 800 MB more. */
 const MAX_RSS_MB = 500;
 
 let database: TestDatabase;
@@ -36,20 +36,20 @@ function idOf(index: number) {
   return { namespace: "reports", key: `report-${index}` };
 }
 
-/** The payload of report `index`: each has its own first bytes. */
+/** Returns the payload of report `index`. The first bytes of each are different. */
 function payloadOf(index: number): Buffer {
   const copy = Buffer.from(payload);
   if (index > 0) copy.write(idOf(index).key);
   return copy;
 }
 
-/** Whether a claim was answered with the payload of report `index`, byte for byte. */
+/** Returns whether a claim's answer contains the payload of report `index`, byte for byte. */
 function replays(index: number, { outcome }: ClaimResponse): boolean {
   if (outcome.case !== "completed") throw new Error(`the claim was answered ${outcome.case}`);
   return payloadOf(index).equals(outcome.value.result?.payload ?? new Uint8Array());
 }
 
-/** As many records as `report-0` has copies, each with a payload of its own. */
+/** Copies the record of `report-0`, each copy with a payload of its own. */
 async function copyReport(copies: number): Promise<void> {
   const others = `tenant_id, namespace, fencing_token, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, sweep_at, claim_id, owner,
@@ -63,7 +63,7 @@ async function copyReport(copies: number): Promise<void> {
   );
 }
 
-/** The most memory that the server used while it worked, in megabytes. */
+/** Returns the server's maximum memory during work, in megabytes. */
 async function peakDuring(work: () => Promise<unknown>): Promise<number> {
   let peakMb = 0;
   const watch = setInterval(async () => {
@@ -87,7 +87,7 @@ test("a result of 1 MiB is replayed byte for byte", async () => {
   expect(await client.complete({ ...id, fencingToken, result })).toMatchObject({ alreadyCompleted: true });
 });
 
-test("200 results of 1 MiB, asked for at once, all come, and the server holds few of them at a time", async () => {
+test("200 results of 1 MiB that are requested at once are all replayed, and the server holds few of them at a time", async () => {
   await copyReport(KEYS - 1);
   const peakMb = await peakDuring(async () => {
     const claims = Array.from({ length: KEYS }, async (_, index) =>
@@ -98,7 +98,7 @@ test("200 results of 1 MiB, asked for at once, all come, and the server holds fe
   expect(peakMb).toBeLessThan(MAX_RSS_MB);
 }, 60_000);
 
-test("a batch that would replay 40 MiB is answered as far as it fits", async () => {
+test("a batch that would replay 40 MiB contains the results that fit", async () => {
   const request = (index: number) => ({ case: "claim" as const, value: idOf(index) });
   const items = Array.from({ length: FEW_KEYS }, (_, index) => ({ request: request(index) }));
   const replies = (await client.batch({ items })).items;
@@ -107,7 +107,7 @@ test("a batch that would replay 40 MiB is answered as far as it fits", async () 
   expect(new Set(refused.map(({ code }) => code))).toEqual(new Set([Code.ResourceExhausted]));
 }, 60_000);
 
-test("small results do not wait for the large ones that were asked for with them", async () => {
+test("small results do not wait for large ones that are requested at the same time", async () => {
   const small = { namespace: "reports", key: "small" };
   const { fencingToken } = granted(await client.claim(small));
   await client.complete({ ...small, fencingToken, result: { kind: Result_Kind.SUCCESS } });

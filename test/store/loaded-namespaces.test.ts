@@ -9,7 +9,7 @@ import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** A tenant, what reads it, and the namespaces that were loaded, statement by statement. */
+/** A tenant, a function that reads it, and the namespaces that each statement loaded. */
 async function setUp(policy: PolicyColumns = {}) {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
@@ -33,7 +33,7 @@ async function setUp(policy: PolicyColumns = {}) {
   return { database, tenant, read, declare, loads };
 }
 
-/** `count` names. */
+/** Returns `count` names. */
 function names(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
 }
@@ -46,7 +46,7 @@ test("a tenant that never declared a namespace has nothing to load", async () =>
   expect(loads).toEqual([]);
 });
 
-test("only the policies that are asked for are loaded, and kept while the tenant changes none", async () => {
+test("only requested policies are loaded, and kept while the tenant changes none", async () => {
   const { database, tenant, read, declare, loads } = await setUp({ max_lease_ms: 1000 });
   await database.query(
     "insert into namespaces (tenant_id, name) select $1, 'other-' || n from generate_series(1, 5000) n",
@@ -80,7 +80,7 @@ test.each([
   },
 );
 
-test("what a tenant has loaded is bounded, and holds what was loaded or used last", async () => {
+test("the number of loaded policies is limited, and the most recently used ones are kept", async () => {
   const { read, declare } = await setUp();
   await declare("charges", { max_lease_ms: 2000 });
   const { namespaces } = await read();
@@ -93,7 +93,7 @@ test("what a tenant has loaded is bounded, and holds what was loaded or used las
   expect(names("a", 1000).some(namespaces.isLoaded, namespaces)).toBe(false);
 });
 
-test("a failure to load reaches who asked, and the next one to ask is answered", async () => {
+test("an error of a load reaches its caller, and the next load succeeds", async () => {
   const { database, read, declare } = await setUp();
   await declare("charges", { max_lease_ms: 2000 });
   const tenant = await read();
@@ -120,7 +120,8 @@ test("while loading fails again and again, a policy that was changed is unknown;
     expect(() => policyFor(tenant, "charges")).toThrow("not loaded");
     await expect(tenant.namespaces.load(["charges"], WHENEVER)).rejects.toThrow();
   }
-  // One for each call, and one for the tenant whose namespaces changed: a failure leaves nothing to be loaded later.
+  // One for each call, and one for the tenant whose namespaces changed: a failure leaves nothing to be loaded
+  // later.
   expect(loads.slice(loaded)).toEqual(Array(failures + 1).fill(1));
   await database.query("alter table elsewhere rename to namespaces");
   const tenant = await read();

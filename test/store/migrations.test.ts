@@ -14,7 +14,7 @@ async function newDatabase(template?: string): Promise<TestDatabase> {
   return database;
 }
 
-/** What `migrate` with these arguments prints; rejects with what it fails with. */
+/** Returns the output of `migrate` with these arguments. Rejects with its error. */
 async function runMigrate(database: TestDatabase, args: readonly string[] = []): Promise<string[]> {
   const printed: string[] = [];
   const refuse = () => {
@@ -41,7 +41,7 @@ test("an empty database is migrated to the schema, and migrating it again does n
   expect(await dumpSchema(database.url)).toBe(made);
 });
 
-test("of several that migrate an empty database at once, one does it and the others find it done", async () => {
+test("if several processes migrate an empty database at once, one does it and the others find nothing to do", async () => {
   const database = await newDatabase("template0");
   const ran = await Promise.all([1, 2, 3].map(() => migrate(database.url, () => {})));
   const [first] = ran.filter((names) => names.length > 0);
@@ -70,7 +70,7 @@ test("--check of a database that is behind names what is missing and what to run
   expect(await database.query("select from pg_class where relname = 'schema_migrations'")).toEqual([]);
 });
 
-test("--check of a database that a newer server migrated says so and goes on", async () => {
+test("--check of a database that a newer server migrated says so and succeeds", async () => {
   const database = await newDatabase();
   await database.query("insert into schema_migrations (name, run_on) values ('9999_newer', now())");
   const [said] = await runMigrate(database, ["--check"]);
@@ -78,7 +78,7 @@ test("--check of a database that a newer server migrated says so and goes on", a
   expect(await readSchemaState(database.url)).toEqual({ kind: "ahead", unknown: ["9999_newer"] });
 });
 
-test("a server goes on while a newer one adds a column, a table and an index under it", async () => {
+test("a server keeps working while a newer one adds a column, a table and an index", async () => {
   const database = await newDatabase();
   const server = await startTestServer(database.url);
   onTestFinished(() => server.stop());

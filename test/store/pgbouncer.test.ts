@@ -16,7 +16,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Everything that a server sends to Postgres while a key goes through its life, as text. */
+/** Returns everything that a server sends to Postgres for one key from claim to result, as text. */
 async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<string> {
   const sent: Buffer[] = [];
   const { url } = await proxyDatabase(database.url, (bytes) => sent.push(bytes));
@@ -32,12 +32,12 @@ async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<st
   return Buffer.concat(sent).toString("latin1");
 }
 
-/** A Parse message of the protocol with a statement's name: P, four bytes of length, the name, a zero byte. */
+/** Matches a Parse message with a statement's name: P, four bytes of length, the name, a zero byte. */
 const NAMED_PARSE = /P[\s\S]{4}(?:claim|complete|release|read)_records\0/;
-/** What a pooler in transaction mode refuses at the start, or keeps from one client to the next. */
+/** Matches settings that a pooler in transaction mode refuses, or keeps from one client to the next. */
 const SESSION_SETTING = /statement_timeout|lock_timeout|plan_cache_mode/;
 
-test("through PgBouncer nothing is sent that belongs to a session: no named statement, no setting", async () => {
+test("through PgBouncer no session state is sent: no named statement, no setting", async () => {
   const sent = await sentToPostgres({ ONCEWARD_PGBOUNCER: "true" });
   expect(sent).toContain("insert into records");
   expect(sent).not.toMatch(NAMED_PARSE);

@@ -9,18 +9,18 @@ import { claimCommand } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const ROWS = 100_000;
-/** What statistics know of. */
+/** The rows that statistics know of. */
 const FEW_ROWS = 3;
 const ROWS_PER_INSERT = 5000;
-const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
 let database: TestDatabase;
-/** One connection, so that what an operation prepared can be explained on it. */
+/** One connection, so that statements that operations prepared can be explained on it. */
 let pool: Pool;
-/** The same pool, and what was run on it. */
+/** The same pool; it records what runs on it. */
 let recorded: Pool;
 let store: RecordStore;
-/** The parameters of each statement's latest run, by its name. */
+/** The parameters of each statement's latest run, by the statement's name. */
 const ran = new Map<string, readonly unknown[]>();
 
 beforeAll(async () => {
@@ -42,13 +42,16 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** As after a first busy hour: every statement was planned while the table was all but empty, as statistics say it is. */
+/**
+ * Plans every statement while the table is nearly empty, as its statistics say, and then fills it, as in a
+ * first busy hour.
+ */
 async function fillBehindThePlans(): Promise<void> {
   await database.query("alter table records set (autovacuum_enabled = false)");
   await pool.run({ name: "fill", text: FILL }, [-FEW_ROWS, -1]);
   await database.query("vacuum analyze records");
   for (const operate of Object.values(OPERATIONS)) await operate(0);
-  // On the one connection there is: what it has planned would go with it if it idled for long.
+  // On the same connection, because an idle one would be closed, and its plans with it.
   for (let first = 1; first <= ROWS; first += ROWS_PER_INSERT) {
     await pool.run({ name: "fill", text: FILL }, [first, first + ROWS_PER_INSERT - 1]);
   }
@@ -69,7 +72,7 @@ function idOf(n: number) {
 const result = { kind: "success", payload: Buffer.from("paid"), contentType: "", metadata: {} } as const;
 const numbers = Array.from({ length: 200 }, (_, index) => (index + 1) * 17);
 
-/** Each of the operations that find records. */
+/** The operations that find records. */
 const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
   complete_records: (n) =>
     store.complete(
@@ -82,15 +85,15 @@ const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
           keyRetentionS: undefined,
         },
       ],
-      WHENEVER,
+      NO_DEADLINE,
     ),
-  release_records: (n) => store.release([{ id: idOf(n), fencingToken: 2n, reason: "" }], WHENEVER),
+  release_records: (n) => store.release([{ id: idOf(n), fencingToken: 2n, reason: "" }], NO_DEADLINE),
   extend_leases: (n) =>
     store.extendLease(
       [{ id: idOf(n), fencingToken: 2n, leaseMs: undefined, checkpoint: undefined }],
-      WHENEVER,
+      NO_DEADLINE,
     ),
-  read_records: (n) => store.read([idOf(n)], WHENEVER),
+  read_records: (n) => store.read([idOf(n)], NO_DEADLINE),
   find_resolved_records: (n) => findResolved(recorded, [idOf(n)]),
 };
 
@@ -102,7 +105,7 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** The plan of a statement that the connection has prepared: a generic one, which is the same for all parameters. */
+/** Returns the generic plan of a statement that the connection has prepared. */
 async function planOf(statement: string): Promise<readonly Plan[]> {
   const literals = (ran.get(statement) ?? []).map(() => "null");
   const rows = await pool.run<{ "QUERY PLAN": [{ Plan: Plan }] }>(
@@ -116,7 +119,9 @@ function nodesOf(plan: Plan): Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 }
 
-/** How a plan finds rows of `records`: each access with its index, and whether that is asked for keys. */
+/**
+ * Returns how a plan finds rows of `records`: each access with its index, and whether it searches for keys.
+ */
 function accessesIn(plan: readonly Plan[]): string[] {
   const scans = plan.filter((node) => node["Relation Name"] === "records" && /Scan/.test(node["Node Type"]));
   return scans.map((node) => {
@@ -136,8 +141,8 @@ test.each(Object.keys(OPERATIONS))(
   },
 );
 
-test("claim_records finds no rows by itself: it only asks the constraint", async () => {
-  await Promise.all(numbers.map((n) => store.claim([claimCommand({ id: idOf(n) })], WHENEVER)));
+test("claim_records reads no rows: only the constraint decides", async () => {
+  await Promise.all(numbers.map((n) => store.claim([claimCommand({ id: idOf(n) })], NO_DEADLINE)));
   const plan = await planOf("claim_records");
   expect(plan.map((node) => node["Node Type"])).toContain("ModifyTable");
   expect(accessesIn(plan)).toEqual([]);

@@ -28,7 +28,7 @@ function idOf(key: string) {
   return { namespace: "charges", key };
 }
 
-/** What of these keys' rows changes with every lock and every write. */
+/** Returns the system columns of these keys' rows, which change with every lock and every write. */
 async function versionsOf(keys: readonly string[]) {
   return database.query(
     "select key, ctid::text, xmin::text, xmax::text from records where tenant_id = $1 and key = any ($2) order by key",
@@ -44,7 +44,7 @@ async function claimTogether(keys: readonly string[]): Promise<unknown[]> {
   );
 }
 
-test("a claim that meets a record leaves its row untouched, alone and among many", async () => {
+test("a claim that finds a record does not change its row, in a single claim and in a batch", async () => {
   const keys = ["held", "completed"];
   granted(await client.claim(idOf("held")));
   const { fencingToken } = granted(await client.claim(idOf("completed")));
@@ -56,7 +56,7 @@ test("a claim that meets a record leaves its row untouched, alone and among many
   expect(await versionsOf(keys)).toEqual(before);
 });
 
-test("a claim that meets a record doesn't wait for who holds its row locked", async () => {
+test("a claim that finds a record does not wait for a transaction that has locked its row", async () => {
   granted(await client.claim(idOf("locked")));
   const other = await openConnection(database);
   await lockRows(other, tenant, ["locked"]);

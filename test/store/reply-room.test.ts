@@ -10,13 +10,13 @@ import { createTestDatabase, type TestDatabase } from "../helpers/database/datab
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024 };
-/** The largest that come along with their records. */
+/** The largest payloads that are read with their records. */
 const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024 };
 
 let database: TestDatabase;
 let pool: Pool;
 let store: RecordStore;
-/** Of the payloads that statements answered for a read of large payloads. */
+/** The payloads that statements returned for reads of large payloads. */
 let bytesRead = 0;
 
 beforeAll(async () => {
@@ -62,7 +62,7 @@ function idsOf({ namespace, count }: typeof LARGE) {
   return Array.from({ length: count }, (_, n) => ({ tenantId: 1, namespace, key: `key-${n + 1}` }));
 }
 
-/** How many results came, and with what reason the others were refused. */
+/** Returns the number of results, and the reasons of the refusals. */
 function tally(results: readonly Settled<Result | undefined>[], bytes: number) {
   const came = results.filter(
     (result) => !(result instanceof Rejected) && result?.payload.byteLength === bytes,

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => connection?.end());
 
-/** The array as Postgres understood it. */
+/** Returns the array as Postgres read it. */
 async function roundTrip(array: Buffer, type: string): Promise<unknown[]> {
   const { rows } = await connection.query({
     text: `select each from unnest($1::${type}[]) with ordinality as a (each, i) order by i`,
@@ -28,7 +28,7 @@ async function roundTrip(array: Buffer, type: string): Promise<unknown[]> {
   return rows.map((row: { each: unknown }) => row.each);
 }
 
-/** Every character that Postgres takes, and those that an array literal gives a meaning to above all. */
+/** Every character that Postgres accepts, most often those that have a meaning in an array literal. */
 const text = fc.oneof(
   fc.string({
     unit: fc.constantFrom("\\", '"', "{", "}", ",", "'", " ", "N", "\n", "\t", "\u20ac"),
@@ -38,14 +38,14 @@ const text = fc.oneof(
   fc.constantFrom("", "NULL", "null", "{}", '""', "\\x00"),
 );
 
-/** As keys and names are, up to and beyond what has a size of one byte. */
+/** Texts like keys and names, up to and beyond 127 characters, whose size needs one byte. */
 const asciiText = fc
   .tuple(fc.string({ maxLength: 12 }), fc.constantFrom(0, 115, 116, 127, 128, 300))
   .map(([start, length]) => start.padEnd(length, "k"));
 
 const texts = fc.oneof(fc.array(fc.option(text, { nil: undefined })), fc.array(asciiText));
 
-test("texts are the same after a round trip", async () => {
+test("texts are unchanged after a round trip", async () => {
   await fc.assert(
     fc.asyncProperty(texts, async (texts) => {
       expect(await roundTrip(textArray(texts), "text")).toEqual(texts.map((each) => each ?? null));
@@ -54,7 +54,7 @@ test("texts are the same after a round trip", async () => {
   );
 });
 
-test("bytes are the same after a round trip", async () => {
+test("bytes are unchanged after a round trip", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(fc.uint8Array(), { nil: undefined })), async (values) => {
       const expected = values.map((each) => (each === undefined ? null : Buffer.from(each)));
@@ -64,7 +64,7 @@ test("bytes are the same after a round trip", async () => {
   );
 });
 
-test("bytes are taken from their part of a larger buffer", async () => {
+test("only the bytes of a view into a larger buffer are sent", async () => {
   const part = new Uint8Array([1, 2, 3, 4, 5]).subarray(1, 3);
   expect(await roundTrip(byteaArray([part]), "bytea")).toEqual([Buffer.from([2, 3])]);
 });
@@ -101,6 +101,6 @@ test("a number that is no int is refused", () => {
   expect(() => intArray([0.5])).toThrow(RangeError);
 });
 
-test("truth is the same after a round trip", async () => {
+test("booleans are unchanged after a round trip", async () => {
   expect(await roundTrip(booleanArray([true, undefined, false]), "boolean")).toEqual([true, null, false]);
 });

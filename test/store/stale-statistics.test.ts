@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createJobTurns } from "../../server/src/background/jobs/turns.ts";
+import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import type { Deadline } from "../../server/src/domain/deadline.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
@@ -48,14 +48,14 @@ import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/d
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
 
-/** In the range of each statement. */
+/** Rows in the range of each statement. */
 const ROWS = 20_000;
-/** In a page, a batch or a list. */
+/** Rows in a page, a batch or a list. */
 const BATCH_ROWS = 1000;
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** When Postgres last looked at the tables, as its statistics say. */
+/** The age of the tables' statistics. */
 const STATISTICS: Readonly<Record<string, (database: TestDatabase) => Promise<void>>> = {
   "that were never gathered": (database) => fillTables(database, ROWS),
   async "of empty tables"(database) {
@@ -68,8 +68,8 @@ const STATISTICS: Readonly<Record<string, (database: TestDatabase) => Promise<vo
     await database.query("vacuum analyze");
     await database.query("update records set sweep_at = sweep_at - interval '1 day'");
   },
-  // As vacuum leaves them behind when a quiet night has ended nearly all records, and the pages are filled again.
-  async "of tables that were all but emptied"(database) {
+  // As after a vacuum in a quiet night in which nearly all records ended, when the pages are filled again.
+  async "of tables that were nearly emptied"(database) {
     await fillTables(database, ROWS);
     await database.query("vacuum analyze");
     await database.query("update pg_class set reltuples = 1 where relnamespace = 'public'::regnamespace");
@@ -97,7 +97,9 @@ const FILTER = {
   claimedBeforeMs: undefined,
 } as const;
 
-/** Work on a batch of rows that are found by their keys: no statement of it processes as many rows as a table has. */
+/**
+ * Work on a batch of rows that are found by their keys: no statement processes as many rows as the table has.
+ */
 const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   sweep: (pool) => sweepBatch(pool, BATCH_ROWS),
   complete: (pool) =>
@@ -133,7 +135,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
     ),
   read: (pool) => createRecordStore(pool, UNLIMITED).read(BATCH.map(idOf), NO_DEADLINE),
   "read large payloads": (pool) => createRecordStore(pool, UNLIMITED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
-  "look for what waiters wait for": (pool) => findResolved(pool, BATCH.map(idOf)),
+  "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
   "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
   "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
   "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
@@ -207,10 +209,10 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
         calls: 1,
       })),
     ),
-  "say that a replica lives": (pool) => beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1" }),
+  "store a heartbeat": (pool) => beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1" }),
 };
 
-/** Work that looks at all rows of a range: a statement of it may process each in a few nodes of its plan. */
+/** Work on all rows of a range: a statement may process each row in a few nodes of its plan. */
 const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "find the highest token": readHighestToken,
   "look at the newest claims": sampleNewestClaims,
@@ -227,7 +229,7 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "remove a tenant's rows": (pool) =>
     pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 3 * ROWS)),
   "count jobs": (pool) => countUnfinishedRecordJobs(pool),
-  "work on a job": (pool) => workBatch(pool, createJobTurns().next(0)),
+  "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
 };
 
@@ -236,7 +238,7 @@ function listEvents(pool: Pool, tenant: number | string | undefined) {
   return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
 }
 
-/** Statements on the one row that a primary key or a unique name stands for, or on a table of one row. */
+/** Statements on the one row of a primary key or a unique name, or on a table of one row. */
 const ON_ONE_ROW = [
   ...["insert_api_key", "lock_api_key", "revoke_api_key", "ensure_api_key", "ensure_tenant"],
   ...["claim_record", "lock_record", "forget_record", "resolve_as_released", "resolve_as_completed"],
@@ -254,7 +256,7 @@ const ON_ONE_ROW = [
   ...["insert_tenant", "update_tenant"],
 ];
 
-/** The window of the sweep is no range of the rows that are due at one moment: sweep.test.ts. */
+/** Statements that sweep-limits.test.ts and sweep.test.ts cover. */
 const ON_OTHER_ROWS = ["delete_ended_records"];
 
 const explainedAnywhere = new Set<string>();
@@ -277,7 +279,7 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
   });
 
   async function explain(work: (pool: Pool) => Promise<unknown>): Promise<readonly Explained[]> {
-    // One connection, so that nothing runs beside what is explained.
+    // One connection, so that nothing runs concurrently.
     const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
     onTestFinished(() => pool.close());
     const explained: Explained[] = [];
@@ -287,26 +289,26 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
     return explained;
   }
 
-  /** Each statement that processes more rows than that. */
+  /** Returns the statements that process more than `maxRows` rows. */
   function greedy(explained: readonly Explained[], maxRows: number) {
     return explained
       .map(({ statement, plan }) => ({ statement, rows: rowsProcessed(plan) }))
       .filter(({ rows }) => rows > maxRows);
   }
 
-  test.each(Object.keys(BY_KEYS))("to %s reads no table whole", async (name) => {
+  test.each(Object.keys(BY_KEYS))("to %s reads no whole table", async (name) => {
     expect(greedy(await explain((pool) => BY_KEYS[name]?.(pool) as Promise<unknown>), ROWS)).toEqual([]);
   });
 
-  test.each(Object.keys(OVER_A_RANGE))("to %s reads its range a few times at most", async (name) => {
+  test.each(Object.keys(OVER_A_RANGE))("to %s reads its range at most a few times", async (name) => {
     const explained = await explain((pool) => OVER_A_RANGE[name]?.(pool) as Promise<unknown>);
     expect(greedy(explained, 10 * ROWS)).toEqual([]);
   });
 });
 
-test("every statement of the store on more than one row is among them", async () => {
+test("every statement of the store on more than one row is tested", async () => {
   const folder = new URL("../../server/src/store/", import.meta.url);
-  const files = (await readdir(folder)).filter((file) => !file.endsWith(".test.ts"));
+  const files = (await readdir(folder, { recursive: true })).filter((file) => /(?<!\.test)\.ts$/.test(file));
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));
   const names = sources.flatMap((source) => [...source.matchAll(/name: "(\w+)"/g)].map(([, name]) => name));
   const tested = new Set([...explainedAnywhere, ...ON_ONE_ROW, ...ON_OTHER_ROWS]);

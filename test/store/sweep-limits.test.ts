@@ -15,7 +15,10 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Inserts records that are all due at one moment, and that ended, or end in an hour; the test's end deletes them. */
+/**
+ * Inserts records that are all due at one time, and that have ended or end in an hour. Deleted at the end of
+ * the test.
+ */
 async function insertDue(rows: number, fate: "ended" | "remembered"): Promise<void> {
   onTestFinished(async () => {
     await database.query("delete from records");
@@ -31,7 +34,7 @@ async function insertDue(rows: number, fate: "ended" | "remembered"): Promise<vo
   );
 }
 
-/** Lets each row take so long that a statement deletes until the test's end. */
+/** Makes each deleted row take this long, until the end of the test. */
 async function slowDeletes(rowMs: number): Promise<void> {
   await database.query(
     `create function sleep_a_while() returns trigger language plpgsql as $$
@@ -49,7 +52,7 @@ async function countRecords(): Promise<number> {
   return (await database.query("select from records")).length;
 }
 
-test("a batch deletes so many of the rows that are due at one moment, and no more", async () => {
+test("a batch deletes at most its limit of rows that are due at one time", async () => {
   await insertDue(5, "ended");
   const pool = openStorePool(database);
   expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 2, kept: 0 });
@@ -58,7 +61,7 @@ test("a batch deletes so many of the rows that are due at one moment, and no mor
   expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
 });
 
-test("a batch puts off so many of the rows that are due at one moment, and no more", async () => {
+test("a batch postpones at most its limit of rows that are due at one time", async () => {
   await insertDue(5, "remembered");
   const pool = openStorePool(database);
   expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 0, kept: 2 });
@@ -67,7 +70,7 @@ test("a batch puts off so many of the rows that are due at one moment, and no mo
   expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
 });
 
-test("a batch that takes longer than a claim may wait for it fails, and changes nothing", async () => {
+test("a batch that takes longer than a claim may wait for a lock fails, and changes nothing", async () => {
   await insertDue(1, "ended");
   await slowDeletes(1000);
   await expect(sweepBatch(openStorePool(database), 10)).rejects.toMatchObject({
@@ -76,7 +79,7 @@ test("a batch that takes longer than a claim may wait for it fails, and changes 
   expect(await countRecords()).toBe(1);
 });
 
-test("a server whose batch takes too long sweeps in smaller ones", async () => {
+test("a server whose batch takes too long sweeps in smaller batches", async () => {
   // 1,000 of them would take 4 s, and 125 take half a second.
   await insertDue(200, "ended");
   await slowDeletes(4);

@@ -23,7 +23,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A row as it may lie there at some time. Instants are seconds from now, and none so near that it passes meanwhile. */
+/** A possible row. Times are seconds from now, and none is so near that it passes during the test. */
 interface Row {
   readonly state: number;
   readonly holds: boolean;
@@ -76,7 +76,7 @@ async function insertRows(tenant: TestTenant, batch: readonly Row[]): Promise<vo
   );
 }
 
-/** What lookups of all keys answer, without the time that each tells. */
+/** Returns the answers to lookups of all keys, without their times. */
 async function lookUpAll(client: IdempotencyClient, count: number): Promise<BatchResponseItem[]> {
   const items = Array.from({ length: count }, (_, index) => ({
     request: { case: "lookup" as const, value: { namespace: "charges", key: `key-${index + 1}` } },
@@ -88,7 +88,7 @@ async function lookUpAll(client: IdempotencyClient, count: number): Promise<Batc
   return replies;
 }
 
-test("every key is answered the same before and after a sweep", async () => {
+test("lookups of every key have the same answer before and after a sweep", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(rows, { minLength: 1, maxLength: MAX_RECORDS }), async (batch) => {
       const tenant = await createTenant(database);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { FENCING_MARGIN_MS } from "../../server/src/store/records/record-row.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
@@ -9,8 +10,7 @@ import { countRows, sweep } from "../helpers/database/time.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
 
-/** A statement that drew a fencing token is over by then. */
-const MARGIN_S = 120;
+const MARGIN_S = FENCING_MARGIN_MS / 1000;
 const MAX_ROWS = 1000;
 
 let database: TestDatabase;
@@ -30,7 +30,7 @@ async function newCaller(
   policy: PolicyColumns,
 ): Promise<{ readonly tenant: TestTenant; readonly client: IdempotencyClient }> {
   const tenant = await createTenant(database, policy);
-  // What a test leaves behind is no other test's work.
+  // So that no other test sweeps this test's records.
   onTestFinished(async () => {
     await database.query("delete from records where tenant_id = $1", [tenant.id]);
   });
@@ -52,7 +52,7 @@ async function rowOf(tenant: TestTenant) {
   return row;
 }
 
-test("a record that was completed within its lease is deleted at the sweep's first visit", async () => {
+test("a record that was completed within its lease is deleted by the first sweep that finds it due", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 600 });
   const { fencingToken } = await grant(client, { lease: seconds(30) });
   await ageRecords(database, tenant, 20);
@@ -94,7 +94,7 @@ test.each([
   expect(await countRows(database, tenant)).toBe(0);
 });
 
-test("an expired result is dropped, and its key stays as completed", async () => {
+test("an expired result is dropped, and its record stays completed", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 60 });
   await complete(client, { ...success("paid"), contentType: "text/plain", metadata: { a: "b" } });
   await ageRecords(database, tenant, 60 + MARGIN_S + 60);
@@ -104,7 +104,7 @@ test("an expired result is dropped, and its key stays as completed", async () =>
   expect(outcome).toMatchObject({ case: "completed", value: { resultExpired: true } });
 });
 
-test("a repeated complete is told from a different one after the sweep dropped the result", async () => {
+test("a repeated complete is distinguished from a different one after the sweep dropped the result", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 60 });
   const { fencingToken } = await complete(client, success("paid"));
   await ageRecords(database, tenant, 60 + MARGIN_S + 60);
@@ -116,7 +116,7 @@ test("a repeated complete is told from a different one after the sweep dropped t
   );
 });
 
-test("what is looked at too early is put off to when its next part ends, and stays whole", async () => {
+test("a record that is examined too early is postponed to when its next part ends, and does not change", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 600 });
   await complete(client, success("paid"));
   await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
@@ -125,14 +125,14 @@ test("what is looked at too early is put off to when its next part ends, and sta
   expect((await rowOf(tenant))?.due_in_s).toBeCloseTo(600, -1.5);
 });
 
-test("a record in progress is looked at again when its result could end, however long its key is kept", async () => {
+test("a record in progress is examined again when its result could end, however long its key is kept", async () => {
   const { tenant, client } = await newCaller({
     key_retention_s: 86_400,
     result_retention_s: 60,
     max_lease_ms: 3_600_000,
   });
   const { fencingToken } = await grant(client);
-  // Its holder goes on for longer than a result of it would be kept.
+  // Its holder works longer than its result would be kept.
   await client.extendLease({ ...ORDER, fencingToken, lease: seconds(1800) });
   await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
   await sweep(database);
@@ -142,7 +142,7 @@ test("a record in progress is looked at again when its result could end, however
   expect(await rowOf(tenant)).toMatchObject({ payload: null });
 });
 
-test("retention that a claim anew has begun is not ended by the sweep of the former life", async () => {
+test("the sweep of an ended record does not delete the record of a later claim", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 600 });
   await complete(client);
   await ageRecords(database, tenant, 600 + MARGIN_S + 60);
@@ -151,7 +151,7 @@ test("retention that a claim anew has begun is not ended by the sweep of the for
   expect(await lookUp(client)).toMatchObject({ attempt: 1 });
 });
 
-test("a batch of the sweep takes so many rows and no more, the most overdue first", async () => {
+test("a batch of the sweep examines at most its limit of rows, the most overdue first", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 60 });
   for (const key of ["a", "b", "c", "d", "e"]) await client.claim({ ...ORDER, key });
   await ageRecords(database, tenant, 600);
@@ -164,7 +164,7 @@ test("a batch of the sweep takes so many rows and no more, the most overdue firs
   expect(await sweepBatch(pool, 3)).toMatchObject({ due: 1, deleted: 1, kept: 0 });
 });
 
-test("a batch of the sweep says how long its most overdue row has waited", async () => {
+test("a batch of the sweep returns how long its most overdue row has waited", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 60 });
   for (const key of ["a", "b"]) await client.claim({ ...ORDER, key });
   const [row] = await database.query<{ due_in_s: number }>(
@@ -180,7 +180,7 @@ test("a batch of the sweep says how long its most overdue row has waited", async
   expect((await sweepBatch(pool, MAX_ROWS)).lagS).toBe(0);
 });
 
-test("a server sweeps by itself, and says how much", async () => {
+test("a server sweeps periodically, and counts the rows in its metrics", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 60 });
   granted(await client.claim(ORDER));
   await ageRecords(database, tenant, 600);

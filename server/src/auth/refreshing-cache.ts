@@ -70,7 +70,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
   let lastDropAtMs = Number.NEGATIVE_INFINITY;
   const loads = createBatcher<Key, Entry<Value>>({
     nameOf: String,
-    follow: (entry) => entry,
+    rowForDuplicate: (entry) => entry,
     maxInFlight: 1,
     async execute(keys) {
       const asOfMs = performance.now();

@@ -1,25 +1,17 @@
-/** How many rows a background task takes in a batch. */
-export interface BatchSize {
-  /** Runs a batch with the present size. The size is halved if it fails, and grows again while batches succeed. */
-  use<Result>(batch: (rows: number) => Promise<Result>): Promise<Result>;
+/**
+ * Batches that succeed until a batch has grown from nothing to its maximum: a size that just failed is not
+ * tried at once.
+ */
+const GROWTH_STEPS = 10;
+
+/** Returns the size of the batch after one that failed: half of it, at least 1. */
+export function smallerBatch(rows: number): number {
+  return Math.ceil(rows / 2);
 }
 
-/** Batches that succeed from the smallest size to the largest: a size that just failed is not tried at once. */
-const STEPS_OF_GROWTH = 10;
-
-/** Returns a size that begins at `maxRows` and stays from 1 to `maxRows`. */
-export function createBatchSize(maxRows: number): BatchSize {
-  let rows = maxRows;
-  return {
-    async use(batch) {
-      try {
-        const result = await batch(rows);
-        rows = Math.min(maxRows, rows + Math.ceil(maxRows / STEPS_OF_GROWTH));
-        return result;
-      } catch (error) {
-        rows = Math.ceil(rows / 2);
-        throw error;
-      }
-    },
-  };
+/**
+ * Returns the size of the batch after one that succeeded: a tenth of the maximum more, at most the maximum.
+ */
+export function largerBatch(rows: number, maxRows: number): number {
+  return Math.min(maxRows, rows + Math.ceil(maxRows / GROWTH_STEPS));
 }

@@ -2,25 +2,25 @@ import type { Pool } from "../store/pool.ts";
 import { beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
 
-/** Says in the database that this replica lives, and knows how many others do. */
+/** Registers this replica as live in the database, and counts the live replicas. */
 export interface Heartbeat {
-  /** Resolves once the replica is known, and knows of the others. */
+  /** Resolves when the replica is registered and the live replicas are counted. */
   start(): Promise<void>;
-  /** Takes leave, so that the others' shares of what is shared grow at once. */
+  /** Unregisters the replica, so that the other replicas' shares of quotas grow at once. */
   stop(): Promise<void>;
-  /** How many replicas live, this one included, as of a few seconds ago. */
+  /** Returns the number of live replicas, including this one, as of a few seconds ago. */
   liveReplicas(): number;
 }
 
 export interface HeartbeatOptions {
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
-  /** Looks, at each beat, whether the database is still the one that it was. */
+  /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Three may be missed before the others believe that this one has gone. */
+/** Other replicas count this one as live until it has missed three heartbeats. */
 const INTERVAL_MS = 3000;
 
 /** @see Heartbeat */

@@ -2,21 +2,21 @@ import { renewInstallation } from "../store/installation.ts";
 import type { Connection } from "../store/pool.ts";
 import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 
-/** Who renews an installation, and why. */
+/** A renewal of the installation. */
 export interface Renewal {
-  /** The id to be replaced. */
+  /** The id to replace. */
   readonly knownId: string;
-  /** No fencing token up to this one is given out any more. */
+  /** All later fencing tokens are higher than this one. */
   readonly tokenFloor: bigint;
   readonly actor: string;
   readonly reason: string;
-  /** Under which the log has it. */
+  /** The request id of the audit event. */
   readonly requestId: string;
 }
 
 /**
- * Gives the installation another id and raises its sequences, as `renewInstallation`; the audit tells of it. False: another
- * call replaced the known id first.
+ * Replaces the installation's id, raises its sequences as `renewInstallation` does, and writes an audit
+ * event. Returns false if another call replaced the known id first.
  */
 export function renew(database: Connection, renewal: Renewal): Promise<boolean> {
   const { knownId, tokenFloor, actor, reason, requestId } = renewal;

@@ -5,139 +5,151 @@ import type { Connection } from "../store/pool.ts";
 import { renew } from "./installation-renewal.ts";
 
 /**
- * Notices that the database went back in time or is another one: that it was restored, or that a standby was promoted. Tokens
- * and ids would then be given out a second time, and what the replica knows of keys, tenants and completed records may be of
- * a time that never was. Unless `onceward-server after-restore` has done so, the first replica that notices renews the
- * installation; every replica that sees another id drops what it knows.
+ * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
+ * promoted. Tokens and ids would then be given out a second time, and what the replica has cached of keys,
+ * tenants and completed records may have been lost. Unless `onceward-server after-restore` has done so, the
+ * first replica that detects it renews the installation. Every replica that reads a new id drops its caches.
  */
 export interface InstallationWatch {
   /**
-   * Looks, by one statement, and renews the installation if it has to be. Called before the first statement on every
-   * connection, and at every heartbeat. False: the database takes no writes at the moment, and nothing is known.
+   * Reads the installation by one statement, and renews it if necessary. Called before the first statement on
+   * every connection, and at every heartbeat. Returns false if the database accepts no writes at the moment,
+   * so that nothing is certain.
    *
-   * @throws as Runner.run: no statement should follow.
+   * @throws as Runner.run does. Then the connection must run no further statement.
    */
   look(database: Connection): Promise<boolean>;
-  /** The installation's id. @throws Error before the first look at a database that takes writes. */
+  /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
   id(): string;
 }
 
 export interface InstallationWatchOptions {
   readonly replicaId: string;
   readonly log: Logger;
-  /** The installation has another id. */
+  /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
 }
 
 /**
- * A Postgres that says something else of itself at each look would use tokens up: after so many renewals, only its going back
- * in time counts.
+ * Maximum renewals because the id was made in another database. A Postgres that identified itself differently
+ * each time would otherwise use up tokens. A database that went back in time is always a reason.
  */
 const MAX_RENEWALS = 100;
 /**
- * From a renewal that failed to the next attempt. One that is rolled back leaves the sequences raised, and the one of tenants'
- * ids can be raised 20,000 times.
+ * Delay between a failed renewal and the next attempt. A renewal that is rolled back leaves the sequences
+ * raised, and the sequence of tenants' ids can be raised 20,000 times.
  */
 const RENEWAL_RETRY_MS = 10_000;
-/** A clock that was set back makes leases and retention longer; synchronised ones differ by milliseconds. */
+/**
+ * If the database's clock was set back, leases and retention last longer. Synchronised clocks differ by
+ * milliseconds.
+ */
 const CLOCK_TOLERANCE_S = 60;
 
-/** @see InstallationWatch */
-export function createInstallationWatch({
-  replicaId,
-  log,
-  onChanged,
-}: InstallationWatchOptions): InstallationWatch {
-  let knownId: string | undefined;
-  let highestToken = 0n;
-  let renewals = 0;
+/** Creates a watch that has not looked yet. */
+export function createInstallationWatch(options: InstallationWatchOptions): InstallationWatch {
+  const watch = new Watch(options);
+  return { look: (database) => watch.look(database), id: () => watch.id() };
+}
+
+class Watch implements InstallationWatch {
+  readonly #options: InstallationWatchOptions;
+  #knownId: string | undefined;
+  #highestToken = 0n;
+  #renewals = 0;
   /**
-   * Why the installation with this id has to be renewed, after an attempt that failed. Kept until its id is another one: looks
-   * draw tokens, and what is rolled back leaves the sequences raised, so that the next look alone would find nothing wrong.
+   * Why the installation with this id must be renewed, after an attempt that failed. Kept until the id
+   * changes: looks draw tokens, and a renewal that was rolled back leaves the sequences raised, so the next
+   * look would find no contradiction.
    */
-  let due: { readonly id: string; readonly why: string } | undefined;
-  let attemptedAtMs = Number.NEGATIVE_INFINITY;
+  #due: { readonly id: string; readonly why: string } | undefined;
+  #attemptedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The look that drew the highest token is the newest one, in whatever order looks are answered. */
-  function adopt({ id, drawnToken }: InstallationLook): void {
-    if (drawnToken < highestToken) return;
-    highestToken = drawnToken;
-    if (id === knownId) return;
-    const isFirst = knownId === undefined;
-    knownId = id;
+  constructor(options: InstallationWatchOptions) {
+    this.#options = options;
+  }
+
+  async look(database: Connection): Promise<boolean> {
+    // Read before this look draws a token, because other looks and claims draw tokens at the same time.
+    const drawnBefore = this.#highestToken;
+    const newest = this.#knownId === undefined ? await sampleNewestClaims(database) : undefined;
+    const seen = await readInstallation(database);
+    if (seen === undefined) return false;
+    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S) {
+      this.#options.log.warn(
+        { aheadS: newest.aheadS },
+        "the database's clock was set back: leases end later by this many seconds",
+      );
+    }
+    const why = this.#contradiction(seen, drawnBefore, newest);
+    if (why !== undefined) return this.#renewUnlessTooSoon(database, seen, why);
+    if (seen.origin === "unmarked") await markOrigin(database);
+    this.#adopt(seen);
+    return true;
+  }
+
+  id(): string {
+    if (this.#knownId === undefined)
+      throw new Error("the installation is unknown: the database accepts no writes");
+    return this.#knownId;
+  }
+
+  /** Looks may be answered in any order: the one that drew the highest token is the newest. */
+  #adopt({ id, drawnToken }: InstallationLook): void {
+    if (drawnToken < this.#highestToken) return;
+    this.#highestToken = drawnToken;
+    if (id === this.#knownId) return;
+    const isFirst = this.#knownId === undefined;
+    this.#knownId = id;
     if (isFirst) return;
-    log.warn(
-      "the installation was renewed: what was known of keys, tenants and completed records is dropped",
+    this.#options.log.warn(
+      "the installation was renewed: dropping cached keys, tenants and completed records",
     );
-    onChanged(id);
+    this.#options.onChanged(id);
   }
 
-  /** @throws if the renewal fails, or one failed less than RENEWAL_RETRY_MS ago. */
-  async function makeRight(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
-    if (due?.id === id) {
-      const nowMs = performance.now();
-      if (nowMs - attemptedAtMs < RENEWAL_RETRY_MS)
-        throw new Error(`the installation has to be renewed, and the last attempt failed: ${why}`);
-      attemptedAtMs = nowMs;
-    }
-    try {
-      return await attemptRenewal(database, id, why);
-    } catch (error) {
-      due = { id, why };
-      attemptedAtMs = performance.now();
-      throw error;
-    }
-  }
-
-  async function attemptRenewal(database: Connection, id: string, why: string): Promise<boolean> {
-    const { token } = await sampleNewestClaims(database);
-    const tokenFloor = token > highestToken ? token : highestToken;
-    const reason = `${why}; after-restore was not run`;
-    const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId: replicaId };
-    if (await renew(database, renewal)) {
-      renewals++;
-      log.error({ why }, "the database was restored: renewed the installation");
-    }
-    const renewed = await readInstallation(database);
-    if (renewed !== undefined) adopt(renewed);
-    return renewed !== undefined;
-  }
-
-  /** Why the installation has to be renewed; undefined: it need not be. */
-  function contradiction(
+  /** Returns why the installation must be renewed, or undefined. */
+  #contradiction(
     { id, drawnToken, origin }: InstallationLook,
     drawnBefore: bigint,
     newest: NewestClaims | undefined,
   ): string | undefined {
-    if (due?.id === id) return due.why;
+    if (this.#due?.id === id) return this.#due.why;
     if (drawnToken <= drawnBefore) return "the sequence of fencing tokens went back";
     if (newest !== undefined && drawnToken <= newest.token)
       return "records have higher fencing tokens than the sequence";
-    if (origin !== "elsewhere" || renewals >= MAX_RENEWALS) return undefined;
+    if (origin !== "elsewhere" || this.#renewals >= MAX_RENEWALS) return undefined;
     return "the installation's id was made in another database";
   }
 
-  async function look(database: Connection): Promise<boolean> {
-    // Read before this look draws: meanwhile others draw, and claim.
-    const drawnBefore = highestToken;
-    const newest = knownId === undefined ? await sampleNewestClaims(database) : undefined;
-    const seen = await readInstallation(database);
-    if (seen === undefined) return false;
-    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S)
-      log.warn({ aheadS: newest.aheadS }, "the database's clock was set back: leases end that much later");
-    const why = contradiction(seen, drawnBefore, newest);
-    if (why !== undefined) return makeRight(database, seen, why);
-    if (seen.origin === "unmarked") await markOrigin(database);
-    adopt(seen);
-    return true;
+  /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
+  async #renewUnlessTooSoon(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
+    if (this.#due?.id === id) {
+      const nowMs = performance.now();
+      if (nowMs - this.#attemptedAtMs < RENEWAL_RETRY_MS)
+        throw new Error(`the installation must be renewed, and the last attempt failed: ${why}`);
+      this.#attemptedAtMs = nowMs;
+    }
+    try {
+      return await this.#renew(database, id, why);
+    } catch (error) {
+      this.#due = { id, why };
+      this.#attemptedAtMs = performance.now();
+      throw error;
+    }
   }
 
-  return {
-    look,
-    id() {
-      if (knownId === undefined)
-        throw new Error("the installation is not known: the database takes no writes");
-      return knownId;
-    },
-  };
+  async #renew(database: Connection, id: string, why: string): Promise<boolean> {
+    const { token } = await sampleNewestClaims(database);
+    const tokenFloor = token > this.#highestToken ? token : this.#highestToken;
+    const reason = `${why}; after-restore was not run`;
+    const requestId = this.#options.replicaId;
+    if (await renew(database, { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId })) {
+      this.#renewals++;
+      this.#options.log.error({ why }, "the database was restored: renewed the installation");
+    }
+    const renewed = await readInstallation(database);
+    if (renewed !== undefined) this.#adopt(renewed);
+    return renewed !== undefined;
+  }
 }

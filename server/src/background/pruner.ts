@@ -8,25 +8,28 @@ export interface PrunerOptions {
   readonly metrics: Pick<Metrics, "prunedRows">;
   /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
   readonly auditRetentionMs: number;
-  /** Told of a turn that failed; the others and the next ones go on. */
+  /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
   readonly onFailed: (task: string) => (error: unknown) => void;
-  /** Between two looks, ±20 %. Unset: a minute. */
+  /** Delay between two turns, ±20 %. Unset: a minute. */
   readonly intervalMs?: number;
 }
 
 const DAY_MS = 86_400_000;
-/** A year can be compared with the one before, as with the longest retention of records. */
+/** A year and a month, so that a month can be compared with that of the year before. */
 const USAGE_RETENTION_MS = 400 * DAY_MS;
-/** Long enough to see what was done in the last quarter; the audit has the change that made the job for longer. */
+/**
+ * Long enough to review the last quarter. The audit event of the change that created a job is kept for
+ * longer.
+ */
 const JOB_RETENTION_MS = 90 * DAY_MS;
-/** An hour of a busy service's rows is a few batches. */
+/** A busy service writes a few batches of rows in an hour. */
 const INTERVAL_MS = 60_000;
-/** Rows per statement: a few milliseconds' worth. */
+/** Rows per statement: a few milliseconds. */
 const BATCH_ROWS = 1000;
 
 /**
- * Deletes audit events, hours of usage and finished record jobs that are older than their retention, batch by batch. Every
- * replica does, and none is the leader: each takes rows that no other is deleting.
+ * Deletes audit events, hours of usage and finished record jobs that are older than their retention, in
+ * batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
  */
 export function createPruners({
   pool,

@@ -12,8 +12,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Runs turns that end as listed, and then well, for a while; returns when each began, in milliseconds. */
-async function turnsOf(outcomes: readonly ("fails" | "ends")[], maxBackoffMs?: number): Promise<number[]> {
+/**
+ * Runs turns that end as listed, and further ones that succeed. Returns the start time of each, in
+ * milliseconds.
+ */
+async function turnsOf(
+  outcomes: readonly ("fails" | "succeeds")[],
+  maxBackoffMs?: number,
+): Promise<number[]> {
   const begun: number[] = [];
   const startedAtMs = Date.now();
   const repeating = createRepeating({
@@ -31,11 +37,13 @@ async function turnsOf(outcomes: readonly ("fails" | "ends")[], maxBackoffMs?: n
   return begun;
 }
 
-test("turns that fail one after another come at growing intervals, up to the longest, until one ends well", async () => {
-  const begun = await turnsOf(["fails", "fails", "fails", "fails", "fails", "ends"], 300);
+test("turns that fail in a row run at growing intervals, up to the maximum, until one succeeds", async () => {
+  const begun = await turnsOf(["fails", "fails", "fails", "fails", "fails", "succeeds"], 300);
   expect(begun.slice(0, 8)).toEqual([100, 200, 400, 700, 1000, 1300, 1400, 1500]);
 });
 
-test("without a longest interval, turns that fail come at the same intervals as others", async () => {
-  expect((await turnsOf(["fails", "fails", "fails", "ends"])).slice(0, 5)).toEqual([100, 200, 300, 400, 500]);
+test("without a maximum interval, turns that fail run at the same intervals as others", async () => {
+  expect((await turnsOf(["fails", "fails", "fails", "succeeds"])).slice(0, 5)).toEqual([
+    100, 200, 300, 400, 500,
+  ]);
 });

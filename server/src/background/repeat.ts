@@ -1,36 +1,42 @@
-/** Work that a replica does again and again, in the background. */
+/** A task that a replica repeats in the background. */
 export interface Repeating {
   start(): void;
-  /** Resolves once nothing of it runs any more. */
+  /** Stops repeating. Resolves when the running turn, if any, has ended. */
   stop(): Promise<void>;
 }
 
 export interface RepeatingOptions {
-  /** Between the end of one turn and the next, ±20 %, so that replicas don't march in step. */
+  /** Delay between the end of one turn and the next, ±20 %, so that replicas do not run in step. */
   readonly intervalMs: number;
-  /** Before the first turn. Unset: as between two. */
+  /** Delay before the first turn. Unset: as between two turns. */
   readonly firstDelayMs?: number;
-  /** The delay doubles with each turn in a row that fails after another, up to this. Unset: it stays `intervalMs`. */
+  /**
+   * The delay doubles with the second and each further failure in a row, up to this. Unset: it stays
+   * `intervalMs`.
+   */
   readonly maxBackoffMs?: number;
-  /** One turn; it never overlaps with the next. If it resolves to true, there is more to do: the next comes soon. */
+  /**
+   * One turn. Turns never overlap. If it resolves to true, there is more to do, and the next turn follows
+   * soon.
+   */
   readonly work: () => Promise<unknown>;
-  /** Told why a turn failed; the next one comes all the same. */
+  /** Called with the error of a turn that failed. The task is repeated regardless. */
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Between two turns of work that is not done: claims go first. */
+/** Delay between two turns while there is more to do, so that claims run in between. */
 const PAUSE_MS = 5;
 
 /** @see Repeating */
 export function createRepeating(options: RepeatingOptions): Repeating {
   const { intervalMs, firstDelayMs, maxBackoffMs = intervalMs, work, onFailed } = options;
   let stopping = false;
-  /** Turns that failed since the last one that did not. */
+  /** Failures in a row. */
   let failures = 0;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
 
-  /** A turn that fails once is tried again after the interval: another replica was in its way. */
+  /** A first failure does not raise the delay: most often another replica held a lock. */
   function delayMs(): number {
     const backoffMs = intervalMs * 2 ** Math.max(0, failures - 1);
     return Math.max(intervalMs, Math.min(backoffMs, maxBackoffMs)) * (0.8 + 0.4 * Math.random());

@@ -2,27 +2,27 @@ import type { Logger } from "pino";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { createBatchSize } from "./batch-size.ts";
+import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
 export interface SweeperOptions {
   readonly pool: Pool;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Between two sweeps, ±20 %, so that replicas don't march in step. */
+  /** Delay between two sweeps, ±20 %, so that replicas do not sweep in step. */
   readonly intervalMs: number;
-  /** Rows per statement at most: few, so that no lock is held for long. */
+  /** Maximum rows per statement: few, so that locks are short. */
   readonly batchRows: number;
-  /** Told what each statement took, for the tenants' totals. */
+  /** Called with what each statement deleted, for the tenants' totals. */
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
 }
 
-/** Between two sweeps that fail, at most: what comes due meanwhile is swept in seconds. */
+/** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */
 const MAX_BACKOFF_MS = 30_000;
 
 /**
- * Reclaims the space of what retention has ended, in the background. Every replica does, and none is the leader: a batch
- * repeats its conditions on every row it takes, so that two at once are merely wasteful.
+ * Deletes records whose retention has ended, in the background. Every replica does so without a leader: a
+ * batch checks its conditions again on every row that it locks, so two batches at once only waste work.
  */
 export function createSweeper({
   pool,
@@ -32,23 +32,27 @@ export function createSweeper({
   batchRows,
   onSwept,
 }: SweeperOptions): Repeating {
-  const size = createBatchSize(batchRows);
+  let rows = batchRows;
+
+  async function sweep(): Promise<boolean> {
+    const swept = await sweepBatch(pool, rows, onSwept);
+    metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
+    metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
+    const more = swept.due === rows;
+    metrics.sweepLag.set(more ? swept.lagS : 0);
+    rows = largerBatch(rows, batchRows);
+    return more;
+  }
+
   return createRepeating({
     intervalMs,
     firstDelayMs: intervalMs * Math.random(),
     maxBackoffMs: MAX_BACKOFF_MS,
-    work: () =>
-      size.use(async (rows) => {
-        const swept = await sweepBatch(pool, rows, onSwept);
-        metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
-        metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
-        const more = swept.due === rows;
-        metrics.sweepLag.set(more ? swept.lagS : 0);
-        return more;
-      }),
+    work: sweep,
     onFailed(error) {
+      rows = smallerBatch(rows);
       metrics.sweepErrors.inc();
-      log.warn({ err: error }, "a sweep failed; the next one goes on");
+      log.warn({ err: error }, "sweep failed; retrying at the next interval");
     },
   });
 }

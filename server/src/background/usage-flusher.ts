@@ -3,10 +3,10 @@ import { addUsage, type UsageCount } from "../store/tenants/usage.ts";
 import { createRepeating } from "./repeat.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
-/** Stores what the meter counts. */
+/** Stores the meter's counts periodically. */
 export interface UsageFlusher {
   start(): void;
-  /** Stores what is left; nothing may be counted any more. */
+  /** Stores the remaining counts. The meter must not count any more. */
   stop(): Promise<void>;
 }
 
@@ -18,12 +18,12 @@ export interface UsageFlusherOptions {
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Namespaces per statement. */
+/** Maximum namespaces per statement. */
 const MAX_COUNTS = 1000;
 
 /**
- * Counts leave the meter in flushes, each with a number under which the database takes it once: one whose reply was lost
- * is sent again as it was, and nothing is counted twice or dropped.
+ * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is
+ * repeated with the same number and counts, so that nothing is counted twice or lost.
  */
 export function createUsageFlusher({
   pool,
@@ -33,11 +33,14 @@ export function createUsageFlusher({
   onFailed,
 }: UsageFlusherOptions): UsageFlusher {
   let seq = 1;
-  /** Sent under `seq`; it stays as it is until it is answered, and the meter counts on meanwhile. */
+  /**
+   * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new
+   * ones.
+   */
   let sent: readonly UsageCount[] = [];
 
   async function flush(): Promise<void> {
-    // What is counted from here on is for the next flush.
+    // Counts that are added from here on wait for the next flush.
     let left = sent.length + meter.size();
     while (left > 0) {
       if (sent.length === 0) sent = meter.take(MAX_COUNTS);

@@ -17,7 +17,7 @@ const CLAIMED = {
 const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
 
 describe("a usage meter", () => {
-  test("counts claims by their outcome, and the outcomes add up to the claims", () => {
+  test("counts claims by outcome, and outcomes add up to claims", () => {
     const meter = createUsageMeter(() => {});
     meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
     meter.claimed(CHARGES, { ...CLAIMED, attempt: 2 }, 1000);
@@ -27,7 +27,7 @@ describe("a usage meter", () => {
     expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
   });
 
-  test("keeps tenants and namespaces apart", () => {
+  test("counts tenants and namespaces separately", () => {
     const meter = createUsageMeter(() => {});
     meter.count(CHARGES, "fenced");
     meter.count({ tenantId: 2, namespace: "charges" }, "fenced", 2);
@@ -41,7 +41,7 @@ describe("a usage meter", () => {
     ]);
   });
 
-  test("gives so many namespaces at a time, each once", () => {
+  test("returns up to the requested number of namespaces, each once", () => {
     const meter = createUsageMeter(() => {});
     for (const tenantId of [1, 2, 3])
       for (const namespace of ["a", "b", "c"]) meter.count({ tenantId, namespace }, "swept");
@@ -52,7 +52,7 @@ describe("a usage meter", () => {
     expect([meter.size(), meter.take(4)]).toEqual([0, []]);
   });
 
-  test("drops counts of further namespaces while it holds as many as it may, and says so", () => {
+  test("drops counts of further namespaces while it holds its maximum, and reports each", () => {
     let dropped = 0;
     const meter = createUsageMeter(() => dropped++, 2);
     for (const namespace of ["a", "b", "c", "a"]) meter.count({ tenantId: 1, namespace }, "swept");
@@ -65,14 +65,14 @@ describe("a usage meter", () => {
     expect([dropped, meter.size()]).toEqual([1, 1]);
   });
 
-  test("gives what it counted once", () => {
+  test("returns counts once", () => {
     const meter = createUsageMeter(() => {});
     meter.count(CHARGES, "swept", 5);
     expect(meter.take(1000)).toHaveLength(1);
     expect(meter.take(1000)).toEqual([]);
   });
 
-  test("sorts repeats by how late they came after the first claim, and a first claim is none", () => {
+  test("counts repeats by how late they arrive after the first claim, which is no repeat", () => {
     const meter = createUsageMeter(() => {});
     meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
     meter.claimed(CHARGES, IN_PROGRESS, 1500);

@@ -1,25 +1,25 @@
 import type { ClaimOutcome } from "../domain/claim.ts";
 import { LATENESS_LIMITS_MS, latenessBucket, type UsageCounter } from "../domain/usage.ts";
 
-/** What was counted of one namespace since the last flush. */
+/** The counts of one namespace since the last flush. */
 export interface NamespaceUsage {
   readonly tenantId: number;
   readonly namespace: string;
   readonly counters: Readonly<Record<UsageCounter, number>>;
-  /** Repeats by `latenessBucket`. */
+  /** Repeated claims by `latenessBucket`. */
   readonly repeatLateness: readonly number[];
 }
 
-/** Counts what namespaces are used for; what it holds is stored every few seconds. */
+/** Counts the use of namespaces. Its counts are stored every few seconds. */
 export interface UsageMeter {
-  /** A Claim was answered, at this moment of the database's clock. */
+  /** Counts a Claim that was answered at a time of the database's clock. */
   claimed(of: UsedNamespace, outcome: ClaimOutcome, atMs: number): void;
-  /** A Claim was refused because the key is bound to another fingerprint. */
+  /** Counts a Claim that was refused because the key is bound to another fingerprint. */
   mismatched(of: UsedNamespace): void;
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
-  /** Takes what was counted of up to so many namespaces, of each once. */
+  /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
   take(maxNamespaces: number): readonly NamespaceUsage[];
-  /** Of how many namespaces something was counted that was not taken. */
+  /** Returns the number of namespaces that have counts. */
   size(): number;
 }
 
@@ -50,19 +50,37 @@ class Tally implements NamespaceUsage {
     this.namespace = namespace;
   }
 
-  repeated(latenessMs: number): void {
-    const bucket = latenessBucket(latenessMs);
+  claimed(outcome: ClaimOutcome, atMs: number): void {
+    const { counters } = this;
+    counters.claims++;
+    switch (outcome.kind) {
+      case "claimed":
+        counters.granted++;
+        if (outcome.attempt === 1) return;
+        counters.reclaims++;
+        break;
+      case "completed":
+        counters.replayed++;
+        break;
+      case "inProgress":
+        counters.in_progress++;
+        break;
+      case "ambiguous":
+        counters.ambiguous++;
+        break;
+    }
+    const bucket = latenessBucket(atMs - outcome.firstClaimedAtMs);
     this.repeatLateness[bucket] = (this.repeatLateness[bucket] ?? 0) + 1;
   }
 }
 
 /**
- * Namespaces that are counted at once; about 50 MiB. Far more than are used between two flushes: reached where flushes fail
- * for long, and then counts of namespaces beyond are dropped.
+ * Maximum namespaces with counts, about 50 MiB: far more than are used between two flushes. It is reached if
+ * flushes fail for long. Then counts of further namespaces are dropped.
  */
 const MAX_NAMESPACES = 100_000;
 
-/** @param onDropped is told of each count that is dropped. */
+/** @param onDropped is called for each count that is dropped. */
 export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
@@ -99,26 +117,7 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
 
   return {
     claimed(of, outcome, atMs) {
-      const tally = tallyOf(of);
-      const { counters } = tally;
-      counters.claims++;
-      switch (outcome.kind) {
-        case "claimed":
-          counters.granted++;
-          if (outcome.attempt === 1) return;
-          counters.reclaims++;
-          break;
-        case "completed":
-          counters.replayed++;
-          break;
-        case "inProgress":
-          counters.in_progress++;
-          break;
-        case "ambiguous":
-          counters.ambiguous++;
-          break;
-      }
-      tally.repeated(atMs - outcome.firstClaimedAtMs);
+      tallyOf(of).claimed(outcome, atMs);
     },
     mismatched(of) {
       const { counters } = tallyOf(of);

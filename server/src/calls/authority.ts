@@ -1,4 +1,4 @@
-import { type Deadline, isOver } from "../domain/deadline.ts";
+import { type Deadline, isExpired } from "../domain/deadline.ts";
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
 import { Rejected, type Settled } from "../domain/settled.ts";
@@ -29,7 +29,7 @@ export function statementDeadline(call: Call): Deadline {
 
 /** Whether a request had no effect because the principal expired while the request was queued. The caller still waits. */
 export function expiredInQueue(settled: Settled<unknown>, call: Call): boolean {
-  return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isOver(call);
+  return settled instanceof Rejected && isRefusal(settled.error, "DEADLINE_EXCEEDED") && !isExpired(call);
 }
 
 /**

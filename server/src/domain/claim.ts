@@ -9,11 +9,11 @@ import {
 } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
-/** A Claim with everything that the policy and the request say, decided; what is stamped on the row. */
+/** A Claim as its request and policy decide it: the values that are stored in the row. */
 export interface ClaimCommand {
   readonly id: RecordId;
   readonly fingerprint: Uint8Array | undefined;
-  /** Empty: none. */
+  /** Empty: no claim id. */
   readonly claimId: string;
   readonly owner: string;
   readonly acceptAmbiguous: boolean;
@@ -24,16 +24,16 @@ export interface ClaimCommand {
   readonly failureRetentionS: number;
 }
 
-/** What a Claim is answered with. */
+/** The answer to a Claim. */
 export type ClaimOutcome = {
   readonly expiresAtMs: number;
   readonly firstClaimedAtMs: number;
-  /** What the database's clock showed when it answered; undefined: it was not asked. */
+  /** The time at which the database answered, on its own clock; undefined: a cache answered. */
   readonly answeredAtMs: number | undefined;
 } & (
   | {
       readonly kind: "claimed";
-      /** Granted before, to the same claim id. */
+      /** Whether it was granted before, to the same claim id. */
       readonly repeated: boolean;
       readonly fencingToken: bigint;
       readonly leaseExpiresAtMs: number;
@@ -52,7 +52,7 @@ export type ClaimOutcome = {
       readonly kind: "completed";
       readonly completedAtMs: number;
       readonly result: Result | undefined;
-      /** What it was answered from, for whoever keeps copies; undefined: a copy. */
+      /** The record that answered, for caches; undefined: a cached copy answered. */
       readonly record: LiveRecord | undefined;
     }
   | {
@@ -64,12 +64,15 @@ export type ClaimOutcome = {
     }
 );
 
-/** The record as seen could have been had, so somebody else had it meanwhile: look again. */
+/**
+ * The record could have been written as it was read, so another caller wrote it in between: the operation is
+ * retried.
+ */
 export interface Contended {
   readonly kind: "contended";
 }
 
-/** The answer to the claim that a record was granted to, now or, if it is a repeat, before. */
+/** Returns the answer to the claim that holds a record: granted now or, if `repeated`, before. */
 export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
   const {
     fencingToken,
@@ -95,7 +98,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
 }
 
 /**
- * The answer to a claim that was not granted, from the record that stood in its way.
+ * Returns the answer to a claim that was not granted, from the record that the key has.
  *
  * @throws Refusal FINGERPRINT_MISMATCH, whatever the record's phase.
  */
@@ -145,7 +148,8 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
 }
 
 /**
- * The answer to a claim from a copy of the completed record: what `answerClaim` answers from the record itself.
+ * Returns the answer to a claim from a cached copy of the completed record: the same as `answerClaim` from
+ * the record.
  *
  * @throws Refusal FINGERPRINT_MISMATCH.
  */
@@ -163,8 +167,8 @@ export function answerFromCopy(copy: CachedCompletion, command: ClaimCommand): C
   };
 }
 
-/** A mismatch needs two fingerprints: a claim without one neither binds nor breaks a key. */
-function refuseMismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): void {
-  if (bound === undefined || brought === undefined || Buffer.compare(bound, brought) === 0) return;
+/** A mismatch needs two fingerprints: a claim without one neither binds a key nor conflicts with it. */
+function refuseMismatch(bound: Uint8Array | undefined, sent: Uint8Array | undefined): void {
+  if (bound === undefined || sent === undefined || Buffer.compare(bound, sent) === 0) return;
   throw new Refusal("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.");
 }

@@ -1,15 +1,15 @@
 /**
- * How long a call is worth working for. Read, not awaited: whoever is about to spend something on the call asks first,
+ * A call's deadline. It is polled instead of awaited: code checks it before it spends resources on the call,
  * so that a late timer (a stalled event loop) cannot let an expired call through.
  */
 export interface Deadline {
-  /** When the caller stops waiting, in milliseconds of `performance.now()`. */
+  /** When the deadline passes, in milliseconds of `performance.now()`. */
   readonly atMs: number;
-  /** Whether the caller has gone away already. */
+  /** Whether the caller has cancelled the call. */
   readonly cancelled: boolean;
 }
 
-/** Whether nobody is waiting for the call's answer any more. */
-export function isOver(deadline: Deadline): boolean {
+/** Returns whether the caller no longer waits: it has cancelled, or the deadline has passed. */
+export function isExpired(deadline: Deadline): boolean {
   return deadline.cancelled || performance.now() >= deadline.atMs;
 }

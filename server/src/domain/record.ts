@@ -1,13 +1,13 @@
 import type { OnLeaseExpiry } from "./policy.ts";
 
-/** Names one record. */
+/** Identifies one record. */
 export interface RecordId {
   readonly tenantId: number;
   readonly namespace: string;
   readonly key: string;
 }
 
-/** The outcome of an operation, replayed byte for byte. */
+/** The result of an operation, replayed byte for byte. */
 export interface Result {
   readonly kind: "success" | "failure";
   readonly payload: Uint8Array;
@@ -15,22 +15,28 @@ export interface Result {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** How far a holder came, for the next claimant. */
+/** How far a claim's holder has come, for the next one. */
 export interface Checkpoint {
   readonly name: string;
   readonly state: Uint8Array;
 }
 
 /**
- * Where a record stands at one moment of the database's clock. Nothing but timestamps tells `inProgress` from `lapsed`
- * and `ambiguous`; no sweep has to come by first.
+ * A record's phase at one time of the database's clock. Only timestamps distinguish `inProgress`, `lapsed`
+ * and `ambiguous`: no sweep is needed between them.
  */
 export type Phase =
-  /** A claim is held, and its lease runs. */
+  /** A claim is held, and its lease is running. */
   | { readonly kind: "inProgress" }
-  /** The lease ran out under RECLAIM: the next Claim gets it, but its holder may still complete. */
+  /**
+   * The lease has run out under RECLAIM: the next Claim takes over, but until then the holder may still
+   * complete.
+   */
   | { readonly kind: "lapsed" }
-  /** The lease ran out under HOLD: nobody gets it unasked, but its holder may still complete. */
+  /**
+   * The lease has run out under HOLD: only a Claim that accepts ambiguity takes over, but the holder may
+   * still complete.
+   */
   | { readonly kind: "ambiguous" }
   | { readonly kind: "released"; readonly releasedAtMs: number; readonly reason: string }
   | {
@@ -43,13 +49,13 @@ export type Phase =
     };
 
 /**
- * A record that retention has not ended, as seen at one moment. Instants are milliseconds since the Unix epoch on the
- * database's clock, with microseconds as the fraction.
+ * A record whose retention has not ended, as read at one time. Times are milliseconds since the Unix epoch on
+ * the database's clock, with microseconds as the fraction.
  */
 export interface LiveRecord {
   readonly id: RecordId;
   readonly phase: Phase;
-  /** Names the newest claim. */
+  /** Identifies the newest claim. */
   readonly fencingToken: bigint;
   readonly attempt: number;
   readonly claimId: string;
@@ -58,18 +64,18 @@ export interface LiveRecord {
   readonly firstClaimedAtMs: number;
   readonly claimedAtMs: number;
   readonly leaseExpiresAtMs: number;
-  /** What of the lease was left when the database answered; negative once it ran out. */
+  /** What was left of the lease when the database answered; negative after it ran out. */
   readonly leaseRemainingMs: number;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
 }
 
-/** What the database's clock showed when it answered the record. */
+/** Returns the time at which the database answered, on its own clock. */
 export function answeredAtMs({ leaseExpiresAtMs, leaseRemainingMs }: LiveRecord): number {
   return leaseExpiresAtMs - leaseRemainingMs;
 }
 
-/** What of a completed record answers a claim that comes again: as much of it as copies hold. */
+/** The part of a completed record that answers a repeated claim: the part that caches keep. */
 export interface CachedCompletion {
   readonly fingerprint: Uint8Array | undefined;
   readonly firstClaimedAtMs: number;
@@ -79,7 +85,7 @@ export interface CachedCompletion {
   readonly result: Result;
 }
 
-/** Undefined unless the record is completed and has its result. */
+/** Returns the cached part of a record; undefined unless it is completed and has its result. */
 export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undefined {
   const { phase, fingerprint, firstClaimedAtMs, expiresAtMs } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return undefined;
@@ -87,15 +93,15 @@ export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undef
   return { fingerprint, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
 }
 
-/** The phase of an unfinished record. */
+/** Returns the phase of an unfinished record. */
 export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry): Phase {
   if (leaseRuns) return { kind: "inProgress" };
   return { kind: onLeaseExpiry === "HOLD" ? "ambiguous" : "lapsed" };
 }
 
 /**
- * A record's name as one string, for maps. The namespace is length-prefixed, so that no two names share a string
- * whatever characters they hold.
+ * Returns a record's id as one string, for maps. The namespace is length-prefixed, so that no two ids share a
+ * string, whatever characters they contain.
  */
 export function recordName(id: RecordId): string {
   return `${id.tenantId}:${id.namespace.length}:${id.namespace}${id.key}`;

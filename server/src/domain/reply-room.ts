@@ -2,13 +2,13 @@ import { MAX_MESSAGE_BYTES } from "./limits.ts";
 import type { LiveRecord } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Counts what the results of one call take of its reply, which is one message. */
+/** Counts the bytes of a call's results, which share one reply message. */
 export interface ReplyRoom {
-  /** Takes so many bytes, if they are left. */
+  /** Takes bytes. Returns false, and takes none, if fewer are left. */
   take(bytes: number): boolean;
 }
 
-/** Returns the room of a whole message. */
+/** Returns the room of an empty message. */
 export function createReplyRoom(): ReplyRoom {
   let bytesLeft = MAX_MESSAGE_BYTES;
   return {
@@ -20,7 +20,10 @@ export function createReplyRoom(): ReplyRoom {
   };
 }
 
-/** Returns how many bytes of a record have no small bound: its checkpoint, and its result as far as it came along. */
+/**
+ * Returns the size of a record's parts that have no small limit: its checkpoint, and its result as far as it
+ * was read.
+ */
 export function unboundedBytes({ phase, checkpoint }: LiveRecord): number {
   const checkpointBytes = checkpoint?.state.byteLength ?? 0;
   if (phase.kind !== "completed" || phase.result === undefined) return checkpointBytes;
@@ -29,7 +32,7 @@ export function unboundedBytes({ phase, checkpoint }: LiveRecord): number {
   return bytes;
 }
 
-/** Returns the refusal of an item of a batch whose reply holds others already. */
+/** Returns the refusal of a batch's item whose reply does not fit beside the other items'. */
 export function replyTooLarge(): Refusal {
   return new Refusal(
     "RESPONSE_TOO_LARGE",

@@ -1,27 +1,27 @@
 import type { LiveRecord, RecordId, Result } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
-/** What an administrator says of a record that nobody else can set right. */
+/** An administrator's decision about a record that its holder has left unresolved. */
 export type Resolution =
-  /** As if its key had never been claimed. */
+  /** The record is forgotten, as if its key had never been claimed. */
   | { readonly kind: "forget" }
-  /** The effect did not happen: the next Claim gets the key. */
+  /** The side effect did not happen: the next Claim is granted. */
   | { readonly kind: "release" }
-  /** The effect happened. */
+  /** The side effect happened, with this result. */
   | { readonly kind: "complete"; readonly result: Result; readonly resultDigest: Uint8Array };
 
-/** Resolves a record, whoever holds it. */
+/** Resolves a record, regardless of its holder. */
 export interface ResolveCommand {
   readonly id: RecordId;
   readonly resolution: Resolution;
-  /** As the administrator gives it. */
+  /** The administrator's text. */
   readonly reason: string;
-  /** Resolve only the claim that it names; undefined: whichever is the newest. */
+  /** Resolves only the claim with this token; undefined: the newest claim. */
   readonly fencingToken: bigint | undefined;
 }
 
 /**
- * The record, if it has to be changed; undefined: it is what the command asks for already.
+ * Returns the record if the command changes it; undefined if it already is as the command asks.
  *
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (released, or with another result).
  */

@@ -12,7 +12,7 @@ const result: fc.Arbitrary<Result> = fc.record({
   metadata: fc.dictionary(text, text, { maxKeys: 3 }),
 });
 
-/** Everything that a replay shows, so that it can be compared. */
+/** Returns all parts of a result that a replay returns, as comparable text. */
 function shown({ kind, payload, contentType, metadata }: Result): string {
   return JSON.stringify([kind, payload.toString(), contentType, Object.entries(metadata).sort()]);
 }
@@ -23,7 +23,7 @@ describe("a result's digest", () => {
     expect(digestResult({ kind: "success", payload, contentType: "", metadata: {} })).toHaveLength(32);
   });
 
-  test("is the same for the same result, in whatever order its metadata came", () => {
+  test("does not depend on the order of metadata", () => {
     fc.assert(
       fc.property(result, (one) => {
         const metadata = Object.fromEntries(Object.entries(one.metadata).reverse());
@@ -32,7 +32,7 @@ describe("a result's digest", () => {
     );
   });
 
-  test("differs wherever a replay would", () => {
+  test("differs exactly when replays differ", () => {
     fc.assert(
       fc.property(result, result, (one, other) => {
         const same = digestResult(one).equals(digestResult(other));
@@ -42,7 +42,7 @@ describe("a result's digest", () => {
     );
   });
 
-  test("is not misled by a payload that looks like metadata", () => {
+  test("distinguishes metadata from a payload with the same bytes", () => {
     const one: Result = { kind: "success", payload: Buffer.alloc(0), contentType: "", metadata: { a: "b" } };
     const other: Result = { ...one, metadata: {}, payload: Buffer.from("1:a1:b") };
     expect(digestResult(one)).not.toEqual(digestResult(other));

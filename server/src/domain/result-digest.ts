@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import type { Result } from "./record.ts";
 
 /**
- * SHA-256 over everything that a replay would show, each part length-prefixed, metadata in the order of its names.
- * Kept beside the result, so that a repeated Complete is told from a different one even when the result itself is gone.
+ * Returns SHA-256 over all parts of a result that a replay returns, each length-prefixed, metadata in the
+ * order of its names. It is stored with the result, so that a repeated Complete can be distinguished from a
+ * different one after the result has expired.
  */
 export function digestResult(result: Result): Buffer {
   const names = Object.keys(result.metadata).sort();

@@ -1,22 +1,22 @@
 import type { Policy } from "./policy.ts";
 
-/** How long what is remembered, in seconds. */
+/** How long keys and results are kept, in seconds. */
 export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
 
-/** What a policy said, and what it says now. */
+/** The retention of a policy before and after its change. */
 export interface RetentionChange {
   readonly was: Retention;
   readonly becomes: Retention;
 }
 
-/** What re-stamping does to each namespace of a tenant. */
+/** The changes of retention in a tenant's namespaces. */
 export interface RetentionChanges {
   readonly byNamespace: Readonly<Record<string, RetentionChange>>;
-  /** To the namespaces that aren't named; undefined: nothing. */
+  /** The change for all other namespaces; undefined: none. */
   readonly others: RetentionChange | undefined;
 }
 
-/** What it does to the records of one namespace; undefined: nothing. */
+/** Returns the change for a namespace; undefined: none. */
 export function changeFor(
   { byNamespace, others }: RetentionChanges,
   namespace: string,
@@ -24,7 +24,7 @@ export function changeFor(
   return Object.hasOwn(byNamespace, namespace) ? byNamespace[namespace] : others;
 }
 
-/** From one policy to another. */
+/** Returns the change of retention from one policy to another. */
 export function retentionChange(was: Policy, becomes: Policy): RetentionChange {
   return { was: retentionOf(was), becomes: retentionOf(becomes) };
 }

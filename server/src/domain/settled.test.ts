@@ -9,11 +9,11 @@ function half(value: number): number {
   return value / 2;
 }
 
-test("each is worked on, and what fails or had failed fails alone", () => {
+test("mapSettled maps each value, and an error rejects only its operation", () => {
   expect(mapSettled([2, broken, 3, 4], half)).toEqual([1, broken, new Rejected(new Error("3 is odd")), 2]);
 });
 
-test("the values are worked on together, and what had failed keeps its place", async () => {
+test("mapTogether maps all values by one call, and errors stay at their indexes", async () => {
   const seen: (readonly number[])[] = [];
   const work = async (values: readonly number[]): Promise<readonly Settled<number>[]> => {
     seen.push(values);
@@ -32,12 +32,12 @@ test("the values are worked on together, and what had failed keeps its place", a
   ]);
 });
 
-test("nothing is worked on where everything had failed", async () => {
-  const work = () => Promise.reject(new Error("was asked"));
+test("mapTogether maps nothing if all operations had failed", async () => {
+  const work = () => Promise.reject(new Error("was called"));
   expect(await mapTogether([broken, broken], work)).toEqual([broken, broken]);
 });
 
-test("those that take longer are waited for, and fail alone", async () => {
+test("awaitLate waits for promises, and an error rejects only its operation", async () => {
   const late = (value: number) => (value < 10 ? undefined : Promise.resolve().then(() => half(value)));
   expect(await awaitLate([1, 11, broken, 12], late)).toEqual([
     1,
@@ -47,7 +47,7 @@ test("those that take longer are waited for, and fail alone", async () => {
   ]);
 });
 
-test("the only one is answered, or thrown", () => {
+test("onlyValue returns the value or throws the error of a single operation", () => {
   expect(onlyValue([1])).toBe(1);
   expect(() => onlyValue([broken])).toThrow("broken before");
   expect(() => onlyValue([])).toThrow("0 settled");

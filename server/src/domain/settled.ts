@@ -1,7 +1,7 @@
-/** How one of several things that were asked for together settled: with a value, or with an error of its own. */
+/** How one of several operations that ran together settled: with a value, or with an error of its own. */
 export type Settled<Value> = Value | Rejected;
 
-/** What settled with an error; a class of its own, so that no value is taken for it. */
+/** An operation's error. A class, so that no value can be mistaken for it. */
 export class Rejected {
   readonly error: unknown;
   constructor(error: unknown) {
@@ -10,62 +10,65 @@ export class Rejected {
 }
 
 /**
- * How the only thing settled that was asked for.
+ * Returns the value of a single operation.
  *
  * @throws the error that it settled with.
  */
 export function onlyValue<Value>(settled: readonly Settled<Value>[]): Value {
-  if (settled.length !== 1) throw new Error(`one was asked for, and ${settled.length} settled`);
+  if (settled.length !== 1) throw new Error(`expected one operation, but ${settled.length} settled`);
   const [only] = settled as [Settled<Value>];
   if (only instanceof Rejected) throw only.error;
   return only;
 }
 
-/** Works on each value; what fails meanwhile, or had failed before, fails alone. */
-export function mapSettled<Value, Made>(
+/** Maps each value. An error that `map` throws rejects only that operation; earlier errors stay. */
+export function mapSettled<Value, Mapped>(
   settled: readonly Settled<Value>[],
-  work: (value: Value, place: number) => Made,
-): Settled<Made>[] {
-  return settled.map((each, place) => {
+  map: (value: Value, index: number) => Mapped,
+): Settled<Mapped>[] {
+  return settled.map((each, index) => {
     if (each instanceof Rejected) return each;
     try {
-      return work(each, place);
+      return map(each, index);
     } catch (error) {
       return new Rejected(error);
     }
   });
 }
 
-/** Works on all values at once, if there are any; what had failed before keeps its place. */
-export async function mapTogether<Value, Made>(
+/** Maps all values by one call of `map`, if there are any. Errors stay at their indexes. */
+export async function mapTogether<Value, Mapped>(
   settled: readonly Settled<Value>[],
-  work: (values: readonly Value[]) => Promise<readonly Settled<Made>[]>,
-): Promise<readonly Settled<Made>[]> {
+  map: (values: readonly Value[]) => Promise<readonly Settled<Mapped>[]>,
+): Promise<readonly Settled<Mapped>[]> {
   const values = settled.filter((each) => !(each instanceof Rejected)) as Value[];
-  const made = values.length === 0 ? [] : await work(values);
-  if (values.length === settled.length) return made;
+  const mapped = values.length === 0 ? [] : await map(values);
+  if (values.length === settled.length) return mapped;
   let next = 0;
-  return settled.map((each) => (each instanceof Rejected ? each : (made[next++] as Settled<Made>)));
+  return settled.map((each) => (each instanceof Rejected ? each : (mapped[next++] as Settled<Mapped>)));
 }
 
-/** Waits for those that take longer, for which `finish` answers a promise; those that it throws at fail, the others stay. */
+/**
+ * Replaces the values for which `finish` returns a promise by what the promise resolves to, and waits for all
+ * of them. An error of `finish` or of its promise rejects only that operation.
+ */
 export async function awaitLate<Value>(
   settled: readonly Settled<Value>[],
   finish: (value: Value) => Promise<Value> | undefined,
 ): Promise<readonly Settled<Value>[]> {
   const finished = [...settled];
   const late: Promise<void>[] = [];
-  settled.forEach((each, place) => {
+  settled.forEach((each, index) => {
     if (each instanceof Rejected) return;
-    const put = (end: Settled<Value>) => {
-      finished[place] = end;
+    const replace = (replacement: Settled<Value>) => {
+      finished[index] = replacement;
     };
-    const fail = (error: unknown) => put(new Rejected(error));
+    const reject = (error: unknown) => replace(new Rejected(error));
     try {
       const finishing = finish(each);
-      if (finishing !== undefined) late.push(finishing.then(put, fail));
+      if (finishing !== undefined) late.push(finishing.then(replace, reject));
     } catch (error) {
-      fail(error);
+      reject(error);
     }
   });
   await Promise.all(late);

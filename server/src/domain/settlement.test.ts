@@ -9,7 +9,7 @@ const { id } = recordIn("inProgress");
 
 const SAME_DIGEST = Buffer.alloc(32, 1);
 
-/** What each operation with this token and result says of a record. */
+/** Returns each operation's answer from a record, a token and a result. */
 const ANSWERS = {
   Complete: (record: LiveRecord | undefined, fencingToken: bigint, resultDigest: Uint8Array) =>
     answerComplete(record, { id, fencingToken, result: DONE, resultDigest, keyRetentionS: undefined }),
@@ -20,7 +20,7 @@ const ANSWERS = {
 };
 const OPERATIONS = Object.keys(ANSWERS) as (keyof typeof ANSWERS)[];
 
-/** The kind of the answer, or the reason of the refusal. */
+/** Returns the kind of the answer, or the reason of the refusal. */
 function outcomeOf(
   operation: keyof typeof ANSWERS,
   record: LiveRecord | undefined,
@@ -36,34 +36,37 @@ function outcomeOf(
 }
 
 describe.each(OPERATIONS)("%s", (operation) => {
-  test("finds no record where there is none", () => {
+  test("without a record is refused with RECORD_NOT_FOUND", () => {
     expect(outcomeOf(operation, undefined)).toBe("RECORD_NOT_FOUND");
   });
 
-  test.each(KINDS)("is superseded under an older or a later token where the record is %s", (kind) => {
-    expect(outcomeOf(operation, recordIn(kind), 6n)).toBe("CLAIM_SUPERSEDED");
-    expect(outcomeOf(operation, recordIn(kind), 8n)).toBe("CLAIM_SUPERSEDED");
-  });
+  test.each(KINDS)(
+    "with an older or a later token is refused with CLAIM_SUPERSEDED when the record is %s",
+    (kind) => {
+      expect(outcomeOf(operation, recordIn(kind), 6n)).toBe("CLAIM_SUPERSEDED");
+      expect(outcomeOf(operation, recordIn(kind), 8n)).toBe("CLAIM_SUPERSEDED");
+    },
+  );
 
-  test.each(["inProgress", "lapsed", "ambiguous"] as const)("looks again where the record is %s", (kind) => {
+  test.each(["inProgress", "lapsed", "ambiguous"] as const)("is retried when the record is %s", (kind) => {
     expect(outcomeOf(operation, recordIn(kind))).toBe("contended");
   });
 });
 
 describe("of a settled claim", () => {
-  test("a Complete is a repeat with the same result, and refused with another one", () => {
+  test("a Complete with the same result is a repeat, and one with another result is refused", () => {
     expect(outcomeOf("Complete", recordIn("completed"))).toBe("completed");
     expect(outcomeOf("Complete", recordIn("completed"), 7n, Buffer.alloc(32, 9))).toBe("ALREADY_COMPLETED");
     expect(outcomeOf("Complete", recordIn("released"))).toBe("ALREADY_RELEASED");
   });
 
-  test("a Complete is told from another one when the result is gone", () => {
+  test("a Complete with another result is refused even if the stored result has expired", () => {
     const expired = recordIn("completed", { phase: { ...PHASES.completed, result: undefined } });
     expect(outcomeOf("Complete", expired)).toBe("completed");
     expect(outcomeOf("Complete", expired, 7n, Buffer.alloc(32, 9))).toBe("ALREADY_COMPLETED");
   });
 
-  test("a Release is a repeat if it was released, and refused if it was completed", () => {
+  test("a Release of a released claim is a repeat, and of a completed claim is refused", () => {
     expect(outcomeOf("Release", recordIn("released"))).toBe("released");
     expect(outcomeOf("Release", recordIn("completed"))).toBe("ALREADY_COMPLETED");
   });
@@ -78,7 +81,7 @@ describe("a completion", () => {
   const said = { kind: "completed", completedAtMs: 5000, expiresAtMs: 90_000 };
   const copy = cachedCompletionOf(recordIn("completed"));
 
-  test("says when it was, when the key is forgotten, and whether it is a repeat", () => {
+  test("contains when it was stored, when the key expires, and whether it is a repeat", () => {
     if (copy === undefined) throw new Error("no copy");
     expect(completed(copy)).toEqual({ ...said, alreadyCompleted: false, copy });
     const again = ANSWERS.Complete(recordIn("completed"), 7n, SAME_DIGEST);

@@ -9,50 +9,50 @@ import {
 } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Stores the outcome of the claim that `fencingToken` names. */
+/** Stores the result of the claim that `fencingToken` identifies. */
 export interface CompleteCommand {
   readonly id: RecordId;
   readonly fencingToken: bigint;
   readonly result: Result;
   readonly resultDigest: Uint8Array;
-  /** Undefined: as stamped at the claim. */
+  /** Undefined: as stored at the claim. */
   readonly keyRetentionS: number | undefined;
 }
 
-/** Gives the claim that `fencingToken` names up. */
+/** Releases the claim that `fencingToken` identifies. */
 export interface ReleaseCommand {
   readonly id: RecordId;
   readonly fencingToken: bigint;
   readonly reason: string;
 }
 
-/** Prolongs the lease of the claim that `fencingToken` names. */
+/** Extends the lease of the claim that `fencingToken` identifies. */
 export interface ExtendLeaseCommand {
   readonly id: RecordId;
   readonly fencingToken: bigint;
-  /** Undefined: as long as the claim's own lease was. */
+  /** Undefined: the length of the claim's own lease. */
   readonly leaseMs: number | undefined;
-  /** Undefined: leaves the record's as it is. */
+  /** Undefined: keeps the record's checkpoint. */
   readonly checkpoint: Checkpoint | undefined;
 }
 
-/** What a Complete is answered with. */
+/** The answer to a Complete. */
 export interface Completion {
   readonly kind: "completed";
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
-  /** For whoever keeps copies; undefined: its result is not at hand. */
+  /** The completion for caches; undefined: its result was not read. */
   readonly copy: CachedCompletion | undefined;
 }
 
-/** What a Release is answered with. */
+/** The answer to a Release. */
 export interface Release {
   readonly kind: "released";
   readonly expiresAtMs: number;
 }
 
-/** What an ExtendLease is answered with. */
+/** The answer to an ExtendLease. */
 export interface LeaseExtension {
   readonly kind: "extended";
   readonly leaseExpiresAtMs: number;
@@ -60,16 +60,17 @@ export interface LeaseExtension {
   readonly expiresAtMs: number;
 }
 
-/** The answer to the Complete that made a record what its copy says. */
+/** Returns the answer to a Complete that stored a result, from what it stored. */
 export function completed(copy: CachedCompletion): Completion {
   const { completedAtMs, expiresAtMs } = copy;
   return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, copy };
 }
 
 /**
- * The answer to a Complete that changed nothing, from the record it met.
+ * Returns the answer to a Complete that changed nothing, from the record that it found.
  *
- * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result), ALREADY_RELEASED.
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result),
+ *   ALREADY_RELEASED.
  */
 export function answerComplete(
   record: LiveRecord | undefined,
@@ -98,7 +99,7 @@ export function answerComplete(
 }
 
 /**
- * The answer to a Release that changed nothing, from the record it met.
+ * Returns the answer to a Release that changed nothing, from the record that it found.
  *
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED.
  */
@@ -117,7 +118,7 @@ export function answerRelease(record: LiveRecord | undefined, command: ReleaseCo
 }
 
 /**
- * The answer to an ExtendLease that changed nothing, from the record it met.
+ * Returns the answer to an ExtendLease that changed nothing, from the record that it found.
  *
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED, ALREADY_RELEASED.
  */

@@ -1,4 +1,6 @@
-/** What is counted of a namespace's use, by the names of `usage_hours`. Explained in `tenant.proto`, UsageHour. */
+/**
+ * The counters of a namespace's use, as columns of `usage_hours`. `tenant.proto` explains them in UsageHour.
+ */
 export const USAGE_COUNTERS = [
   "claims",
   "granted",
@@ -19,8 +21,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How late a repeat came, at most, for each bucket but the last, which takes what came later: from a client's own retry
- * over a user who comes back after half an hour to a deploy that is fixed after the weekend.
+ * Upper limits of the buckets of repeated claims, by the time since the key's first claim. A further bucket
+ * counts later ones. They range from a client's own retry over a user who returns after half an hour to a
+ * deploy that is fixed after the weekend.
  */
 export const LATENESS_LIMITS_MS: readonly number[] = [
   1000,
@@ -36,7 +39,7 @@ export const LATENESS_LIMITS_MS: readonly number[] = [
   30 * DAY_MS,
 ];
 
-/** The bucket of a repeat that came so long after its key was first claimed. */
+/** Returns the bucket of a repeat that arrived this long after its key was first claimed. */
 export function latenessBucket(latenessMs: number): number {
   const bucket = LATENESS_LIMITS_MS.findIndex((limitMs) => latenessMs <= limitMs);
   return bucket === -1 ? LATENESS_LIMITS_MS.length : bucket;

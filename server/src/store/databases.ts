@@ -1,9 +1,12 @@
 import pg from "pg";
 
-/** SQLSTATE duplicate_database; and unique_violation, where somebody else is creating it at the same moment. */
+/**
+ * SQLSTATE duplicate_database; and unique_violation, if another connection creates the database at the same
+ * time.
+ */
 const ALREADY_THERE = ["42P04", "23505"];
 
-/** Creates a database unless there is one of that name. `create database` takes no parameters, so the name is quoted. */
+/** Creates a database unless it exists. `create database` accepts no parameters, so the name is quoted. */
 export async function ensureDatabase(serverUrl: string, name: string): Promise<void> {
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();

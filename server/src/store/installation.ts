@@ -1,12 +1,17 @@
 import type { Runner } from "./pool.ts";
 
-/** What one look at the database says of the installation. */
+/** The installation as one statement read it. */
 export interface InstallationLook {
-  /** Names this installation among all that share a Redis; random, and another one after each restore or promotion. */
+  /**
+   * Identifies this installation among all that share a Redis. Random, and replaced after each restore or
+   * promotion.
+   */
   readonly id: string;
-  /** Whether the id was made in this very database: `unmarked` where no replica has served it yet. */
+  /** Whether the id was created in this database; `unmarked` if no replica has used the database yet. */
   readonly origin: "here" | "elsewhere" | "unmarked";
-  /** A fencing token, drawn to be given to no claim: higher than all before it, unless the database went back. */
+  /**
+   * A fencing token that no claim gets: higher than all earlier ones, unless the database went back in time.
+   */
   readonly drawnToken: bigint;
 }
 
@@ -25,7 +30,7 @@ interface LookRow {
   readonly drawn_token: string | null;
 }
 
-/** Looks at the installation; draws one fencing token. Undefined: the database takes no writes, and says nothing certain. */
+/** Reads the installation and draws a fencing token. Returns undefined if the database accepts no writes. */
 export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
   const [row] = await runner.run<LookRow>(lookAtInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
@@ -42,7 +47,7 @@ update installation
  where made_in is null`,
 };
 
-/** Writes down that the id was made in this database, unless that is written down already. */
+/** Stores that the id was created in this database, unless an origin is stored already. */
 export async function markOrigin(runner: Runner): Promise<void> {
   await runner.run(markInstallation, []);
 }
@@ -53,8 +58,9 @@ const renewInstallationId = {
 };
 
 /**
- * Gives the installation another id, and raises the sequences of tokens and ids beyond all that they can have given out:
- * fencing tokens by 2^42, beyond `tokenFloor`. False: its id was not `knownId` any more, and nothing was changed.
+ * Replaces the installation's id, and raises the sequences of tokens and ids beyond every number that they
+ * can have given out: fencing tokens by 2^42 above `tokenFloor`. Returns false, and changes nothing, if the
+ * id is not `knownId` any more.
  */
 export async function renewInstallation(
   runner: Runner,

@@ -1,10 +1,13 @@
 import type { Runner } from "./pool.ts";
 
-/** Half of what a claim waits for a lock (`LOCK_TIMEOUT_MS` in pool.ts): one such statement never makes a claim fail. */
+/**
+ * Half of a claim's lock timeout (`LOCK_TIMEOUT_MS` in pool.ts), so that one such statement never makes a
+ * claim fail.
+ */
 const MAX_STATEMENT_MS = 500;
-/** Below MAX_STATEMENT_MS, so that a lock that another transaction keeps is told from a statement that is too slow. */
+/** Below MAX_STATEMENT_MS, so that waiting for a lock fails with another error than a slow statement. */
 const MAX_LOCK_WAIT_MS = 400;
-/** A replica that stops between two statements keeps its locks for no longer than a statement. */
+/** A replica that stops between two statements keeps its locks no longer than a statement takes. */
 const MAX_IDLE_MS = 500;
 
 const limitLocksOfTransaction = {
@@ -15,8 +18,8 @@ select set_config('statement_timeout', $1::text, true), set_config('lock_timeout
 };
 
 /**
- * Limits how long each later statement of a transaction may run, and how long it may wait for a lock. For background work on
- * records' rows: claims wait for the locks that it holds.
+ * Limits how long each later statement of a transaction may run and may wait for a lock. For background work
+ * on rows of records, because claims wait for its locks.
  */
 export async function limitLocks(transaction: Runner): Promise<void> {
   await transaction.run(

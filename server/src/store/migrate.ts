@@ -5,22 +5,22 @@ import pg from "pg";
 
 const MIGRATIONS_DIR = fileURLToPath(new URL("../../migrations", import.meta.url));
 const MIGRATIONS_TABLE = "schema_migrations";
-/** A migration waits no longer than this for a connection. */
+/** Maximum wait for a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Reading what was migrated takes moments; migrating itself may take as long as it needs. */
+/** Limit for reading which migrations ran. Migrations themselves have no time limit. */
 const QUERY_TIMEOUT_MS = 10_000;
 
-/** How a database's schema stands to the one this server was built for. */
+/** A database's schema compared with the one that this server needs. */
 export type SchemaState =
   | { readonly kind: "current" }
-  /** These migrations have to be run first. */
+  /** These migrations must run first. */
   | { readonly kind: "behind"; readonly missing: readonly string[] }
-  /** A newer server migrated it; the older one goes on beside it. */
+  /** A newer server has migrated the database. This server can still run. */
   | { readonly kind: "ahead"; readonly unknown: readonly string[] };
 
 /**
- * Runs every migration that is missing, in one transaction, and answers their names. Several replicas may do it at
- * once: an advisory lock lets one go first, and the others then find nothing to do.
+ * Runs every missing migration in one transaction, and returns their names. Several replicas may do so at
+ * once: an advisory lock lets one of them run first, and the others then find nothing to do.
  */
 export async function migrate(databaseUrl: string, log: (line: string) => void): Promise<readonly string[]> {
   const ran = await withConnection({ connectionString: databaseUrl }, (dbClient) =>
@@ -37,7 +37,7 @@ export async function migrate(databaseUrl: string, log: (line: string) => void):
   return ran.map((migration) => migration.name);
 }
 
-/** Compares the migrations that a database has seen with those that this server ships. Changes nothing. */
+/** Compares the migrations that ran in a database with those that this server contains. Changes nothing. */
 export async function readSchemaState(databaseUrl: string): Promise<SchemaState> {
   const shipped = await shippedMigrations();
   const applied = await appliedMigrations(databaseUrl);
@@ -64,13 +64,13 @@ async function appliedMigrations(databaseUrl: string): Promise<readonly string[]
   });
 }
 
-/** Works on a connection that is closed when this returns. */
+/** Runs `work` on a connection, and closes it. */
 async function withConnection<Answer>(
   config: pg.ClientConfig,
   work: (client: pg.Client) => Promise<Answer>,
 ): Promise<Answer> {
   const client = new pg.Client({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config });
-  // A connection that breaks fails the query that it runs; an unheard error would end the process.
+  // A broken connection fails its query. An error event without a listener would end the process.
   client.on("error", () => {});
   await client.connect();
   try {

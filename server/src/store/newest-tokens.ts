@@ -1,34 +1,36 @@
 import type { Runner } from "./pool.ts";
 
-/** Of the newest claims, as far as an index tells without reading the table: those that retention ends last. */
-const SAMPLE = 1000;
-
+/** Reads 1,000 of the newest claims, approximately: an index finds the rows that are swept last. */
 const sampleNewest = {
   name: "sample_newest_claims",
   text: `
 select coalesce(max(fencing_token), 0)::text as token,
        coalesce(date_part('epoch', max(claimed_at) - now()), 0) as ahead_s
-  from (select fencing_token, claimed_at from records order by sweep_at desc limit ${SAMPLE}) newest`,
+  from (select fencing_token, claimed_at from records order by sweep_at desc limit 1000) newest`,
 };
 
-/** What the newest of a sample of records say. */
+/** The newest claims in a sample of records. */
 export interface NewestClaims {
   /** The highest fencing token; 0 if there is no record. */
   readonly token: bigint;
-  /** By how many seconds the newest claim lies ahead of the database's clock; negative: behind it, as it must. */
+  /**
+   * Seconds by which the newest claim lies ahead of the database's clock; negative, unless the clock was set
+   * back.
+   */
   readonly aheadS: number;
 }
 
-/** Looks at a sample of the newest records: one short statement, whatever the table holds. */
+/** Reads a sample of the newest records by one short statement, regardless of the table's size. */
 export async function sampleNewestClaims(runner: Runner): Promise<NewestClaims> {
   const [row] = await runner.run<{ token: string; ahead_s: number }>(sampleNewest, []);
-  if (row === undefined) throw new Error("an aggregate answers one row");
+  if (row === undefined) throw new Error("sample_newest_claims returned no row");
   return { token: BigInt(row.token), aheadS: row.ahead_s };
 }
 
-/** Records a statement: well within its timeout, also where each lies on a page of its own that has to be read. */
-const PAGE_ROWS = 10_000;
-
+/**
+ * Reads 10,000 rows: well within the statement's timeout, even if each lies on a page that must be read from
+ * disk.
+ */
 const readTokenPage = {
   name: "read_token_page",
   text: `
@@ -37,7 +39,7 @@ with page as materialized (
     from records
    where (tenant_id, namespace, key) > ($1::int, $2::text, $3::text)
    order by tenant_id, namespace, key
-   limit ${PAGE_ROWS}
+   limit 10000
 )
 select (select max(fencing_token) from page)::text as token, tenant_id, namespace, key
   from page
@@ -52,7 +54,7 @@ interface PageRow {
   readonly key: string;
 }
 
-/** The highest fencing token of all records, 0 if there is none: reads the whole table, in short statements. */
+/** Returns the highest fencing token of all records, or 0. Reads the whole table, in short statements. */
 export async function readHighestToken(runner: Runner): Promise<bigint> {
   let highest = 0n;
   let behind: readonly unknown[] = [0, "", ""];

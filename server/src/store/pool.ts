@@ -1,21 +1,21 @@
 import pg from "pg";
 import { Refusal } from "../domain/refusal.ts";
 
-/** A statement with a name: prepared once per connection, then only bound and run. */
+/** A named statement: prepared once per connection, then only bound and executed. */
 export interface Statement {
   /** Also the `statement` label of its metrics. */
   readonly name: string;
   readonly text: string;
 }
 
-/** Where statements run: one by one, or within a transaction. */
+/** Runs statements: each in a transaction of its own, or all in one. */
 export interface Runner {
   /**
-   * Runs one statement. `operations` is how many calls it answers, for the metrics.
+   * Runs one statement. `operations` is the number of operations in it, for the metrics.
    *
-   * @throws Refusal DATABASE_UNAVAILABLE where Postgres cannot be reached, does not answer in time or cannot take
+   * @throws Refusal DATABASE_UNAVAILABLE if Postgres cannot be reached, does not answer in time or accepts no
    *   writes: the statement may have had an effect.
-   * @throws StatementFailed where Postgres refused this statement: it had no effect.
+   * @throws StatementFailed if Postgres refused this statement: it had no effect.
    */
   run<Row extends pg.QueryResultRow>(
     statement: Statement,
@@ -24,26 +24,27 @@ export interface Runner {
   ): Promise<Row[]>;
 }
 
-/** Runs statements, each in a transaction of its own or several in one. */
+/** Runs statements, each in a transaction of its own, or several in one transaction. */
 export interface Connection extends Runner {
   /**
-   * Runs several statements as one: all of them, or, if `work` throws, none. Isolation is READ COMMITTED: lock what a
-   * later statement relies on. For what is rare; records' own statements never need it.
+   * Runs several statements in one transaction, and rolls it back if `work` throws. Isolation is READ
+   * COMMITTED: lock the rows that a later statement relies on. For rare operations; callers' operations on
+   * records never need it.
    *
-   * @throws Refusal RECORD_CONTENDED where another transaction was in the way for too long, and as `run` does.
+   * @throws Refusal RECORD_CONTENDED if another transaction held a lock for too long, and as `run` does.
    */
   transaction<Result>(work: (transaction: Runner) => Promise<Result>): Promise<Result>;
 }
 
 /** Runs statements on a bounded number of connections. */
 export interface Pool extends Connection {
-  /** Connections in use and calls waiting for one. */
+  /** Returns the numbers of connections, of idle ones, and of calls that wait for one. */
   load(): { readonly total: number; readonly idle: number; readonly waiting: number };
-  /** Waits for what is running, then closes every connection. */
+  /** Waits for running statements, then closes every connection. */
   close(): Promise<void>;
 }
 
-/** Postgres refused a statement for a reason of its own; nothing was changed. */
+/** Postgres refused a statement. Nothing was changed. */
 export class StatementFailed extends Error {
   override readonly name = "StatementFailed";
   readonly sqlState: string;
@@ -52,13 +53,15 @@ export class StatementFailed extends Error {
     this.sqlState = sqlState;
   }
 
-  /** Another transaction was in the way: lock_not_available, deadlock_detected, serialization_failure. */
+  /**
+   * Whether another transaction was the cause: lock_not_available, deadlock_detected, serialization_failure.
+   */
   get isLockConflict(): boolean {
     return ["55P03", "40P01", "40001"].includes(this.sqlState);
   }
 }
 
-/** What the pool reports; nothing of it holds a parameter. */
+/** Receives what happens in a pool. No parameters of statements are passed. */
 export interface PoolObserver {
   ran(run: {
     readonly statement: string;
@@ -66,7 +69,7 @@ export interface PoolObserver {
     readonly durationMs: number;
     readonly failed: boolean;
   }): void;
-  /** An idle connection broke. */
+  /** Called when an idle connection broke. */
   connectionLost(error: Error): void;
 }
 
@@ -74,37 +77,41 @@ export interface PoolOptions {
   readonly databaseUrl: string;
   readonly size: number;
   /**
-   * The pool talks to PgBouncer in transaction mode: no named statements and no start-up settings, which it would not
-   * carry from one transaction to the next.
+   * Whether the pool connects to PgBouncer in transaction mode. Then it uses no named statements and no
+   * start-up settings, because PgBouncer does not keep them from one transaction to the next.
    */
   readonly throughPgBouncer: boolean;
   /**
-   * Runs on every new connection before any statement does: it may have come to another database than the one before. False: it
-   * has to run again before the connection is used again. What it throws ends the connection, and the call that was to use it.
+   * Called for every new connection before any statement, because the connection may lead to another database
+   * than earlier ones. If it returns false, it is called again before the connection's next use. If it
+   * throws, the connection is closed and the call that needed it fails.
    */
   readonly onConnected?: (connection: Connection) => Promise<boolean>;
 }
 
-/** Postgres ends a statement after this; below the client's own limit, so that the usual error comes from Postgres. */
+/**
+ * Postgres cancels a statement after this time. Shorter than the client's own limit, so that the error comes
+ * from Postgres.
+ */
 const STATEMENT_TIMEOUT_MS = 5000;
-/** A row that somebody keeps locked costs a batch this much once; its items then go on one by one. */
+/** A locked row delays a batch by this much once; its operations are then retried one by one. */
 const LOCK_TIMEOUT_MS = 1000;
 /**
- * Postgres ends a transaction that waits this long for its next statement: a replica that was stopped in the middle keeps
- * its locks for no longer. Far above what lies between two statements of a replica that runs.
+ * Postgres ends a transaction that waits this long for its next statement, so that a replica that was stopped
+ * keeps its locks for no longer. Far longer than the time between two statements of a running replica.
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2000;
-/** The client gives a connection up for dead after this. */
+/** The client closes a connection that has not answered for this long. */
 const QUERY_TIMEOUT_MS = 6000;
-/** How long to wait for a connection. */
+/** Maximum wait for a connection. */
 const ACQUIRE_TIMEOUT_MS = 3000;
-/** What callers are told to wait when Postgres is away. */
+/** Retry delay for callers while Postgres is unavailable. */
 const RETRY_AFTER_MS = 500;
 
 /**
- * Every statement looks rows up by primary key, and takes their locks in the order of their key, which rules deadlocks
- * out: nested loops do. (The sweep's deletion is the exception, and gives way.) Planning one takes as long as running it
- * for a lone call, so plans are kept.
+ * Every statement finds rows by primary key and locks them in the order of their keys, which rules out
+ * deadlocks: nested loops do so. (The sweep's deletion is the exception, and fails in a conflict.) Planning a
+ * statement takes as long as running it for a single call, so plans are kept.
  */
 const PLANNER_SETTINGS = {
   plan_cache_mode: "force_generic_plan",
@@ -115,65 +122,38 @@ const PLANNER_SETTINGS = {
 };
 
 /**
- * Plans are kept for so long: one from a time when the table was all but empty would read the whole table, and must not
- * outlive the first thousands of rows.
+ * How long plans are kept. A plan that was made while the table was nearly empty would read the whole table,
+ * and must not be used any more after the first thousands of rows.
  */
 const PLAN_LIFETIME_MS = 250;
 
-/** For a command or a test: what fails shows in its calls. */
+/** For commands and tests, which see errors in their own calls. */
 const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 
 /** Opens a pool; connects on first use. */
 export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): Pool {
   const direct = !options.throughPgBouncer;
-  const pool = new pg.Pool({
-    connectionString: options.databaseUrl,
-    max: options.size,
-    application_name: "onceward",
-    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-    keepAlive: true,
-    ...(direct && {
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      lock_timeout: LOCK_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-      options: Object.entries(PLANNER_SETTINGS)
-        .map(([name, value]) => `-c ${name}=${value}`)
-        .join(" "),
-    }),
-  });
-  pool.on("error", (error) => observer.connectionLost(error));
-  // A connection that is checked out has no listener of the pool's, and an unheard error would end the process.
-  pool.on("connect", (client) => client.on("error", () => {}));
-
+  const pool = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
-  const examined = new WeakSet<pg.PoolClient>();
+  const announced = new WeakSet<pg.PoolClient>();
 
-  async function examine(client: pg.PoolClient): Promise<void> {
-    if (examined.has(client)) return;
+  /** Calls `onConnected` for a new connection. */
+  async function announce(client: pg.PoolClient): Promise<void> {
+    if (announced.has(client)) return;
     const isDone = await options.onConnected?.({
       run: runnerOn(async (config) => (await client.query(config)).rows),
       transaction: async (work) => fulfilled(await inTransaction(client, work)),
     });
-    if (isDone !== false) examined.add(client);
+    if (isDone !== false) announced.add(client);
   }
 
-  /** Lets a connection plan anew what it runs next, if its plans are old. */
-  async function renewPlans(client: pg.PoolClient): Promise<void> {
-    const nowMs = performance.now();
-    const lastMs = plannedAtMs.get(client);
-    if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
-    plannedAtMs.set(client, nowMs);
-    if (lastMs !== undefined) await client.query("discard plans");
-  }
-
-  /** A connection on which anything failed is not used again. */
+  /** Runs `use` on a connection. A connection on which anything failed is closed. */
   async function withConnection<Result>(use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     const client = await pool.connect();
     let failure: Error | undefined;
     try {
-      if (direct) await renewPlans(client);
-      await examine(client);
+      if (direct) await discardOldPlans(client, plannedAtMs);
+      await announce(client);
       return await use(client);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
@@ -223,24 +203,60 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   };
 }
 
+function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.databaseUrl,
+    max: options.size,
+    application_name: "onceward",
+    connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    keepAlive: true,
+    ...(!options.throughPgBouncer && {
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      lock_timeout: LOCK_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      options: Object.entries(PLANNER_SETTINGS)
+        .map(([name, value]) => `-c ${name}=${value}`)
+        .join(" "),
+    }),
+  });
+  pool.on("error", (error) => observer.connectionLost(error));
+  // The pool does not listen to a connection that is checked out, and an error event without a listener ends
+  // the process.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}
+
+/** Discards a connection's plans if they are too old. `plannedAtMs` holds when each connection last did so. */
+async function discardOldPlans(
+  client: pg.PoolClient,
+  plannedAtMs: WeakMap<pg.PoolClient, number>,
+): Promise<void> {
+  const nowMs = performance.now();
+  const lastMs = plannedAtMs.get(client);
+  if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
+  plannedAtMs.set(client, nowMs);
+  if (lastMs !== undefined) await client.query("discard plans");
+}
+
 function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {
   if (outcome.status === "rejected") throw asRefusal(outcome.reason);
   return outcome.value;
 }
 
-/** Somebody else keeps what the transaction needs: no defect, and nothing was changed. */
+/** Converts a lock conflict into RECORD_CONTENDED: the server works as designed, and nothing was changed. */
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
-  return new Refusal("RECORD_CONTENDED", "Another transaction was in the way.", {
+  return new Refusal("RECORD_CONTENDED", "Another transaction holds a lock that this one needs.", {
     retryAfterMs: RETRY_AFTER_MS,
     cause: error,
   });
 }
 
 /**
- * SQLSTATE classes that mean "not now" rather than "not this": connection (08), insufficient resources (53), operator
- * intervention (57), system error (58), read-only transaction (25006); and what only connecting is refused with: a role
- * (28), no such database (3D), one that takes no connections (55000).
+ * SQLSTATE classes of temporary errors, which do not concern the statement: connection (08), insufficient
+ * resources (53), operator intervention (57), system error (58), read-only transaction (25006); and those of
+ * a refused connection: role (28), no such database (3D), a database that accepts no connections (55000).
  * https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
 const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|55000)/;

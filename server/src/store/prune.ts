@@ -1,40 +1,60 @@
 import type { Runner, Statement } from "./pool.ts";
 
-/**
- * Deletes up to so many of a table's rows that are older than a retention, the oldest first. Rows that another replica is
- * deleting are left to it.
+/*
+ * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
+ * that another replica is deleting.
  */
-function pruneStatement(table: string, instant: string, now = "now()"): Statement {
-  return {
-    name: `prune_${table}`,
-    text: `
+
+const pruneAuditEvents = {
+  name: "prune_audit_events",
+  text: "select prune_audit_events($1::float8 * interval '1 millisecond', $2::int) as pruned",
+};
+
+const pruneUsageHours = {
+  name: "prune_usage_hours",
+  text: `
 with pruned as (
-  delete from ${table} where ctid = any (array(
+  delete from usage_hours where ctid = any (array(
     select p.ctid
-      from ${table} p
-     where ${instant} < ${now} - $1::float8 * interval '1 millisecond'
-     order by ${instant}
+      from usage_hours p
+     where timezone('utc', p.hour) < timezone('utc', now()) - $1::float8 * interval '1 millisecond'
+     order by timezone('utc', p.hour)
      limit $2::int
        for update skip locked))
   returning 1
 )
 select count(*)::int as pruned from pruned`,
-  };
-}
+};
+
+const pruneRecordJobs = {
+  name: "prune_record_jobs",
+  text: `
+with pruned as (
+  delete from record_jobs where ctid = any (array(
+    select p.ctid
+      from record_jobs p
+     where p.finished_at < now() - $1::float8 * interval '1 millisecond'
+     order by p.finished_at
+     limit $2::int
+       for update skip locked))
+  returning 1
+)
+select count(*)::int as pruned from pruned`,
+};
 
 const STATEMENTS = {
-  audit_events: {
-    name: "prune_audit_events",
-    text: "select prune_audit_events($1::float8 * interval '1 millisecond', $2::int) as pruned",
-  },
-  usage_hours: pruneStatement("usage_hours", "timezone('utc', p.hour)", "timezone('utc', now())"),
-  record_jobs: pruneStatement("record_jobs", "p.finished_at"),
+  audit_events: pruneAuditEvents,
+  usage_hours: pruneUsageHours,
+  record_jobs: pruneRecordJobs,
 } as const satisfies Readonly<Record<string, Statement>>;
 
-/** A table whose rows have a retention: audit events, hours of usage, finished record jobs. */
+/** A table whose rows have a retention. Of record jobs, only finished ones are deleted. */
 export type PrunedTable = keyof typeof STATEMENTS;
 
-/** Deletes up to so many rows that are older than a retention, and answers how many: fewer means that no more are. */
+/**
+ * Deletes up to `maxRows` rows that are older than a retention. Returns their number: if fewer, no more are
+ * left.
+ */
 export async function pruneRows(
   runner: Runner,
   table: PrunedTable,

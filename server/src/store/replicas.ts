@@ -1,9 +1,9 @@
 import type { Runner } from "./pool.ts";
 
-/** A replica that has said nothing for this long takes no share of any quota. */
-const LIVE_FOR = "interval '10 seconds'";
-
-/** Says that a replica lives, and forgets those that have said nothing for a minute. */
+/**
+ * Stores a replica's heartbeat, deletes replicas without one for a minute, and counts those with one in the
+ * last 10 seconds: only they share quotas.
+ */
 const beatReplica = {
   name: "beat_replica",
   text: `
@@ -13,10 +13,10 @@ with beaten as (
 ), gone as (
   delete from replicas where id <> $1::uuid and seen_at < now() - interval '1 minute'
 )
-select 1 + count(*)::int as live from replicas where id <> $1::uuid and seen_at > now() - ${LIVE_FOR}`,
+select 1 + count(*)::int as live from replicas where id <> $1::uuid and seen_at > now() - interval '10 seconds'`,
 };
 
-/** Says that the replica lives, and answers how many do, itself included. */
+/** Stores the replica's heartbeat. Returns the number of live replicas, including this one. */
 export async function beatReplicaRow(
   runner: Runner,
   replica: { readonly id: string; readonly version: string },
@@ -27,7 +27,7 @@ export async function beatReplicaRow(
 
 const removeReplica = { name: "remove_replica", text: "delete from replicas where id = $1::uuid" };
 
-/** Says that a replica has gone, so that the others' shares grow at once. */
+/** Removes a replica, so that the other replicas' shares of quotas grow at once. */
 export async function removeReplicaRow(runner: Runner, id: string): Promise<void> {
   await runner.run(removeReplica, [id]);
 }

@@ -7,16 +7,17 @@ select (select name from schema_migrations order by id desc limit 1) as schema_v
        (select count(*) from replicas where seen_at > now() - interval '10 seconds')::int as replicas`,
 };
 
-/** What a database says of the service that works on it. */
+/** The state of the service as its database holds it. */
 export interface ServerFacts {
-  /** The newest migration that it has seen. */
+  /** The newest migration that ran. */
   readonly schemaVersion: string;
-  /** How many replicas said lately that they are at work. */
+  /** The number of live replicas. */
   readonly replicas: number;
 }
 
+/** Reads the schema version and the number of live replicas. */
 export async function readServerFacts(runner: Runner): Promise<ServerFacts> {
   const [row] = await runner.run<{ schema_version: string; replicas: number }>(readFacts, []);
-  if (row === undefined) throw new Error("the database says nothing");
+  if (row === undefined) throw new Error("read_server_facts returned no row");
   return { schemaVersion: row.schema_version, replicas: row.replicas };
 }

@@ -1,28 +1,30 @@
-/**
- * Arrays for `unnest`, one column of a batch each, in the binary format that `pg` sends buffers in: Postgres takes the
- * elements as they are, where it would parse a literal. `pg` would make literals of arrays, but asks every element for
- * its type and escapes it by regular expression; at tens of thousands of rows a second that is a third of the store's CPU.
+/*
+ * Arrays for `unnest`, one per column of a batch, in the binary format in which `pg` sends buffers. Postgres
+ * reads the elements as they are, while it would parse a literal. `pg` itself would write literals: it asks
+ * every element for its type and escapes it by regular expression, which at tens of thousands of rows a
+ * second takes a third of the store's CPU.
  *
- * Layout, all of it big-endian: dimensions, whether any element is null, the elements' type, length, lower bound; then each
- * element's size, or -1 for null, and its bytes (`array_recv` in Postgres' arrayfuncs.c).
+ * Layout, all big-endian: number of dimensions, whether any element is null, the elements' type, length,
+ * lower bound; then each element's size, or -1 for null, and its bytes (`array_recv` in Postgres'
+ * arrayfuncs.c).
  */
 
-/** A column, in an order that the others share. */
+/** The values of a column, in the order of the batch's rows. */
 type Column<Value> = readonly (Value | undefined)[];
 
-/** `boolean[]`. */
+/** Returns `boolean[]`. */
 export function booleanArray(values: Column<boolean>): Buffer {
   return fixedArray(TYPE.boolean, 1, values, (array, value, at) => {
     array[at] = value ? 1 : 0;
   });
 }
 
-/** `smallint[]`. */
+/** Returns `smallint[]`. */
 export function smallintArray(values: Column<number>): Buffer {
   return fixedArray(TYPE.smallint, 2, values, (array, value, at) => array.writeInt16BE(value, at));
 }
 
-/** `int[]`. @throws RangeError for what is none. */
+/** Returns `int[]`. @throws RangeError for a number that is no int. */
 export function intArray(values: Column<number>): Buffer {
   return fixedArray(TYPE.int, 4, values, (array, value, at) => {
     if (value !== (value | 0)) throw new RangeError(`${value} is no int`);
@@ -30,17 +32,17 @@ export function intArray(values: Column<number>): Buffer {
   });
 }
 
-/** `bigint[]`. */
+/** Returns `bigint[]`. */
 export function bigintArray(values: Column<number | bigint>): Buffer {
   return fixedArray(TYPE.bigint, 8, values, (array, value, at) => array.writeBigInt64BE(BigInt(value), at));
 }
 
-/** `text[]`. */
+/** Returns `text[]`. */
 export function textArray(values: Column<string>): Buffer {
   return asciiArray(values) ?? utf8Array(values);
 }
 
-/** `bytea[]`. */
+/** Returns `bytea[]`. */
 export function byteaArray(values: Column<Uint8Array>): Buffer {
   return sizedArray(
     TYPE.bytea,
@@ -50,7 +52,7 @@ export function byteaArray(values: Column<Uint8Array>): Buffer {
   );
 }
 
-/** As `pg_type.dat` numbers them, for ever. */
+/** Object ids of types, which `pg_type.dat` fixes. */
 const TYPE = { boolean: 16, bytea: 17, bigint: 20, smallint: 21, int: 23, text: 25 } as const;
 const HEADER_BYTES = 20;
 const NULL = -1;
@@ -58,7 +60,7 @@ const NULL = -1;
 function startArray(type: number, values: Column<unknown>, bytes: number): Buffer {
   const array = Buffer.allocUnsafe(HEADER_BYTES + 4 * values.length + bytes);
   writeInt(array, values.length === 0 ? 0 : 1, 0);
-  // Postgres looks for nulls by itself.
+  // Postgres finds nulls by their sizes.
   writeInt(array, 0, 4);
   writeInt(array, type, 8);
   writeInt(array, values.length, 12);
@@ -66,10 +68,12 @@ function startArray(type: number, values: Column<unknown>, bytes: number): Buffe
   return values.length === 0 ? array.subarray(0, 12) : array;
 }
 
-/** Puts a value's bytes into an array. */
+/** Writes a value's bytes into an array. */
 type Write<Value> = (array: Buffer, value: Value, at: number) => void;
 
-/** An array of elements that have `bytes` bytes each: without asking every one, as `sizedArray` has to. */
+/**
+ * Returns an array of elements of `bytes` bytes each. Needs no size of each element, as `sizedArray` does.
+ */
 function fixedArray<Value>(type: number, bytes: number, values: Column<Value>, write: Write<Value>): Buffer {
   const array = startArray(type, values, bytes * values.length);
   let at = HEADER_BYTES;
@@ -83,7 +87,7 @@ function fixedArray<Value>(type: number, bytes: number, values: Column<Value>, w
   return array.subarray(0, at);
 }
 
-/** An array of elements that each have their own size in bytes. */
+/** Returns an array of elements of different sizes. */
 function sizedArray<Value>(
   type: number,
   values: Column<Value>,
@@ -106,8 +110,9 @@ function sizedArray<Value>(
 }
 
 /**
- * Undefined if there is anything but short texts of ASCII, which nearly all columns are. Sizes and texts are put together as one
- * text and written at once: a loop over characters asks V8 for each, because texts come in many of its representations.
+ * Returns an array of short ASCII texts, or undefined if a text is long or not ASCII. Nearly all columns are
+ * short ASCII texts. Sizes and texts are concatenated and written at once, because V8 has many
+ * representations of texts, and a loop over characters is slow.
  */
 function asciiArray(values: Column<string>): Buffer | undefined {
   let elements = "";
@@ -122,7 +127,7 @@ function asciiArray(values: Column<string>): Buffer | undefined {
   return array;
 }
 
-/** A size as it stands before an element, as characters of a byte each. */
+/** Each size as the four bytes before an element, one character per byte. */
 const SIZES = Array.from({ length: 0x80 }, (_, size) => String.fromCharCode(0, 0, 0, size));
 
 function utf8Array(values: Column<string>): Buffer {

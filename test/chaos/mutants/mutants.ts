@@ -19,14 +19,27 @@ export interface Replacement {
   readonly to: string;
 }
 
-const CLAIM = "store/records/claim-records.ts";
-const CLAIMABLE = `r.state = 0
+const CLAIM = "store/records/claim-statements.ts";
+const CLAIMABLE = `r.state = 0 /* forgotten */
      or r.expires_at <= excluded.claimed_at
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
-         and (r.state = 3
-              or (r.state = 1
+         and (r.state = 3 /* released */
+              or (r.state = 1 /* in progress */
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
+
+/** The end of a claim statement's values, up to the text that tells the statements from each other. */
+function valuesEnd(now: string, conflict: string): string {
+  return `         ${now}, ${now}, ${now} + i.lease_ms * interval '1 millisecond',
+         ${now} + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
+         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
+                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
+         i.claim_id, i.owner, i.fingerprint
+    from input i
+  on conflict (tenant_id, namespace, key) ${conflict}`;
+}
+
+const SERVERS_NOW = "to_timestamp($13::float8 / 1000)";
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [
@@ -50,7 +63,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: "no-token-check",
     defect: "a superseded token completes",
     replacements: [
-      { file: "store/records/attempts.ts", from: "    and r.fencing_token = i.fencing_token\n", to: "" },
+      {
+        file: "store/records/complete-records.ts",
+        from: "    and r.fencing_token = i.fencing_token\n",
+        to: "",
+      },
       {
         file: "store/records/complete-records.ts",
         from: "applied ? completed(record)",
@@ -69,8 +86,8 @@ export const MUTANTS: readonly Mutant[] = [
       // As long as a round trip between the read and the take-over.
       {
         file: CLAIM,
-        from: `   order by i.tenant_id, i.namespace collate "C", i.key collate "C"\n)`,
-        to: `     , pg_sleep(0.003)\n   order by i.tenant_id, i.namespace collate "C", i.key collate "C"\n)`,
+        from: "    from input i\n  on conflict (tenant_id, namespace, key) do update set",
+        to: "    from input i, pg_sleep(0.003)\n  on conflict (tenant_id, namespace, key) do update set",
       },
     ],
     faults: [],
@@ -133,23 +150,27 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     name: "servers-clock",
     defect: "leases follow the clock of the replica that answers",
     replacements: [
+      ...["do nothing", "do update set"].map((conflict) => ({
+        file: CLAIM,
+        from: valuesEnd("now()", conflict),
+        to: valuesEnd(SERVERS_NOW, conflict),
+      })),
       {
         file: CLAIM,
-        from: `         now(), now(), now() + \${of("lease_ms")} * interval '1 millisecond',
+        from: `         now(), now(), now() + $9::int * interval '1 millisecond',
          now() + greatest`,
-        to: `         to_timestamp($13::float8 / 1000), to_timestamp($13::float8 / 1000),
-         to_timestamp($13::float8 / 1000) + \${of("lease_ms")} * interval '1 millisecond',
-         to_timestamp($13::float8 / 1000) + greatest`,
+        to: `         ${SERVERS_NOW}, ${SERVERS_NOW}, ${SERVERS_NOW} + $9::int * interval '1 millisecond',
+         ${SERVERS_NOW} + greatest`,
       },
       {
-        file: "store/records/claim-inputs.ts",
-        from: "IN_ORDER.map(({ parameterOf }) => parameterOf(command))",
-        to: "[...IN_ORDER.map(({ parameterOf }) => parameterOf(command)), Date.now()]",
+        file: CLAIM,
+        from: "    command.failureRetentionS,\n",
+        to: "    command.failureRetentionS,\n    Date.now(),\n",
       },
       {
-        file: "store/records/claim-inputs.ts",
-        from: "IN_ORDER.map(({ columnOf }) => columnOf(commands))",
-        to: "[...IN_ORDER.map(({ columnOf }) => columnOf(commands)), String(Date.now())]",
+        file: CLAIM,
+        from: "    intArray(commands.map((command) => command.failureRetentionS)),\n",
+        to: "    intArray(commands.map((command) => command.failureRetentionS)),\n    String(Date.now()),\n",
       },
     ],
     faults: [],
@@ -178,8 +199,18 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "r.expires_at + interval '2 minutes' <= now()",
-        to: "true",
+        from: "$2::timestamptz\n     and r.expires_at + interval '2 minutes' <= now()",
+        to: "$2::timestamptz",
+      },
+      {
+        file: "store/records/sweep-records.ts",
+        from: "(0, 0)\n     and r.expires_at + interval '2 minutes' <= now()",
+        to: "(0, 0)",
+      },
+      {
+        file: "store/records/sweep-records.ts",
+        from: "and not r.expires_at + interval '2 minutes' <= now()",
+        to: "and false",
       },
     ],
     faults: [],

@@ -1,4 +1,4 @@
-import { type JobTurn, workBatch } from "../../../server/src/background/jobs/work-batch.ts";
+import { type JobSelection, workBatch } from "../../../server/src/background/jobs/work-batch.ts";
 import { openPool } from "../../../server/src/store/pool.ts";
 import type { TestDatabase } from "./database.ts";
 
@@ -18,6 +18,6 @@ export async function runRecordJobs(database: TestDatabase): Promise<void> {
 }
 
 /** The turn of the first tenant that has a job due. */
-export function anyTurn(limit: number): JobTurn {
-  return { afterTenantId: 0, besides: [], limitOf: () => limit, onTaken() {} };
+export function anyTurn(limit: number): JobSelection {
+  return { afterTenantId: 0, skippedTenantIds: [], maxRowsOf: () => limit, onTaken() {} };
 }

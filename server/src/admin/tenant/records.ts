@@ -16,7 +16,7 @@ import {
 import { recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
 import { withPayload } from "../../store/records/large-payloads.ts";
-import { findRecords, placeBehind, type RecordPlace, startOf } from "../../store/records/list-records.ts";
+import { cursorBehind, findRecords, type RecordCursor, startOf } from "../../store/records/list-records.ts";
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
@@ -50,12 +50,12 @@ export function createRecordHandlers({
       violations.throwIfAny();
 
       const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
-      const { items, next } = await scanUntil(size + 1, from, async (start: RecordPlace, count) => {
+      const { items, next } = await scanUntil(size + 1, from, async (start: RecordCursor, count) => {
         const scan = await findRecords(pool.of(call), filter, start, count);
         return { items: scan.records, next: scan.next };
       });
       const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
-      const end = last === undefined ? next : placeBehind(last.id);
+      const end = last === undefined ? next : cursorBehind(last.id);
       return create(ListRecordsResponseSchema, {
         records: messages,
         ...(end && { nextPageToken: pageTokens.write(scope, [end.namespace, end.key]) }),
@@ -98,7 +98,7 @@ export function createRecordHandlers({
   };
 }
 
-function placeOf([namespace = "", key = ""]: readonly string[]): RecordPlace {
+function placeOf([namespace = "", key = ""]: readonly string[]): RecordCursor {
   return { namespace, key };
 }
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated } from "../../calls/authority.ts";
 import type { Call } from "../../calls/call.ts";
-import { isOver } from "../../domain/deadline.ts";
+import { isExpired } from "../../domain/deadline.ts";
 import { changeFor, type RetentionChanges } from "../../domain/retention-change.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import type { Runner } from "../../store/pool.ts";
@@ -54,7 +54,7 @@ export async function retentionEffect(
     const change = changeFor(changes, name);
     let afterKey: string | undefined = change && "";
     while (change !== undefined && afterKey !== undefined) {
-      if (isOver({ atMs, cancelled: call.cancelled })) {
+      if (isExpired({ atMs, cancelled: call.cancelled })) {
         return create(RetentionEffectSchema, { ...found, truncated: true });
       }
       if (isOutdated(call)) call = await call.again();

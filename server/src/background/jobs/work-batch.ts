@@ -8,7 +8,7 @@ import { nextNamespace, restampPage } from "../../store/records/restamp-records.
 import { advanceRecordJob, type JobProgress, takeRecordJob } from "../../store/tenants/record-jobs.ts";
 import { removeTenantBatch } from "../../store/tenants/remove-tenant.ts";
 
-/** A batch that was done: of which job, and what it came to. */
+/** A finished batch: its job, and the job's progress. */
 export interface BatchDone {
   readonly job: RecordJob;
   readonly progress: JobProgress;
@@ -16,42 +16,47 @@ export interface BatchDone {
 
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
-/** Whose jobs are worked at next, and how many of their rows at once. */
-export interface JobTurn {
-  /** The tenant that had the last turn; 0: none. */
+/**
+ * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
+ * tenants.
+ */
+export interface JobSelection {
+  /** The tenant whose job was taken last; 0: none. */
   readonly afterTenantId: number;
-  /** Tenants that are passed over. */
-  readonly besides: readonly number[];
-  readonly limitOf: (tenantId: number) => number;
-  /** Told of the tenant whose job was taken, before it is worked at. */
+  readonly skippedTenantIds: readonly number[];
+  /** Returns the maximum rows of a tenant's batch. */
+  readonly maxRowsOf: (tenantId: number) => number;
+  /** Called with the tenant whose job was taken, before the batch begins. */
   onTaken(tenantId: number): void;
 }
 
 /**
- * Takes a job that is due, changes one page of its records, and writes down how far it came, all in one transaction: a
- * replica that dies in the middle leaves nothing half done, and another one goes on.
+ * Takes a job that is due, changes one page of its records, and stores the job's progress, all in one
+ * transaction: if the replica dies, the page is as before and another replica continues the job.
  *
- * @returns undefined if no job is due, or others work at all that are.
+ * @returns undefined if no job is due, or other workers have taken all that are.
  */
 export function workBatch(
   pool: Pick<Pool, "transaction">,
-  { afterTenantId, besides, limitOf, onTaken }: JobTurn,
+  { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
-    const job = await takeRecordJob(transaction, afterTenantId, besides);
+    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
     if (job === undefined) return undefined;
     onTaken(job.tenantId);
-    // A deleted tenant's rows are claimed by no caller.
+    // No claim waits for the rows of a deleted tenant.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
-    const progress = await advance(transaction, job, limitOf(job.tenantId));
-    // Copies of what was changed must not be found any more; whoever reads anew gets what stands now.
+    const progress = await advance(transaction, job, maxRowsOf(job.tenantId));
+    // Cached copies of the changed records must not be found any more.
     if (progress.changed > 0) await raiseCacheGeneration(transaction, job.tenantId);
     await advanceRecordJob(transaction, job.id, progress);
     return { job, progress };
   });
 }
 
-/** Changes the page behind the last one, in the same namespace, or in the next one that there is. */
+/**
+ * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
+ */
 async function advance(transaction: Runner, job: RecordJob, limit: number): Promise<JobProgress> {
   const { tenantId } = job;
   const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
@@ -75,7 +80,7 @@ async function advance(transaction: Runner, job: RecordJob, limit: number): Prom
   return { ...done, after: { namespace: next, key: "" }, finished: false };
 }
 
-/** Does what is left once every record was looked at; answers whether that was all. */
+/** Does the rest of a job whose records were all examined. Returns whether the job is finished. */
 async function finish(transaction: Runner, { work, tenantId }: RecordJob, limit: number): Promise<boolean> {
   return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
 }

@@ -3,7 +3,7 @@ import type { Statements } from "../../store/batching/administration-pool.ts";
 import { countUnfinishedRecordJobs } from "../../store/tenants/record-jobs.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "../repeat.ts";
-import { createJobTurns } from "./turns.ts";
+import { createJobScheduler } from "./scheduler.ts";
 import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {
@@ -13,41 +13,41 @@ export interface JobWorkerOptions {
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Between two looks for a job. */
+/** Delay between two looks for a job. */
 const INTERVAL_MS = 2000;
-/** Between two looks that fail, at most. */
+/** Maximum delay between two looks that fail. */
 const MAX_BACKOFF_MS = 30_000;
 
 /**
- * Carries out changes of many records, in the background, a batch of each tenant's in turn. Every replica does, and none is
- * the leader: a job is one worker's only as long as a transaction.
+ * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
+ * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
 export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptions): Repeating {
-  const turns = createJobTurns();
+  const scheduler = createJobScheduler();
 
   async function work(): Promise<boolean> {
     try {
       return await workOnce();
     } catch (error) {
-      // Where no job could be taken the database is away: the next look comes after the interval.
-      if (!turns.failed(performance.now())) throw error;
+      // Without a job the database is unavailable: the next look comes after the interval.
+      if (!scheduler.failed(performance.now())) throw error;
       onFailed(error);
       return true;
     }
   }
 
   async function workOnce(): Promise<boolean> {
-    const done = await workBatch(pool, turns.next(performance.now()));
+    const done = await workBatch(pool, scheduler.next(performance.now()));
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;
     }
-    turns.succeeded();
+    scheduler.succeeded();
     const { job, progress } = done;
     const kind = job.work.kind.toLowerCase();
     metrics.jobRecords.inc({ kind, action: "examined" }, progress.examined);
     metrics.jobRecords.inc({ kind, action: "changed" }, progress.changed);
-    if (progress.finished) log.info({ job: String(job.id), kind }, "a record job is done");
+    if (progress.finished) log.info({ job: String(job.id), kind }, "record job finished");
     return true;
   }
 

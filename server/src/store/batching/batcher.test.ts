@@ -6,8 +6,8 @@ import { StatementFailed } from "../pool.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { createTenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
-const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
-const MAX_QUEUED_BY_ONE = 20_000;
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const MAX_QUEUED_BY_TENANT = 20_000;
 const MIB = 1024 * 1024;
 
 interface Op {
@@ -15,14 +15,16 @@ interface Op {
   readonly bytes?: number;
 }
 
-/** A statement that has been sent and waits for the test to answer it. */
+/** A statement that was sent. The test makes it succeed or fail. */
 interface Sent {
   readonly names: readonly string[];
   succeed(): void;
   fail(error: unknown): void;
 }
 
-/** A batcher whose statements the test answers: a row says which statement gave it, and whether it was shared. */
+/**
+ * Returns a batcher whose statements the test ends. A row names the operation and the index of its statement.
+ */
 function newBatcher(options: Partial<BatcherOptions<Op, string>> = {}) {
   const statements: Sent[] = [];
   const batcher = createBatcher<Op, string>({
@@ -39,16 +41,16 @@ function newBatcher(options: Partial<BatcherOptions<Op, string>> = {}) {
       }),
     ...options,
   });
-  const submit = (name: string, deadline = WHENEVER) => batcher.submit({ name }, deadline);
+  const submit = (name: string, deadline = NO_DEADLINE) => batcher.submit({ name }, deadline);
   return { batcher, submit, statements };
 }
 
-/** A turn of the event loop, after which whatever was ready has left. */
+/** Waits for a turn of the event loop, in which everything that is ready is sent. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Answers every statement that is sent, until none is any more. */
+/** Makes every statement from index `from` on succeed, until no more is sent. */
 async function succeedAll(statements: readonly Sent[], from = 0): Promise<void> {
   await turn();
   for (let i = from; i < statements.length; i++) {
@@ -58,16 +60,16 @@ async function succeedAll(statements: readonly Sent[], from = 0): Promise<void> 
   }
 }
 
-test("a lone operation leaves in the same turn of the event loop", async () => {
+test("a single operation is sent in the same turn of the event loop", async () => {
   const { submit, statements } = newBatcher();
-  const lone = submit("a");
+  const single = submit("a");
   await turn();
   expect(statements.map(({ names }) => names)).toEqual([["a"]]);
   statements[0]?.succeed();
-  expect(await lone).toBe("a by 0");
+  expect(await single).toBe("a by 0");
 });
 
-test("operations that arrive together leave together, in their order", async () => {
+test("operations that arrive together share a statement, in their order", async () => {
   const { submit, statements } = newBatcher();
   const all = Promise.all(["b", "a", "c"].map((name) => submit(name)));
   await succeedAll(statements);
@@ -75,37 +77,37 @@ test("operations that arrive together leave together, in their order", async () 
   expect(await all).toEqual(["b by 0", "a by 0", "c by 0"]);
 });
 
-test("what is submitted together travels with others, and each ends by itself, in its place", async () => {
+test("operations submitted together share statements with others, and each settles separately", async () => {
   const { batcher, submit, statements } = newBatcher({
     execute: (ops) =>
       ops.some((op) => op.name === "poison")
         ? Promise.reject(new StatementFailed("22P02", new Error("no")))
         : Promise.resolve(ops.map((op) => `${op.name} in ${ops.length}`)),
   });
-  const together = batcher.submitAll([{ name: "a" }, { name: "poison" }, { name: "c" }], WHENEVER);
-  const lone = submit("d");
+  const together = batcher.submitAll([{ name: "a" }, { name: "poison" }, { name: "c" }], NO_DEADLINE);
+  const single = submit("d");
   expect(await together).toEqual(["a in 1", new Rejected(expect.any(StatementFailed)), "c in 1"]);
-  expect(await lone).toBe("d in 1");
-  expect(await batcher.submitAll([], WHENEVER)).toEqual([]);
+  expect(await single).toBe("d in 1");
+  expect(await batcher.submitAll([], NO_DEADLINE)).toEqual([]);
   expect(statements).toEqual([]);
 });
 
-test("what is submitted together is answered when the last of it has settled", async () => {
+test("submitAll resolves when its last operation has settled", async () => {
   const { batcher, statements } = newBatcher();
-  let answered = false;
-  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], WHENEVER).then((settled) => {
-    answered = true;
+  let isResolved = false;
+  const together = batcher.submitAll([{ name: "a" }, { name: "a" }], NO_DEADLINE).then((settled) => {
+    isResolved = true;
     return settled;
   });
   await turn();
   statements[0]?.succeed();
   await turn();
-  expect(answered).toBe(false);
+  expect(isResolved).toBe(false);
   await succeedAll(statements, 1);
   expect(await together).toEqual(["a by 0", "a by 1"]);
 });
 
-test("what arrives while the statements run leaves with the next one", async () => {
+test("operations that arrive while the maximum of statements runs share the next one", async () => {
   const { submit, statements } = newBatcher({ maxInFlight: 2 });
   const first = submit("a");
   await turn();
@@ -119,7 +121,7 @@ test("what arrives while the statements run leaves with the next one", async () 
   expect(await later).toEqual(["c by 2", "d by 2"]);
 });
 
-test("operations of one name never share a statement: the second one waits for the next", async () => {
+test("operations of one name never share a statement: the second one waits for the next statement", async () => {
   const { submit, statements } = newBatcher();
   const all = Promise.all(["a", "a", "b"].map((name) => submit(name)));
   await succeedAll(statements);
@@ -127,16 +129,16 @@ test("operations of one name never share a statement: the second one waits for t
   expect(await all).toEqual(["a by 0", "a by 1", "b by 0"]);
 });
 
-test("where outcomes are shared, operations of one name are told what the first of them left", async () => {
-  const { submit, statements } = newBatcher({ follow: (row) => `${row}, shared` });
+test("with rowForDuplicate, duplicates get a row derived from the first operation's", async () => {
+  const { submit, statements } = newBatcher({ rowForDuplicate: (row) => `${row}, shared` });
   const all = Promise.all(["a", "a", "b", "a"].map((name) => submit(name)));
   await succeedAll(statements);
   expect(statements.map(({ names }) => names)).toEqual([["a", "b"]]);
   expect(await all).toEqual(["a by 0", "a by 0, shared", "b by 0", "a by 0, shared"]);
 });
 
-test("an operation never shares the outcome of a statement that was sent before it came", async () => {
-  const { submit, statements } = newBatcher({ follow: (row) => `${row}, shared` });
+test("an operation never gets a row of a statement that was sent before it arrived", async () => {
+  const { submit, statements } = newBatcher({ rowForDuplicate: (row) => `${row}, shared` });
   const first = submit("a");
   await turn();
   const second = submit("a");
@@ -144,10 +146,10 @@ test("an operation never shares the outcome of a statement that was sent before 
   expect(await Promise.all([first, second])).toEqual(["a by 0", "a by 1"]);
 });
 
-test("an operation whose caller has stopped waiting is dropped without effect", async () => {
+test("an operation whose deadline passed or whose caller cancelled is not sent", async () => {
   const { submit, statements } = newBatcher();
   const late = submit("late", { atMs: performance.now() - 1, cancelled: false });
-  const gone = submit("gone", { ...WHENEVER, cancelled: true });
+  const gone = submit("gone", { ...NO_DEADLINE, cancelled: true });
   const waiting = submit("waiting");
   const refusals = await Promise.allSettled([late, gone]);
   expect(refusals).toMatchObject([
@@ -159,11 +161,11 @@ test("an operation whose caller has stopped waiting is dropped without effect", 
   expect(statements.map(({ names }) => names)).toEqual([["waiting"]]);
 });
 
-test("a full queue refuses what comes next, and takes on again once it has room", async () => {
+test("a full queue refuses operations, and accepts them again once it has room", async () => {
   const { submit, statements } = newBatcher();
   const sent = submit("sent");
   await turn();
-  const queued = Array.from({ length: MAX_QUEUED_BY_ONE }, (_, index) => submit(`queued-${index}`));
+  const queued = Array.from({ length: MAX_QUEUED_BY_TENANT }, (_, index) => submit(`queued-${index}`));
   await expect(submit("too many")).rejects.toMatchObject({
     reason: "OVERLOADED",
     retryAfterMs: expect.any(Number),
@@ -175,20 +177,20 @@ test("a full queue refuses what comes next, and takes on again once it has room"
   const after = submit("after");
   await succeedAll(statements, 1);
   expect(await after).toMatch(/^after by/);
-  expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED_BY_ONE);
+  expect(await Promise.all(queued)).toHaveLength(MAX_QUEUED_BY_TENANT);
   expect(Math.max(...statements.map(({ names }) => names.length))).toBe(256);
 });
 
-test("a statement takes operations on until it carries 4 MiB, and one that is larger alone", async () => {
+test("a statement accepts operations until it holds 4 MiB, and a single operation may be larger", async () => {
   const { batcher, statements } = newBatcher({ bytesOf: (op) => op.bytes ?? 0 });
   const sizes = [MIB, MIB, 3 * MIB, 5 * MIB, MIB];
-  const all = sizes.map((bytes, index) => batcher.submit({ name: `${index}`, bytes }, WHENEVER));
+  const all = sizes.map((bytes, index) => batcher.submit({ name: `${index}`, bytes }, NO_DEADLINE));
   await succeedAll(statements);
   await Promise.all(all);
   expect(statements.map(({ names }) => names)).toEqual([["0", "1", "2"], ["3"], ["4"]]);
 });
 
-test("a statement that Postgres refuses is made again one by one, and the culprit fails alone", async () => {
+test("the operations of a refused statement are retried one by one, and only the culprit fails", async () => {
   const poison = new StatementFailed("22P02", new Error("no"));
   const { submit } = newBatcher({
     execute: (ops) =>
@@ -204,8 +206,8 @@ test("a statement that Postgres refuses is made again one by one, and the culpri
   ]);
 });
 
-test("an operation whose deadline passes while its statement fails is not sent again", async () => {
-  const { submit, statements } = newBatcher({ follow: (row) => `${row}, followed` });
+test("an operation whose deadline passes while its statement fails is not retried", async () => {
+  const { submit, statements } = newBatcher({ rowForDuplicate: (row) => `${row}, shared` });
   const expiring = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
   const all = Promise.allSettled([
     submit("a", expiring),
@@ -223,13 +225,13 @@ test("an operation whose deadline passes while its statement fails is not sent a
     { reason: { reason: "DEADLINE_EXCEEDED" } },
     { reason: { reason: "DEADLINE_EXCEEDED" } },
     { value: "b by 1" },
-    { value: "b by 1, followed" },
+    { value: "b by 1, shared" },
     { value: "c by 2" },
   ]);
 });
 
 test.each(["55P03", "40P01", "40001"])(
-  "who lost to another transaction (%s) is told to come again",
+  "a lock conflict (%s) is refused with RECORD_CONTENDED and a retry delay",
   async (state) => {
     const { submit } = newBatcher({
       execute: () => Promise.reject(new StatementFailed(state, new Error("locked"))),
@@ -241,7 +243,7 @@ test.each(["55P03", "40P01", "40001"])(
   },
 );
 
-test("where the database does not answer, all fail at once, and nothing is sent again", async () => {
+test("when the database is unavailable, all operations fail at once, and none is retried", async () => {
   const { submit, statements } = newBatcher();
   const all = ["a", "b"].map((name) => submit(name));
   await turn();
@@ -253,14 +255,14 @@ test("where the database does not answer, all fail at once, and nothing is sent 
   expect(statements).toHaveLength(1);
 });
 
-/** Operations of a tenant, named `1-0`, `1-1` and so on. */
+/** Returns the names of a tenant's operations: `1-0`, `1-1` and so on. */
 function opsOf(tenant: number, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${tenant}-${i}`);
 }
 
 const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
 
-test("with more queued than a statement takes, each tenant has its share of it", async () => {
+test("with more operations queued than a statement takes, each tenant has its share of the statement", async () => {
   const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter: { ...UNLIMITED, weightOf } });
   const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
@@ -270,26 +272,26 @@ test("with more queued than a statement takes, each tenant has its share of it",
   const taken = (statement: number, tenant: string) =>
     takenNames[statement]?.filter((each) => each === tenant).length ?? 0;
   expect([taken(0, "1"), taken(0, "2"), taken(0, "3")]).toEqual([64, 64, 128]);
-  // The second tenant needs no more than what is left of it.
+  // The second tenant has 8 operations left.
   expect(taken(3, "2")).toBe(8);
 });
 
-test("a tenant whose queue is full leaves room for another", async () => {
+test("a tenant whose queue is full leaves room for another tenant", async () => {
   const { submit, statements } = newBatcher(BY_TENANT);
   const sent = submit("1-first");
   await turn();
-  const greedy = Promise.allSettled(opsOf(1, 2 * MAX_QUEUED_BY_ONE).map((name) => submit(name)));
+  const greedy = Promise.allSettled(opsOf(1, 2 * MAX_QUEUED_BY_TENANT).map((name) => submit(name)));
   const modest = submit("2-only");
   await succeedAll(statements);
   await sent;
   expect(await modest).toBe("2-only by 1");
-  expect((await greedy).filter(({ status }) => status === "rejected")).toHaveLength(MAX_QUEUED_BY_ONE);
+  expect((await greedy).filter(({ status }) => status === "rejected")).toHaveLength(MAX_QUEUED_BY_TENANT);
 });
 
-test("operations of one name that are queued together share an outcome, however many others there are", async () => {
+test("duplicates that are queued together share a row, however many operations lie between them", async () => {
   const { submit, statements } = newBatcher({
     ...BY_TENANT,
-    follow: (row) => `${row}, shared`,
+    rowForDuplicate: (row) => `${row}, shared`,
     maxInFlight: 2,
   });
   const all = ["1-0", ...opsOf(1, 600), "1-0"].map((name) => submit(name));
@@ -297,8 +299,8 @@ test("operations of one name that are queued together share an outcome, however 
   expect((await Promise.all(all)).at(-1)).toBe("1-0 by 0, shared");
 });
 
-test("while another tenant calls, a tenant has no more than its share in statements, and the rest waits", async () => {
-  const limiter = createTenantLimiter({ weightOf: () => 1, places: 4 });
+test("while another tenant is active, a tenant has at most its share in flight, and the rest waits", async () => {
+  const limiter = createTenantLimiter({ weightOf: () => 1, slotsPerTenant: 4 });
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter, maxInFlight: 3 });
   const modest = submit("2-0");
   const greedy = opsOf(1, 10).map((name) => submit(name));
@@ -317,8 +319,8 @@ test("while another tenant calls, a tenant has no more than its share in stateme
   expect((await Promise.all(greedy)).at(-1)).toBe("1-9 by 3");
 });
 
-test("a statement that fails gives its places back", async () => {
-  const limiter = createTenantLimiter({ weightOf: () => 1, places: 1 });
+test("a statement that fails releases its slots", async () => {
+  const limiter = createTenantLimiter({ weightOf: () => 1, slotsPerTenant: 1 });
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter });
   const all = Promise.allSettled(["2-0", "1-0", "1-1"].map((name) => submit(name)));
   await turn();

@@ -1,199 +1,292 @@
-import type { Deadline } from "../../domain/deadline.ts";
+import { type Deadline, isExpired } from "../../domain/deadline.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { onlyValue, Rejected, type Settled } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
-import { createFairQueue, type Offered } from "./fair-queue.ts";
-import { Submission, Waiting } from "./submission.ts";
+import { type Decision, FairQueue } from "./fair-queue.ts";
 import { type TenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
 
-/** How a batcher gathers calls. */
+/** How a batcher gathers operations into statements. */
 export interface BatcherOptions<Op, Row> {
-  /** Two operations of one name never share a statement: Postgres takes a row once per statement. */
+  /**
+   * Returns an operation's name. A statement never holds two operations of one name: Postgres changes a row
+   * once per statement.
+   */
   readonly nameOf: (op: Op) => string;
-  /** Whose operation it is: with more queued than a statement takes, tenants take turns. Undefined: nobody's. */
+  /**
+   * Returns the tenant of an operation. If more operations are queued than a statement takes, tenants take
+   * turns. Unset: all operations share one queue.
+   */
   readonly tenantOf?: (op: Op) => number;
-  /** What a tenant may have of the statements; undefined: whatever fits. */
+  /** Limits each tenant's operations in flight. Unset: no limit. */
   readonly limiter?: TenantLimiter;
-  /** How many bytes an operation adds to its statement; undefined: too few to count. */
+  /** Returns how many bytes an operation adds to its statement. Unset: too few to count. */
   readonly bytesOf?: (op: Op) => number;
-  /** Runs one statement for operations of distinct names, and answers each, in order. */
+  /** Runs one statement for operations of distinct names, and returns a row for each, in the same order. */
   readonly execute: (ops: readonly Op[]) => Promise<readonly Row[]>;
   /**
-   * What an operation can be told that came in with another of the same name, from that one's row: read as if it had
-   * run right after it. Undefined: it waits for a later statement.
+   * Derives the row of a duplicate, an operation queued with another of the same name, from the row of the
+   * first: as if it had run right after the first. Unset: a duplicate waits for a later statement.
    */
-  readonly follow?: (row: Row) => Row;
-  /** Makes what a submission keeps of each row until its last one ends; called for each submission. Undefined: the row. */
-  readonly keeping?: () => (row: Row) => Row;
-  /** Statements at once. Few: what comes in while they run travels together in the next. */
+  readonly rowForDuplicate?: (row: Row) => Row;
+  /**
+   * Called once for each call of `submitAll`. Returns a function that converts each row before it is kept
+   * until the call's last operation has settled. Unset: rows are kept as they are.
+   */
+  readonly createRowConverter?: () => (row: Row) => Row;
+  /** Maximum statements in flight. Few: operations that arrive while they run share the next one. */
   readonly maxInFlight: number;
 }
 
-/** Gathers concurrent calls, whoever makes them, into few statements. */
+/** Gathers concurrent operations of all callers into few statements. */
 export interface Batcher<Op, Row> {
   /**
-   * Queues an operation for the next statement. A lone one waits for nobody: it leaves in this turn of the event loop.
+   * Queues an operation for the next statement. If the batcher is idle, the statement is sent in this turn of
+   * the event loop.
    *
-   * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if nobody waits any more when its turn
-   *   comes; either way it had no effect.
+   * @throws Refusal OVERLOADED if the tenant's queue is full, or DEADLINE_EXCEEDED if the deadline passed
+   *   before the statement was sent. In both cases the operation had no effect. Otherwise the error of
+   *   `execute`, or RECORD_CONTENDED instead of a lock conflict.
    */
   submit(op: Op, deadline: Deadline): Promise<Row>;
   /**
-   * Queues operations as if each were submitted alone, and answers when all of them have settled, each in its place, with a
-   * row or with what `submit` throws. One promise for all of them: a promise for each costs more than its row.
+   * Queues operations as if each were submitted alone. Resolves when all of them have settled, each at the
+   * index of its operation, with a row or with the error that `submit` throws. Never rejects. All share one
+   * promise: a promise for each costs more than its row.
    */
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]>;
 }
 
 /**
- * Rows per statement: beyond this Postgres gains nothing, and the calls in it wait longer for each other. Each has a fencing
- * token of its statement's, of which there are 1,024 (server/decisions/0001-one-statement-decides.md).
+ * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait
+ * longer for each other. Each operation needs a fencing token of its statement's `TOKENS_PER_DRAW`.
  */
-const MAX_BATCH = 256;
-/** A statement that carries this much is sent with what it has: memory is bounded by statements, not by callers. */
+export const MAX_BATCH = 256;
+/**
+ * A statement that holds this many bytes takes no more operations, so that statements bound memory, not
+ * callers.
+ */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /**
- * A tenant alone may queue half of it: at 10,000 rows a second and replica, more than that would be past any sensible
- * deadline.
+ * Maximum queued operations. A single tenant may queue half of it: at 10,000 rows a second and replica, more
+ * would wait longer than any sensible deadline.
  */
 const MAX_QUEUED = 40_000;
 const OVERLOADED_RETRY_AFTER_MS = 200;
 const CONTENDED_RETRY_AFTER_MS = 500;
-/** Statements at once while a batch that failed is retried one by one. */
+/** Statements in flight while the operations of a failed statement are retried one by one. */
 const ISOLATION_WIDTH = 2;
-/** Tenants are numbered from 1. */
-const NOBODY = 0;
+/** The queue of operations without a tenant; tenants are numbered from 1. */
+const NO_TENANT = 0;
 
-/** @see Batcher */
+/** Creates a batcher. */
 export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
-  const { nameOf, tenantOf = () => NOBODY, limiter = UNLIMITED } = options;
-  const queue = createFairQueue<Waiting<Op, Row>>({
-    maxItems: MAX_QUEUED,
-    weightOf: limiter.weightOf,
-    maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
-  });
-  let inFlight = 0;
-  let flushScheduled = false;
+  return new StatementBatcher(options);
+}
 
-  function submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
+class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
+  readonly #options: BatcherOptions<Op, Row>;
+  readonly #tenantOf: (op: Op) => number;
+  readonly #limiter: TenantLimiter;
+  readonly #queue: FairQueue<PendingOperation<Op, Row>>;
+  #inFlight = 0;
+  #flushScheduled = false;
+
+  constructor(options: BatcherOptions<Op, Row>) {
+    const { tenantOf = () => NO_TENANT, limiter = UNLIMITED } = options;
+    this.#options = options;
+    this.#tenantOf = tenantOf;
+    this.#limiter = limiter;
+    this.#queue = new FairQueue({
+      maxItems: MAX_QUEUED,
+      weightOf: limiter.weightOf,
+      maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
+    });
+  }
+
+  async submit(op: Op, deadline: Deadline): Promise<Row> {
+    return onlyValue(await this.submitAll([op], deadline));
+  }
+
+  submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const submission = new Submission<Row>(ops.length, deadline, resolve, options.keeping?.());
+      const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.createRowConverter?.());
       const nowMs = performance.now();
-      ops.forEach((op, place) => {
-        const waiting = new Waiting(op, nameOf(op), submission, place);
-        const tenant = tenantOf(op);
-        limiter.noteActivity(tenant, nowMs);
-        if (!queue.push(tenant, waiting)) waiting.end(new Rejected(overloaded()));
+      ops.forEach((op, index) => {
+        const pending = new PendingOperation(op, this.#options.nameOf(op), call, index);
+        const tenant = this.#tenantOf(op);
+        this.#limiter.noteActivity(tenant, nowMs);
+        if (!this.#queue.push(tenant, pending)) pending.settle(new Rejected(overloaded()));
       });
-      scheduleMore();
+      this.#scheduleFlush();
     });
   }
 
-  /** After the current turn of the event loop, so that calls that arrived in one read leave in one statement. */
-  function scheduleFlush(): void {
-    if (flushScheduled || inFlight >= options.maxInFlight) return;
-    flushScheduled = true;
+  /** Flushes after the current turn of the event loop, so that calls that arrived in one read share a statement. */
+  #scheduleFlush(): void {
+    if (this.#queue.size === 0 || this.#flushScheduled || this.#inFlight >= this.#options.maxInFlight) return;
+    this.#flushScheduled = true;
     setImmediate(() => {
-      flushScheduled = false;
-      if (queue.size > 0) void flush();
+      this.#flushScheduled = false;
+      if (this.#queue.size > 0) void this.#flush();
     });
   }
 
-  async function flush(): Promise<void> {
-    const leaders = takeLeaders();
+  async #flush(): Promise<void> {
+    const leaders = this.#takeLeaders();
     if (leaders.length === 0) return;
-    inFlight++;
-    scheduleMore();
+    this.#inFlight++;
+    this.#scheduleFlush();
     try {
-      await settle(leaders);
+      await this.#execute(leaders);
     } finally {
-      inFlight--;
-      for (const { op } of leaders) queue.done(tenantOf(op));
-      scheduleMore();
+      this.#inFlight--;
+      for (const { op } of leaders) this.#queue.release(this.#tenantOf(op));
+      this.#scheduleFlush();
     }
   }
 
-  function scheduleMore(): void {
-    if (queue.size > 0) scheduleFlush();
-  }
-
-  /** Takes a statement's worth of distinct names off the queue; the first of a name leads the others of it. */
-  function takeLeaders(): Waiting<Op, Row>[] {
-    const leaders = new Map<string, Waiting<Op, Row>>();
+  /** Takes the operations of one statement off the queue. The first of each name leads its duplicates. */
+  #takeLeaders(): PendingOperation<Op, Row>[] {
+    const { rowForDuplicate, bytesOf } = this.#options;
+    const leaders = new Map<string, PendingOperation<Op, Row>>();
     let bytes = 0;
-    queue.take((waiting): Offered => {
-      if (waiting.isOver) {
-        waiting.end(new Rejected(expired()));
-        return "free";
+    this.#queue.take((pending): Decision => {
+      if (pending.isExpired) {
+        pending.settle(new Rejected(expired()));
+        return "remove";
       }
-      const leader = leaders.get(waiting.name);
-      if (leader !== undefined && options.follow !== undefined) {
-        leader.followers.push(waiting);
-        return "free";
+      const leader = leaders.get(pending.name);
+      if (leader !== undefined && rowForDuplicate !== undefined) {
+        leader.duplicates.push(pending);
+        return "remove";
       }
-      if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "stays";
-      leaders.set(waiting.name, waiting);
-      bytes += options.bytesOf?.(waiting.op) ?? 0;
-      return "taken";
+      if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "keep";
+      leaders.set(pending.name, pending);
+      bytes += bytesOf?.(pending.op) ?? 0;
+      return "take";
     });
     return [...leaders.values()];
   }
 
-  /** Ends every operation of the leaders and their followers; never rejects. */
-  async function settle(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
+  /** Runs a statement for the leaders, and settles them and their duplicates. Never rejects. */
+  async #execute(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
     let rows: readonly Row[];
     try {
-      rows = await options.execute(leaders.map(({ op }) => op));
+      rows = await this.#options.execute(leaders.map(({ op }) => op));
     } catch (error) {
-      if (leaders.length > 1 && error instanceof StatementFailed) await isolate(leaders);
-      else fail(leaders, new Rejected(asRefusal(error)));
+      if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
+      else reject(leaders, new Rejected(asRefusal(error)));
       return;
     }
     leaders.forEach((leader, i) => {
-      answer(leader, rows[i] as Row);
+      this.#fulfil(leader, rows[i] as Row);
     });
   }
 
-  /** One operation that Postgres refuses, or that waits for a locked row, must fail alone: each gets its own statement. */
-  async function isolate(leaders: readonly Waiting<Op, Row>[]): Promise<void> {
-    const rest = leaders[Symbol.iterator]();
+  /**
+   * Runs a statement for each leader, so that an operation that Postgres refuses, or whose row is locked, fails
+   * without the others.
+   */
+  async #executeOneByOne(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
+    const remaining = leaders[Symbol.iterator]();
     const worker = async () => {
-      for (const leader of rest) {
-        const awaited = withoutExpired(leader);
-        if (awaited !== undefined) await settle([awaited]);
+      for (const leader of remaining) {
+        const live = withoutExpired(leader);
+        if (live !== undefined) await this.#execute([live]);
       }
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
   }
 
-  /** Ends those of one name whose deadline has passed since; the first of the others leads them. Undefined: there is none. */
-  function withoutExpired(leader: Waiting<Op, Row>): Waiting<Op, Row> | undefined {
-    const all = [leader, ...leader.followers];
-    for (const each of all) if (each.isOver) each.end(new Rejected(expired()));
-    const [first, ...others] = all.filter((each) => !each.hasEnded);
-    first?.followers.splice(0, first.followers.length, ...others);
-    return first;
+  #fulfil(leader: PendingOperation<Op, Row>, row: Row): void {
+    leader.settle(row);
+    const { rowForDuplicate } = this.#options;
+    if (leader.duplicates.length === 0 || rowForDuplicate === undefined) return;
+    const duplicateRow = rowForDuplicate(row);
+    for (const duplicate of leader.duplicates) duplicate.settle(duplicateRow);
+  }
+}
+
+/** Settles the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
+function withoutExpired<Op, Row>(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
+  const all = [leader, ...leader.duplicates];
+  for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));
+  const [first, ...others] = all.filter((pending) => !pending.isSettled);
+  first?.duplicates.splice(0, first.duplicates.length, ...others);
+  return first;
+}
+
+function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
+  for (const leader of leaders) {
+    leader.settle(rejected);
+    for (const duplicate of leader.duplicates) duplicate.settle(rejected);
+  }
+}
+
+/** One call of `submitAll`: collects what its operations settle with. */
+class PendingCall<Row> {
+  readonly deadline: Deadline;
+  readonly #resolve: (settled: readonly Settled<Row>[]) => void;
+  readonly #keep: ((row: Row) => Row) | undefined;
+  readonly #settled: Settled<Row>[];
+  #unsettled: number;
+
+  /**
+   * @param resolve is called when all `size` operations have settled.
+   * @param keep converts each row before it is kept until then.
+   */
+  constructor(
+    size: number,
+    deadline: Deadline,
+    resolve: (settled: readonly Settled<Row>[]) => void,
+    keep?: (row: Row) => Row,
+  ) {
+    this.deadline = deadline;
+    this.#resolve = resolve;
+    this.#keep = keep;
+    this.#settled = new Array(size);
+    this.#unsettled = size;
   }
 
-  function answer(leader: Waiting<Op, Row>, row: Row): void {
-    leader.end(row);
-    if (leader.followers.length === 0 || options.follow === undefined) return;
-    const seen = options.follow(row);
-    for (const follower of leader.followers) follower.end(seen);
+  settle(index: number, settled: Settled<Row>): void {
+    this.#settled[index] =
+      this.#keep === undefined || settled instanceof Rejected ? settled : this.#keep(settled);
+    this.#unsettled--;
+    if (this.#unsettled === 0) this.#resolve(this.#settled);
+  }
+}
+
+/** An operation that is queued or in a statement. */
+class PendingOperation<Op, Row> {
+  readonly op: Op;
+  readonly name: string;
+  readonly #call: PendingCall<Row>;
+  readonly #index: number;
+  #isSettled = false;
+  /** Later operations of the same name that get their row from this one's. */
+  readonly duplicates: PendingOperation<Op, Row>[] = [];
+
+  constructor(op: Op, name: string, call: PendingCall<Row>, index: number) {
+    this.op = op;
+    this.name = name;
+    this.#call = call;
+    this.#index = index;
   }
 
-  function fail(leaders: readonly Waiting<Op, Row>[], failed: Rejected): void {
-    for (const leader of leaders) {
-      leader.end(failed);
-      for (const follower of leader.followers) follower.end(failed);
-    }
+  /** Whether the deadline has passed, or the caller has cancelled. */
+  get isExpired(): boolean {
+    return isExpired(this.#call.deadline);
   }
 
-  return {
-    submit: async (op, deadline) => onlyValue(await submitAll([op], deadline)),
-    submitAll,
-  };
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  settle(settled: Settled<Row>): void {
+    this.#isSettled = true;
+    this.#call.settle(this.#index, settled);
+  }
 }
 
 function expired(): Refusal {
@@ -201,15 +294,15 @@ function expired(): Refusal {
 }
 
 function overloaded(): Refusal {
-  return new Refusal("OVERLOADED", "This replica has more calls queued than it takes on.", {
+  return new Refusal("OVERLOADED", "This replica has too many queued calls.", {
     retryAfterMs: OVERLOADED_RETRY_AFTER_MS,
   });
 }
 
-/** Somebody else keeps the row locked: no defect, and nothing was changed. */
+/** Converts a lock conflict into RECORD_CONTENDED: the server works as designed, and nothing was changed. */
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
-  return new Refusal("RECORD_CONTENDED", "The record is held by another transaction.", {
+  return new Refusal("RECORD_CONTENDED", "Another transaction holds a lock on the record.", {
     retryAfterMs: CONTENDED_RETRY_AFTER_MS,
     cause: error,
   });

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { createFairQueue, type FairQueue } from "./fair-queue.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 const MAX_ITEMS = 100;
 
 function newQueue(
   weights: Readonly<Record<number, number>> = {},
-  places: Readonly<Record<number, number>> = {},
+  maxInFlight: Readonly<Record<number, number>> = {},
 ): FairQueue<string> {
-  return createFairQueue({
+  return new FairQueue({
     maxItems: MAX_ITEMS,
     weightOf: (tenant) => weights[tenant] ?? 1,
-    maxInFlightOf: (tenant) => places[tenant] ?? MAX_ITEMS,
+    maxInFlightOf: (tenant) => maxInFlight[tenant] ?? MAX_ITEMS,
   });
 }
 
-/** Queues `count` items of a tenant: `1a`, `1b` and so on; answers how many it took. */
+/** Pushes `count` items of a tenant: `1a`, `1b` and so on. Returns how many the queue accepted. */
 function pushMany(queue: FairQueue<string>, tenant: number, count: number): number {
   const pushed = Array.from({ length: count }, (_, i) =>
     queue.push(tenant, `${tenant}${"abcdefghij"[i % 10]}`),
@@ -22,13 +22,13 @@ function pushMany(queue: FairQueue<string>, tenant: number, count: number): numb
   return pushed.filter(Boolean).length;
 }
 
-/** Takes up to so many. */
+/** Takes up to `count` items. */
 function takeUpTo(queue: FairQueue<string>, count: number): string {
   const taken: string[] = [];
   queue.take((item) => {
-    if (taken.length >= count) return "stays";
+    if (taken.length >= count) return "keep";
     taken.push(item);
-    return "taken";
+    return "take";
   });
   return taken.join(" ");
 }
@@ -43,14 +43,14 @@ test("tenants take turns, however many items each has", () => {
   expect(queue.size).toBe(0);
 });
 
-test("a tenant has as many items taken in its turn as its weight", () => {
+test("a tenant's turn takes as many items as its weight", () => {
   const queue = newQueue({ 2: 3 });
   pushMany(queue, 1, 9);
   pushMany(queue, 2, 9);
   expect(takeUpTo(queue, 8)).toBe("1a 2a 2b 2c 1b 2d 2e 2f");
 });
 
-test("a turn that was cut short goes on the next time", () => {
+test("a turn that was cut short continues in the next call", () => {
   const queue = newQueue({ 1: 4 });
   pushMany(queue, 1, 9);
   pushMany(queue, 2, 9);
@@ -58,7 +58,7 @@ test("a turn that was cut short goes on the next time", () => {
   expect(takeUpTo(queue, 4)).toBe("1d 2a 1e 1f");
 });
 
-test("with more tenants than are taken, each has its turn before any has a second one", () => {
+test("with more tenants than items taken, each tenant has a turn before any has a second one", () => {
   const queue = newQueue();
   for (const tenant of [1, 2, 3, 4, 5]) pushMany(queue, tenant, 2);
   expect(takeUpTo(queue, 3)).toBe("1a 2a 3a");
@@ -66,22 +66,22 @@ test("with more tenants than are taken, each has its turn before any has a secon
   expect(takeUpTo(queue, 9)).toBe("2b 3b 4b 5b");
 });
 
-test("what stays keeps its place, and costs its tenant nothing", () => {
+test("kept and removed items cost their tenant nothing, and kept items stay in order", () => {
   const queue = newQueue();
   pushMany(queue, 1, 4);
   pushMany(queue, 2, 1);
-  const offered: string[] = [];
+  const decided: string[] = [];
   queue.take((item) => {
-    offered.push(item);
-    if (item === "1b") return "free";
-    return item === "1d" || item === "2a" ? "taken" : "stays";
+    decided.push(item);
+    if (item === "1b") return "remove";
+    return item === "1d" || item === "2a" ? "take" : "keep";
   });
-  expect(offered.join(" ")).toBe("1a 1b 1c 1d 2a");
+  expect(decided.join(" ")).toBe("1a 1b 1c 1d 2a");
   queue.push(1, "1e");
   expect(takeUpTo(queue, 9)).toBe("1a 1c 1e");
 });
 
-test("a tenant may queue as much as it leaves free, and so there is always room for another", () => {
+test("a tenant may queue as many items as it leaves free, so another tenant always finds room", () => {
   const queue = newQueue();
   expect(pushMany(queue, 1, MAX_ITEMS)).toBe(MAX_ITEMS / 2);
   expect(pushMany(queue, 2, MAX_ITEMS)).toBe(MAX_ITEMS / 4);
@@ -90,7 +90,7 @@ test("a tenant may queue as much as it leaves free, and so there is always room 
   expect(pushMany(queue, 1, MAX_ITEMS)).toBe(MAX_ITEMS / 2);
 });
 
-test("a tenant has no more items taken than it has places, until one of them is done with", () => {
+test("a tenant at its maximum in flight gets no more items until one is released", () => {
   const queue = newQueue({}, { 1: 3 });
   pushMany(queue, 1, 6);
   pushMany(queue, 2, 4);
@@ -98,33 +98,33 @@ test("a tenant has no more items taken than it has places, until one of them is 
   pushMany(queue, 2, 2);
   expect(takeUpTo(queue, 9)).toBe("2a 2b");
   expect(queue.size).toBe(3);
-  queue.done(1);
-  queue.done(1);
+  queue.release(1);
+  queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("1d 1e");
-  for (let i = 0; i < 3; i++) queue.done(1);
+  for (let i = 0; i < 3; i++) queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("1f");
   expect(queue.size).toBe(0);
 });
 
-test("items that leave for nothing need no place, and what stays before others stays before them", () => {
+test("removed items do not count as in flight, and a kept item stays before later ones", () => {
   const queue = newQueue({}, { 1: 2 });
   pushMany(queue, 1, 6);
-  queue.take((item) => (item === "1a" ? "stays" : item === "1b" ? "free" : "taken"));
+  queue.take((item) => (item === "1a" ? "keep" : item === "1b" ? "remove" : "take"));
   expect(queue.size).toBe(3);
-  queue.done(1);
-  queue.done(1);
+  queue.release(1);
+  queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("1a 1e");
 });
 
-test("a tenant whose places became fewer than it has taken waits until they are free", () => {
-  const places: Record<number, number> = { 1: 3 };
-  const queue = newQueue({}, places);
+test("a tenant above a lowered maximum in flight waits until enough items are released", () => {
+  const maxInFlight: Record<number, number> = { 1: 3 };
+  const queue = newQueue({}, maxInFlight);
   pushMany(queue, 1, 5);
   expect(takeUpTo(queue, 9)).toBe("1a 1b 1c");
-  places[1] = 1;
-  queue.done(1);
-  queue.done(1);
+  maxInFlight[1] = 1;
+  queue.release(1);
+  queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("");
-  queue.done(1);
+  queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("1d");
 });

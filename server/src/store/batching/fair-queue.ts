@@ -1,140 +1,137 @@
-/** What waits for its turn, in a lane for each tenant. */
-export interface FairQueue<Item> {
-  /** Puts an item at the end of its tenant's lane; false if the lane may not grow any more. */
-  push(tenant: number, item: Item): boolean;
-  /**
-   * Offers every item once, by weighted round-robin: of each tenant until as many were taken as its weight, then of the
-   * next one; and the next time it goes on where it was when no more was taken. Those of one tenant are offered in the
-   * order in which they came, and what stays keeps its place. Of a tenant whose places are all taken nothing more is
-   * offered.
-   */
-  take(offer: (item: Item) => Offered): void;
-  /** An item that was taken is done with, and its place free. */
-  done(tenant: number): void;
-  readonly size: number;
-}
-
-/** What became of an item that was offered: it left at its tenant's expense, it left for nothing, or it stays. */
-export type Offered = "taken" | "free" | "stays";
+/**
+ * What happens to an item: `take` moves it out of the queue and counts it as its tenant's item in flight
+ * until `release`; `remove` moves it out without counting it; `keep` leaves it in the queue.
+ */
+export type Decision = "take" | "remove" | "keep";
 
 export interface FairQueueOptions {
-  /** Of all lanes together. */
+  /** Maximum items in all lanes together. */
   readonly maxItems: number;
-  /** How many items a tenant may have taken in its turn: at least 1. */
+  /** Returns how many items of a tenant may be taken before the next tenant's turn: at least 1. */
   readonly weightOf: (tenant: number) => number;
-  /** How many items that were taken a tenant may have before any of them is done with. */
+  /** Returns how many items a tenant may have in flight. */
   readonly maxInFlightOf: (tenant: number) => number;
 }
 
 interface Lane<Item> {
   readonly tenant: number;
   items: Item[];
-  /** While items are offered: where the next one stands. */
+  /** During `take`: index of the next item to decide about. */
   next: number;
-  /** What was offered, and stays. */
-  stayed: Item[];
-  /** How many items it may still have taken in its turn. */
+  /** During `take`: the items to keep. */
+  kept: Item[];
+  /** How many more items may be taken in this turn. */
   credit: number;
-  /** While items are offered: how many were taken and aren't done with, and how many may be. */
-  taken: number;
-  places: number;
+  /** During `take`: the tenant's items in flight. */
+  inFlight: number;
+  /** During `take`: how many of them there may be. */
+  maxInFlight: number;
 }
 
-/** @see FairQueue */
-export function createFairQueue<Item>(options: FairQueueOptions): FairQueue<Item> {
-  const { maxItems, weightOf, maxInFlightOf } = options;
-  const lanes = new Map<number, Lane<Item>>();
-  /** The same lanes in the order of their turns; none is empty. */
-  let turns: Lane<Item>[] = [];
-  /** How many items of a tenant were taken and aren't done with. */
-  const taken = new Map<number, number>();
-  let size = 0;
+/** Queued items, in a lane for each tenant. */
+export class FairQueue<Item> {
+  readonly #options: FairQueueOptions;
+  readonly #lanes = new Map<number, Lane<Item>>();
+  /** The same lanes in the order of their turns. None is empty. */
+  #lanesInOrder: Lane<Item>[] = [];
+  readonly #inFlight = new Map<number, number>();
+  #size = 0;
 
-  function addLane(tenant: number): Lane<Item> {
+  constructor(options: FairQueueOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Appends an item to its tenant's lane. Returns false if the lane is full. */
+  push(tenant: number, item: Item): boolean {
+    const lane = this.#lanes.get(tenant);
+    // A tenant may queue as many items as it leaves free, so that one more tenant always finds room.
+    if ((lane?.items.length ?? 0) >= this.#options.maxItems - this.#size) return false;
+    (lane ?? this.#addLane(tenant)).items.push(item);
+    this.#size++;
+    return true;
+  }
+
+  /**
+   * Asks `decide` about items, each at most once, by weighted round-robin: a tenant's items until as many were
+   * taken as its weight, then the next tenant's. Items of one tenant come in the order in which they were
+   * pushed, and kept items stay in that order. The next call continues the round where this one took its last
+   * item. A tenant that has as many items in flight as it may have is skipped.
+   */
+  take(decide: (item: Item) => Decision): void {
+    const finished: Lane<Item>[] = [];
+    for (const lane of this.#lanesInOrder) {
+      lane.inFlight = this.#inFlightOf(lane.tenant);
+      lane.maxInFlight = this.#options.maxInFlightOf(lane.tenant);
+    }
+    for (let round = this.#lanesInOrder; round.length > 0; ) {
+      const nextRound: Lane<Item>[] = [];
+      for (const lane of round) {
+        this.#takeTurn(lane, decide);
+        (hasMore(lane) ? nextRound : finished).push(lane);
+      }
+      round = nextRound;
+    }
+    for (const lane of finished) if (lane.inFlight > 0) this.#inFlight.set(lane.tenant, lane.inFlight);
+    this.#lanesInOrder = finished.filter((lane) => this.#compact(lane));
+  }
+
+  /** Ends one taken item of a tenant, which may then have another one in flight. */
+  release(tenant: number): void {
+    const remaining = this.#inFlightOf(tenant) - 1;
+    if (remaining > 0) this.#inFlight.set(tenant, remaining);
+    else this.#inFlight.delete(tenant);
+  }
+
+  #addLane(tenant: number): Lane<Item> {
     const lane: Lane<Item> = {
       tenant,
       items: [],
       next: 0,
-      stayed: [],
-      credit: weightOf(tenant),
-      taken: 0,
-      places: 0,
+      kept: [],
+      credit: this.#options.weightOf(tenant),
+      inFlight: 0,
+      maxInFlight: 0,
     };
-    lanes.set(tenant, lane);
-    turns.push(lane);
+    this.#lanes.set(tenant, lane);
+    this.#lanesInOrder.push(lane);
     return lane;
   }
 
-  function hasMore({ next, items, taken, places }: Lane<Item>): boolean {
-    return taken < places && next < items.length;
-  }
-
-  /** Offers a lane's items until its turn, or the lane, is over. */
-  function giveTurn(lane: Lane<Item>, offer: (item: Item) => Offered): void {
+  /** Decides about a lane's items until its credit or its items are used up. */
+  #takeTurn(lane: Lane<Item>, decide: (item: Item) => Decision): void {
     while (hasMore(lane)) {
       if (lane.credit === 0) {
-        lane.credit = weightOf(lane.tenant);
+        lane.credit = this.#options.weightOf(lane.tenant);
         return;
       }
       const item = lane.items[lane.next++] as Item;
-      const offered = offer(item);
-      if (offered === "stays") lane.stayed.push(item);
-      else size--;
-      if (offered === "taken") {
+      const decision = decide(item);
+      if (decision === "keep") lane.kept.push(item);
+      else this.#size--;
+      if (decision === "take") {
         lane.credit--;
-        lane.taken++;
+        lane.inFlight++;
       }
     }
   }
 
-  function takenOf(tenant: number): number {
-    return taken.get(tenant) ?? 0;
+  #inFlightOf(tenant: number): number {
+    return this.#inFlight.get(tenant) ?? 0;
   }
 
-  /** Readies a lane for the next time; false if nothing is left of it. */
-  function keepStayed(lane: Lane<Item>): boolean {
-    lane.items = lane.stayed.concat(lane.items.slice(lane.next));
-    lane.stayed = [];
+  /** Leaves only the remaining items in a lane. Returns false, and deletes the lane, if there are none. */
+  #compact(lane: Lane<Item>): boolean {
+    lane.items = lane.kept.concat(lane.items.slice(lane.next));
+    lane.kept = [];
     lane.next = 0;
-    return lane.items.length > 0 || !lanes.delete(lane.tenant);
+    return lane.items.length > 0 || !this.#lanes.delete(lane.tenant);
   }
+}
 
-  return {
-    push(tenant, item) {
-      const lane = lanes.get(tenant);
-      // A tenant may queue as much as it leaves free: however many are greedy, there is room for one more.
-      if ((lane?.items.length ?? 0) >= maxItems - size) return false;
-      (lane ?? addLane(tenant)).items.push(item);
-      size++;
-      return true;
-    },
-
-    take(offer) {
-      const over: Lane<Item>[] = [];
-      for (const lane of turns) {
-        lane.taken = takenOf(lane.tenant);
-        lane.places = maxInFlightOf(lane.tenant);
-      }
-      for (let round = turns; round.length > 0; ) {
-        const again: Lane<Item>[] = [];
-        for (const lane of round) {
-          giveTurn(lane, offer);
-          (hasMore(lane) ? again : over).push(lane);
-        }
-        round = again;
-      }
-      for (const lane of over) if (lane.taken > 0) taken.set(lane.tenant, lane.taken);
-      turns = over.filter(keepStayed);
-    },
-
-    done(tenant) {
-      const left = takenOf(tenant) - 1;
-      if (left > 0) taken.set(tenant, left);
-      else taken.delete(tenant);
-    },
-
-    get size() {
-      return size;
-    },
-  };
+function hasMore(lane: Lane<unknown>): boolean {
+  return lane.inFlight < lane.maxInFlight && lane.next < lane.items.length;
 }

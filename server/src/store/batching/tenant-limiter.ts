@@ -1,57 +1,63 @@
-/** A tenant's weight against the others', 1-100. */
+/** Returns a tenant's weight compared with other tenants', 1 to 100. */
 export type WeightOf = (tenantId: number) => number;
 
-/** What each tenant may have of the replica's statements while others want them, too. */
+/** Divides a replica's statements among the tenants that are active at the same time. */
 export interface TenantLimiter {
-  /** How many operations a tenant may have taken in its turn. */
+  /** Returns how many operations of a tenant are taken in one of its turns. */
   readonly weightOf: WeightOf;
-  /** A tenant's operations come. */
+  /** Marks a tenant as active: it has submitted operations. */
   noteActivity(tenantId: number, nowMs: number): void;
   /**
-   * How many operations of one kind a tenant may have in statements at once: any number while nobody else calls, and at
-   * least one.
+   * Returns how many operations of one kind a tenant may have in flight: at least one, and any number while
+   * no other tenant is active.
    */
   maxInFlightOf(tenantId: number, nowMs: number): number;
 }
 
 export interface TenantLimiterOptions {
   readonly weightOf: WeightOf;
-  /** What each tenant that calls adds to the places that all of them divide by their weights; 0: nobody is bounded. */
-  readonly places: number;
+  /**
+   * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their
+   * weights. 0: no limit.
+   */
+  readonly slotsPerTenant: number;
 }
 
-/** A tenant that called this long ago still counts: between two calls of a loop, its places aren't anybody's. */
-const CALLING_MS = 1000;
+/**
+ * A tenant stays active for this long after its last operation, so that it keeps its slots between two calls
+ * of a loop.
+ */
+const ACTIVE_MS = 1000;
 
-/** Nobody's statements: everything may leave together. */
+/** Limits no tenant. All weights are 1. */
 export const UNLIMITED: TenantLimiter = {
   weightOf: () => 1,
   noteActivity() {},
   maxInFlightOf: () => Number.POSITIVE_INFINITY,
 };
 
-interface Caller {
-  calledAtMs: number;
+interface ActiveTenant {
+  activeAtMs: number;
   weight: number;
 }
 
 /** @see TenantLimiter */
-export function createTenantLimiter({ weightOf, places }: TenantLimiterOptions): TenantLimiter {
-  if (places === 0) return { ...UNLIMITED, weightOf };
-  /** Whoever called lately, the latest last. */
-  const callers = new Map<number, Caller>();
-  let latest: number | undefined;
-  let weights = 0;
+export function createTenantLimiter({ weightOf, slotsPerTenant }: TenantLimiterOptions): TenantLimiter {
+  if (slotsPerTenant === 0) return { ...UNLIMITED, weightOf };
+  /** In the order of their last activity, the latest last. */
+  const activeTenants = new Map<number, ActiveTenant>();
+  let latestTenantId: number | undefined;
+  let totalWeight = 0;
 
-  function forget(tenantId: number, { weight }: Caller): void {
-    callers.delete(tenantId);
-    weights -= weight;
+  function remove(tenantId: number, { weight }: ActiveTenant): void {
+    activeTenants.delete(tenantId);
+    totalWeight -= weight;
   }
 
-  function forgetQuiet(nowMs: number): void {
-    for (const [tenantId, caller] of callers) {
-      if (nowMs - caller.calledAtMs < CALLING_MS) return;
-      forget(tenantId, caller);
+  function removeInactive(nowMs: number): void {
+    for (const [tenantId, tenant] of activeTenants) {
+      if (nowMs - tenant.activeAtMs < ACTIVE_MS) return;
+      remove(tenantId, tenant);
     }
   }
 
@@ -59,25 +65,25 @@ export function createTenantLimiter({ weightOf, places }: TenantLimiterOptions):
     weightOf,
 
     noteActivity(tenantId, nowMs) {
-      let caller = callers.get(tenantId);
-      if (caller === undefined || tenantId !== latest) {
-        if (caller !== undefined) forget(tenantId, caller);
-        caller = { calledAtMs: nowMs, weight: weightOf(tenantId) };
-        callers.set(tenantId, caller);
-        weights += caller.weight;
-        latest = tenantId;
+      let tenant = activeTenants.get(tenantId);
+      if (tenant === undefined || tenantId !== latestTenantId) {
+        if (tenant !== undefined) remove(tenantId, tenant);
+        tenant = { activeAtMs: nowMs, weight: weightOf(tenantId) };
+        activeTenants.set(tenantId, tenant);
+        totalWeight += tenant.weight;
+        latestTenantId = tenantId;
       }
-      caller.calledAtMs = nowMs;
+      tenant.activeAtMs = nowMs;
     },
 
     maxInFlightOf(tenantId, nowMs) {
-      forgetQuiet(nowMs);
-      const own = callers.get(tenantId);
-      const others = callers.size - (own === undefined ? 0 : 1);
+      removeInactive(nowMs);
+      const own = activeTenants.get(tenantId);
+      const others = activeTenants.size - (own === undefined ? 0 : 1);
       if (others === 0) return Number.POSITIVE_INFINITY;
       const weight = own?.weight ?? weightOf(tenantId);
-      const allWeights = own === undefined ? weights + weight : weights;
-      return Math.max(1, Math.floor((places * (others + 1) * weight) / allWeights));
+      const weightOfAll = own === undefined ? totalWeight + weight : totalWeight;
+      return Math.max(1, Math.floor((slotsPerTenant * (others + 1) * weight) / weightOfAll));
     },
   };
 }

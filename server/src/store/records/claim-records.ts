@@ -1,182 +1,74 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../../domain/claim.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import type { LiveRecord, Result } from "../../domain/record.ts";
+import { type LiveRecord, type Result, unfinishedPhase } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
 import { awaitLate, type Settled } from "../../domain/settled.ts";
 import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
-import { APPLIED, attemptAll, createAttempts, readApplied } from "./attempts.ts";
-import { type ClaimInput, COLUMNS, columnsOf, PARAMETERS, parametersOf } from "./claim-inputs.ts";
+import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
 import {
-  GRANTED,
-  GRANTED_ALONE,
-  GRANTED_COLUMNS,
+  claimArrays,
+  claimParameters,
+  claimRecord,
+  claimRecords,
+  type Grant,
   type GrantedRow,
-  type Granting,
-  readGranted,
-  readGrantedAlone,
-} from "./granted-claims.ts";
+  takeOverRecords,
+} from "./claim-statements.ts";
+import { laterMs } from "./instants.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Readings } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
 
-/** What a claim writes. */
-const CLAIMED_COLUMNS = `
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint`;
-
-/** What is put there for a key that is not in use. */
-function claimedValues(of: (name: ClaimInput) => string, token: string): string {
-  return `
-         ${of("tenant_id")}, ${of("namespace")}, ${of("key")}, ${token}, 1, 1,
-         ${of("holds_on_lease_expiry")}, ${of("accepts_ambiguous")}, ${of("lease_ms")},
-         ${of("key_retention_s")}, ${of("result_retention_s")}, ${of("failure_retention_s")},
-         now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
-         now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
-         now() + (least(${of("key_retention_s")}, ${of("result_retention_s")}, ${of("failure_retention_s")}) * 1000::bigint
-                  + ${of("lease_ms")} + 120000) * interval '1 millisecond',
-         ${of("claim_id")}, ${of("owner")}, ${of("fingerprint")}`;
-}
-
-/** The claims of a statement for many, with their places, in the order of their key: two batches never wait for each other. */
-const DRAWN_AND_INPUT = `
-drawn as materialized (
-  select nextval('fencing_tokens') as token
-), input as materialized (
-  select *
-    from (select ${COLUMNS},
-                 generate_subscripts($1::int[], 1) as place) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-)`;
-
-const INSERTED = `
-  insert into records as r (${CLAIMED_COLUMNS})
-  select ${claimedValues((name) => `i.${name}`, "(select token from drawn) + i.place")}
-    from input i`;
-
-/** A row that is there is neither locked nor changed; one that another transaction is about to insert is waited for. */
-const UNLESS_IN_USE = "on conflict (tenant_id, namespace, key) do nothing";
-
 /**
- * Claims the keys that are not in use, of many at once: the unique constraint decides. What was granted is answered in one
- * row.
+ * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
  */
-const claimRecords = {
-  name: "claim_records",
-  text: `
-with ${DRAWN_AND_INPUT}, applied as (${INSERTED}
-  ${UNLESS_IN_USE}
-  returning ${GRANTED_COLUMNS}
-)
-${GRANTED}`,
-};
-
-/** The same for one key: without what many take, a third less of Postgres. */
-const claimRecord = {
-  name: "claim_record",
-  text: `
-insert into records as r (${CLAIMED_COLUMNS})
-values (${claimedValues((name) => PARAMETERS[name], "nextval('fencing_tokens')")})
-${UNLESS_IN_USE}
-returning ${GRANTED_ALONE}`,
-};
-
-/**
- * Claims keys whose records could be had when they were looked at. What may be taken over is a row that is forgotten or whose
- * retention settled (a new life: attempt 1), or, unless the fingerprints differ, one that was released or whose lease ran out
- * (the same life: attempt + 1): decided anew, under the row's lock. The conditions compare with excluded.claimed_at rather
- * than now(), because Citus allows only immutable functions there.
- */
-const takeOverRecords = {
-  name: "take_over_records",
-  text: `
-with ${DRAWN_AND_INPUT}, applied as (${INSERTED}
-  on conflict (tenant_id, namespace, key) do update set
-    fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
-    state = 1,
-    attempt = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.attempt + 1 else 1 end,
-    holds_on_lease_expiry = excluded.holds_on_lease_expiry,
-    accepts_ambiguous = excluded.accepts_ambiguous,
-    lease_ms = excluded.lease_ms,
-    key_retention_s = excluded.key_retention_s,
-    result_retention_s = excluded.result_retention_s,
-    failure_retention_s = excluded.failure_retention_s,
-    first_claimed_at = case when r.state <> 0 and r.expires_at > excluded.claimed_at
-                            then r.first_claimed_at else excluded.first_claimed_at end,
-    claimed_at = excluded.claimed_at,
-    lease_expires_at = excluded.lease_expires_at,
-    settled_at = null,
-    expires_at = excluded.expires_at,
-    result_expires_at = null,
-    claim_id = excluded.claim_id,
-    owner = excluded.owner,
-    fingerprint = case when r.state <> 0 and r.expires_at > excluded.claimed_at
-                       then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
-    checkpoint_name = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.checkpoint_name end,
-    checkpoint_state = case when r.state <> 0 and r.expires_at > excluded.claimed_at then r.checkpoint_state end,
-    release_reason = null,
-    result_kind = null,
-    result_digest = null,
-    result_payload = null,
-    result_content_type = null,
-    result_metadata = null
-  where r.state = 0
-     or r.expires_at <= excluded.claimed_at
-     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
-         and (r.state = 3
-              or (r.state = 1
-                  and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
-  returning r.*
-)
-${APPLIED}`,
-};
-
-/** While one commits, another runs and a third is on its way. More would only make batches smaller. */
 const MAX_IN_FLIGHT = 3;
-const MAX_TAKING_OVER = 1;
+const MAX_TAKE_OVERS_IN_FLIGHT = 1;
 
-/** Asks for the right to perform the side effect of each key; every claim ends by itself, in its place. */
+/** Claims each key. Each claim settles separately, at the index of its command. */
 export type ClaimRecords = (
   commands: readonly ClaimCommand[],
   deadline: Deadline,
 ) => Promise<readonly Settled<ClaimOutcome>[]>;
 
-/** @returns what claims records, batched over all its callers; it refuses with what `answerClaim` does. */
+/**
+ * Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim`
+ * does.
+ */
 export function createClaimRecords(
   pool: Pool,
   readings: Readings,
   fillPayload: FillPayload,
   limiter: TenantLimiter,
 ): ClaimRecords {
-  const insertions = createAttempts<ClaimCommand, GrantedRow>(pool, readings, {
+  const insert = createBatchedWrite<ClaimCommand, GrantedRow>(pool, readings, {
     statement: claimRecords,
-    columns: columnsOf,
-    async alone(command) {
-      const [granted] = await pool.run<Granting>(claimRecord, parametersOf(command));
-      return granted && readGrantedAlone(granted, command);
+    parametersOf: claimArrays,
+    async writeOne(command) {
+      const [grant] = await pool.run<Grant>(claimRecord, claimParameters(command));
+      return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
     },
-    readMade: readGranted,
-    meet: (granted) => granted,
+    readWritten: readGranted,
+    recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  const takeOvers = createAttempts<ClaimCommand, RecordRow>(pool, readings, {
+  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(pool, readings, {
     statement: takeOverRecords,
-    columns: columnsOf,
-    readMade: readApplied,
-    meet: (granted) => granted,
-    maxInFlight: MAX_TAKING_OVER,
+    parametersOf: claimArrays,
+    readWritten: readWrittenRecords,
+    recordForDuplicate: (granted) => granted,
+    maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
   });
   return async (commands, deadline) => {
-    const outcomes = await attemptAll(
-      insertions,
+    const outcomes = await writeAll(
+      insert,
       commands,
       deadline,
       ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
-      takeOvers,
+      takeOver,
     );
     const room = createReplyRoom();
     return await awaitLate(outcomes, (outcome) => {
@@ -189,4 +81,50 @@ export function createClaimRecords(
 
 function resultOf({ phase }: LiveRecord): Result | undefined {
   return phase.kind === "completed" ? phase.result : undefined;
+}
+
+/**
+ * Returns the record that each command was granted, at its index; undefined for a command that was not
+ * granted.
+ */
+function readGranted(
+  [row]: readonly GrantedRow[],
+  commands: readonly ClaimCommand[],
+): readonly (LiveRecord | undefined)[] {
+  if (row === undefined) throw new Error("claim_records returned no row");
+  const { granted } = row;
+  const drawnToken = BigInt(granted.drawnToken);
+  if (granted.ordinals === null)
+    return commands.map((command, index) => newRecord(command, drawnToken + BigInt(index + 1), granted));
+  const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
+  for (const ordinal of granted.ordinals) {
+    const command = commands[ordinal - 1];
+    if (command === undefined) throw new Error(`claim_records granted an unknown command, ${ordinal}`);
+    records[ordinal - 1] = newRecord(command, drawnToken + BigInt(ordinal), granted);
+  }
+  return records;
+}
+
+/** Returns the record that a statement inserted for a command. */
+function newRecord(
+  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
+  fencingToken: bigint,
+  { grantedAtMs, answeredAtMs }: Grant,
+): LiveRecord {
+  const leaseExpiresAtMs = laterMs(grantedAtMs, leaseMs);
+  return {
+    id,
+    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+    fencingToken,
+    attempt: 1,
+    claimId,
+    owner,
+    fingerprint,
+    firstClaimedAtMs: grantedAtMs,
+    claimedAtMs: grantedAtMs,
+    leaseExpiresAtMs,
+    leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
+    expiresAtMs: laterMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    checkpoint: undefined,
+  };
 }

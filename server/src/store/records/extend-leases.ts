@@ -4,14 +4,14 @@ import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from 
 import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
-import { APPLIED, attemptAll, createAttempts, readApplied, UNFINISHED_BY_TOKEN } from "./attempts.ts";
+import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
 import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 
 /**
- * Prolongs many leases at once, each only if its token is the row's and it is still in progress, whether or not the
- * lease ran out. A lease is never shortened, and a key is never forgotten before its lease ends.
+ * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out. A lease is never shortened, and a key is never forgotten before its lease ends.
  */
 const extendLeases = {
   name: "extend_leases",
@@ -29,25 +29,49 @@ with input as materialized (
     checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
     checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end
   from input i
-  where ${UNFINISHED_BY_TOKEN}
+  where r.tenant_id = i.tenant_id
+    and r.namespace = i.namespace
+    and r.key = i.key
+    and r.key >= i.key
+    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+    and r.fencing_token = i.fencing_token
+    and r.state = 1 /* in progress */
+    and r.expires_at > now()
   returning r.*
 )
-${APPLIED}`,
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       r.checkpoint_state, r.result_metadata, null::bytea as result_payload
+  from applied r`,
 };
 
 const MAX_IN_FLIGHT = 1;
 
-/** Prolongs claims' leases and saves their checkpoints; every extension ends by itself, in its place. */
+/** Extends leases and saves checkpoints. Each extension settles separately, at the index of its command. */
 export type ExtendLeases = (
   commands: readonly ExtendLeaseCommand[],
   deadline: Deadline,
 ) => Promise<readonly Settled<LeaseExtension>[]>;
 
-/** @returns what extends leases, batched over all its callers; it refuses with what `answerExtendLease` does. */
+/**
+ * Returns a function that extends leases, batched over all its callers. It refuses commands as
+ * `answerExtendLease` does.
+ */
 export function createExtendLeases(pool: Pool, readings: Readings, limiter: TenantLimiter): ExtendLeases {
-  const attempts = createAttempts<ExtendLeaseCommand, RecordRow>(pool, readings, {
+  const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,
-    columns: (commands) => [
+    parametersOf: (commands) => [
       ...idColumns(commands.map((command) => command.id)),
       bigintArray(commands.map((command) => command.fencingToken)),
       intArray(commands.map((command) => command.leaseMs)),
@@ -55,12 +79,12 @@ export function createExtendLeases(pool: Pool, readings: Readings, limiter: Tena
       byteaArray(commands.map((command) => command.checkpoint?.state)),
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
-    readMade: readApplied,
+    readWritten: readWrittenRecords,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
   return (commands, deadline) =>
-    attemptAll(attempts, commands, deadline, ({ applied, record }, command) => {
+    writeAll(extend, commands, deadline, ({ applied, record }, command) => {
       if (!applied) return answerExtendLease(record, command);
       const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
       return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };

@@ -1,39 +1,46 @@
 import type { Runner } from "../pool.ts";
-import { byKey } from "./by-key.ts";
-import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
+import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
 /**
- * What a forgotten row is left as: absent to every reader, its fencing token kept until the sweep, which comes later than
- * any statement can last that drew a token before.
+ * Forgets the records of a page. A forgotten row is absent to every reader. It stays, with its fencing token,
+ * until the sweep deletes it, later than any statement that drew a token before can last.
  */
-export const FORGOTTEN = `
-  state = 0,
-  expires_at = now(),
-  sweep_at = now() + interval '2 minutes',
-  claim_id = '',
-  owner = '',
-  fingerprint = null,
-  checkpoint_name = null,
-  checkpoint_state = null,
-  settled_at = null,
-  release_reason = null,
-  result_expires_at = null,
-  result_kind = null,
-  result_digest = null,
-  result_content_type = null,
-  result_metadata = null,
-  result_payload = null`;
-
-const OF_PAGE = byKey("p");
-
 const forgetRecords = {
   name: "forget_records",
   text: `
-with ${PAGE}, forgotten as (
-  update records r set ${FORGOTTEN}
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), forgotten as (
+  update records r set
+    state = 0 /* forgotten */,
+    expires_at = now(),
+    sweep_at = now() + interval '2 minutes',
+    claim_id = '',
+    owner = '',
+    fingerprint = null,
+    checkpoint_name = null,
+    checkpoint_state = null,
+    settled_at = null,
+    release_reason = null,
+    result_expires_at = null,
+    result_kind = null,
+    result_digest = null,
+    result_content_type = null,
+    result_metadata = null,
+    result_payload = null
   from page p
-  where ${OF_PAGE}
-    and r.state <> 0
+  where r.tenant_id = p.tenant_id
+    and r.namespace = p.namespace
+    and r.key = p.key
+    and r.key >= p.key
+    and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
+    and r.state <> 0 /* forgotten */
     and r.claimed_at <= to_timestamp($5::float8 / 1000)
   returning 1
 )
@@ -41,28 +48,39 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
        (select count(*) from forgotten)::int as changed`,
 };
 
-/** Forgets the records of a page whose newest claim isn't younger than an instant. */
-export async function forgetPage(
-  runner: Runner,
-  page: RecordPage,
-  claimedBeforeMs: number,
-): Promise<PageOutcome> {
-  return outcome(await runner.run<Row>(forgetRecords, [...pageParameters(page), claimedBeforeMs]));
+/** Forgets the records of a page whose newest claim was granted at an instant or before. */
+export function forgetPage(runner: Runner, page: RecordPage, claimedBeforeMs: number): Promise<PageOutcome> {
+  return runOnPage(runner, forgetRecords, page, [claimedBeforeMs]);
 }
 
 const removeRecords = {
   name: "remove_records",
   text: `
-with ${PAGE}, removed as (
-  delete from records r using page p where ${OF_PAGE} returning 1
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), removed as (
+  delete from records r
+   using page p
+   where r.tenant_id = p.tenant_id
+     and r.namespace = p.namespace
+     and r.key = p.key
+     and r.key >= p.key
+     and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
+  returning 1
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
        (select count(*) from removed)::int as changed`,
 };
 
-/** Removes the rows of a page, tokens and all: of a tenant that can claim no more. */
-export async function removePage(runner: Runner, page: RecordPage): Promise<PageOutcome> {
-  return outcome(await runner.run<Row>(removeRecords, pageParameters(page)));
+/** Deletes the rows of a page with their tokens: only for a tenant that can claim no more. */
+export function removePage(runner: Runner, page: RecordPage): Promise<PageOutcome> {
+  return runOnPage(runner, removeRecords, page);
 }
 
 const raiseGeneration = {
@@ -71,29 +89,10 @@ const raiseGeneration = {
 };
 
 /**
- * Makes every copy of the tenant's records unfindable, on every replica within 10 s. Belongs into the transaction of
- * whatever forgets a record or shortens how long it is remembered: server/decisions/0004-what-a-copy-may-answer.md
+ * Invalidates every cached copy of the tenant's records, on every replica within 10 s. Must run in the
+ * transaction that forgets a record or shortens its retention:
+ * server/decisions/0004-what-a-copy-may-answer.md
  */
 export async function raiseCacheGeneration(transaction: Runner, tenantId: number): Promise<void> {
   await transaction.run(raiseGeneration, [tenantId]);
-}
-
-interface Row {
-  readonly examined: number;
-  readonly last_key: string | null;
-  readonly changed: number;
-}
-
-function pageParameters({ tenantId, namespace, afterKey, limit }: RecordPage): readonly unknown[] {
-  return [tenantId, namespace, afterKey, limit];
-}
-
-function outcome([row]: readonly Row[]): PageOutcome {
-  if (row === undefined) throw new Error("a page answered nothing");
-  return {
-    examined: row.examined,
-    changed: row.changed,
-    forgotten: row.changed,
-    lastKey: row.last_key ?? undefined,
-  };
 }

@@ -1,6 +1,7 @@
 /**
- * The instant so many whole milliseconds after another, to the microsecond as Postgres reckons it. Microseconds are whole
- * numbers here: in a sum of milliseconds, what the fraction was rounded by could grow to one.
+ * Returns the time a whole number of milliseconds after another one, exact to the microsecond as Postgres
+ * computes it. The sum is computed in whole microseconds, because the rounding error of a sum of milliseconds
+ * could reach one microsecond.
  */
 export function laterMs(instantMs: number, byMs: number): number {
   const seconds = Math.floor(instantMs / 1000);

@@ -5,14 +5,13 @@ import { createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray } from "../sql-arrays.ts";
-import { byKey } from "./by-key.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { AbsentPayload } from "./record-row.ts";
 
 /**
- * Payloads that were too large to come along with the other records of a batch (`MAX_INLINE_PAYLOAD_BYTES`). They are
- * read after the batch, a few at a time: no other call waits for them, and what is under way is bounded by payloads, not
- * by batches.
+ * Reads payloads that are too large to be read with their records (`MAX_INLINE_PAYLOAD_BYTES`). They are read
+ * after the records, a few at a time: no other call waits for them, and memory is bounded by payloads in
+ * flight, not by batches.
  */
 const readPayloads = {
   name: "read_payloads",
@@ -20,9 +19,13 @@ const readPayloads = {
 select r.tenant_id, r.namespace, r.key, r.result_payload
   from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
   join records r
-    on ${byKey()}
+    on r.tenant_id = i.tenant_id
+   and r.namespace = i.namespace
+   and r.key = i.key
+   and r.key >= i.key
+   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
  where r.fencing_token = i.fencing_token
-   and r.state = 2`,
+   and r.state = 2 /* completed */`,
 };
 
 interface PayloadRow extends IdRow {
@@ -30,7 +33,7 @@ interface PayloadRow extends IdRow {
 }
 
 const MAX_IN_FLIGHT = 2;
-/** What the largest policy allows; with the batcher's own bound, four of them travel in a statement. */
+/** The largest payload that a policy allows. With the batcher's own limit, a statement reads four of them. */
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
 
 interface LargePayload {
@@ -39,11 +42,11 @@ interface LargePayload {
 }
 
 /**
- * Answers a record with its payload, where that did not come along: undefined otherwise. A result is immutable, so a second
- * statement reads the same one, or, if it was forgotten in between, none.
+ * Returns the record with its payload, or undefined if the record has it already. A result is immutable, so
+ * the later statement reads the same payload, or none if the record was forgotten in between.
  *
- * @param room is what the call's reply has left, of which the record takes its part.
- * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit into it: it is not read.
+ * @param room counts the bytes that are left in the call's reply; the record takes its bytes from it.
+ * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit: it is not read.
  */
 export type FillPayload = (
   record: LiveRecord,
@@ -51,14 +54,17 @@ export type FillPayload = (
   room: ReplyRoom,
 ) => Promise<LiveRecord> | undefined;
 
-/** @returns what reads large payloads, batched over all its callers; who asks for the same one limiter it. */
+/**
+ * Returns a function that reads large payloads, batched over all its callers: callers that read the same one
+ * share it.
+ */
 export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
     tenantOf: ({ id }) => id.tenantId,
     limiter,
     bytesOf: () => MAX_PAYLOAD_BYTES,
-    follow: (payload) => payload,
+    rowForDuplicate: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(wanted) {
       const columns = [
@@ -84,8 +90,8 @@ export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPaylo
 }
 
 /**
- * Returns what keeps the records of one call until its last one was read: of their results no more than fit into a reply, in
- * the order in which they come.
+ * Returns a function that converts the records of one call before they are kept until its last one was read.
+ * It keeps results only as far as they fit into one reply, in the order in which they arrive.
  */
 export function keepForReply(): (record: LiveRecord) => LiveRecord {
   const room = createReplyRoom();
@@ -98,18 +104,18 @@ export function keepForReply(): (record: LiveRecord) => LiveRecord {
   };
 }
 
-/** The record as if it had no result, where its payload did not come along: for whoever has no use for it. */
+/** Removes the result of a record whose payload was not read, for callers that do not need the payload. */
 export function withoutLargePayload(record: LiveRecord): LiveRecord {
   return absentPayload(record) === undefined ? record : withPayload(record, undefined);
 }
 
-/** What stands for the record's payload; undefined: it came along, or there is none. */
+/** Returns the placeholder of the record's payload; undefined if the payload was read, or there is none. */
 function absentPayload({ phase }: LiveRecord): AbsentPayload | undefined {
   const payload = phase.kind === "completed" ? phase.result?.payload : undefined;
   return payload instanceof AbsentPayload ? payload : undefined;
 }
 
-/** The record with this payload in place of one that did not come along; undefined leaves it without a result. */
+/** Returns the record with this payload instead of the placeholder; `undefined` removes the result. */
 export function withPayload(record: LiveRecord, payload: Uint8Array | undefined): LiveRecord {
   const { phase } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return record;

@@ -1,17 +1,17 @@
 import type { LiveRecord } from "../../domain/record.ts";
 import type { Runner } from "../pool.ts";
-import { LISTED_COLUMNS, parseRecord, type RecordRow, STATE } from "./record-row.ts";
+import { parseRecord, type RecordRow, STATE } from "./record-row.ts";
 
-/** A place in the order of records: namespace, then key, both by bytes. */
-export interface RecordPlace {
+/** A position in a tenant's records, which are ordered by namespace, then key, both by bytes. */
+export interface RecordCursor {
   readonly namespace: string;
   readonly key: string;
 }
 
-/** Which of a tenant's records are wanted. Instants are milliseconds since the Unix epoch. */
+/** Which of a tenant's records to list. Times are milliseconds since the Unix epoch. */
 export interface RecordFilter {
   readonly tenantId: number;
-  /** Undefined: all. */
+  /** Undefined: any. */
   readonly namespace: string | undefined;
   readonly state: "inProgress" | "completed" | "released" | "ambiguous" | undefined;
   /** Empty: any. */
@@ -20,67 +20,84 @@ export interface RecordFilter {
   readonly claimedBeforeMs: number | undefined;
 }
 
-/** What was found among a bounded number of records. */
-export interface RecordLook {
+/** The records that one statement found. */
+export interface FoundRecords {
   /** Without payloads, results' metadata and the states of checkpoints. */
   readonly records: readonly LiveRecord[];
-  /** Where the next look begins; undefined: every record was looked at. */
-  readonly next: RecordPlace | undefined;
+  /** Where the next search begins; undefined: there are no more records. */
+  readonly next: RecordCursor | undefined;
 }
 
-/** Some tens of milliseconds for one statement, also where none of them is wanted. */
-const MAX_LOOKED_AT = 5000;
+/** Maximum rows that one statement examines: some tens of milliseconds, even if none of them matches. */
+export const MAX_EXAMINED = 5000;
 
-const WANTED_STATES = { ...STATE, ambiguous: 4 } as const;
+/** The numbers by which a filter names states: those of STATE, and one for a state that no row holds. */
+export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 
 /**
- * The range of the primary key first, then what no index knows: a marker or a record whose retention has ended is no
- * record. The last row that was looked at comes along, so that the next look can begin behind it.
+ * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
+ * whose retention has ended, is no record. The last examined row is returned even if it does not match, so
+ * that the next search can begin behind it.
  */
 const lookAtRecords = {
   name: "look_at_records",
   text: `
-with looked as materialized (
-  select r.state <> 0
+with examined as materialized (
+  select r.state <> 0 /* forgotten */
            and r.expires_at > now()
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
            and coalesce($9::int, derived.state) = derived.state as wanted,
-         ${LISTED_COLUMNS}
+         r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+         r.fencing_token::text as fencing_token,
+         encode(r.fingerprint, 'hex') as fingerprint,
+         date_part('epoch', now()) * 1000 as now_ms,
+         date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+         date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+         date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+         date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+         date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+         date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+         date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+         r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+         encode(r.result_digest, 'hex') as result_digest,
+         null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
     from records r
    cross join lateral (
-     select case when r.state = 1 and r.holds_on_lease_expiry and r.lease_expires_at <= now()
-                 then ${WANTED_STATES.ambiguous} else r.state end as state
+     select case when r.state = 1 /* in progress */ and r.holds_on_lease_expiry and r.lease_expires_at <= now()
+                 then 4 /* ambiguous */ else r.state end as state
    ) derived
    where r.tenant_id = $1::int
      and (r.namespace, r.key) >= ($2::text, $3::text)
      and (r.namespace, r.key) < ($4::text, $5::text)
    order by r.namespace, r.key
-   limit ${MAX_LOOKED_AT}
+   limit 5000
 )
-(select *, (select count(*) from looked)::int as looked_at
-   from looked where wanted order by namespace, key limit $10::int)
+(select *, (select count(*) from examined)::int as rows_examined
+   from examined where wanted order by namespace, key limit $10::int)
 union all
-(select *, (select count(*) from looked)::int
-   from (select * from looked order by namespace desc, key desc limit 1) last where not wanted)
+(select *, (select count(*) from examined)::int
+   from (select * from examined order by namespace desc, key desc limit 1) last where not wanted)
 order by namespace, key`,
 };
 
-interface LookedRow extends RecordRow {
+interface ExaminedRow extends RecordRow {
   readonly wanted: boolean;
-  readonly looked_at: number;
+  readonly rows_examined: number;
 }
 
-/** The first records from a place on that are wanted, up to `limit`; looks at a bounded number. */
+/**
+ * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
+ */
 export async function findRecords(
   runner: Runner,
   filter: RecordFilter,
-  from: RecordPlace,
+  from: RecordCursor,
   limit: number,
-): Promise<RecordLook> {
+): Promise<FoundRecords> {
   const until = endOf(filter);
-  const rows = await runner.run<LookedRow>(lookAtRecords, [
+  const rows = await runner.run<ExaminedRow>(lookAtRecords, [
     filter.tenantId,
     from.namespace,
     from.key,
@@ -89,33 +106,35 @@ export async function findRecords(
     filter.keyPrefix,
     filter.claimedAfterMs ?? null,
     filter.claimedBeforeMs ?? null,
-    filter.state === undefined ? null : WANTED_STATES[filter.state],
+    filter.state === undefined ? null : FILTER_STATE[filter.state],
     limit,
   ]);
   const wanted = rows.filter((row) => row.wanted);
   const records = wanted.map(parseRecord).filter((record) => record !== undefined);
-  const wasFull = wanted.length === limit || rows[0]?.looked_at === MAX_LOOKED_AT;
+  const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED;
   const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
-  return { records, next: wasFull && last !== undefined ? placeBehind(last) : undefined };
+  return { records, next: wasFull && last !== undefined ? cursorBehind(last) : undefined };
 }
 
-/** Where the first record that may be wanted is. */
-export function startOf({ namespace, keyPrefix }: RecordFilter): RecordPlace {
+/** Returns the position of the first record that may match. */
+export function startOf({ namespace, keyPrefix }: RecordFilter): RecordCursor {
   return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: keyPrefix };
 }
 
-/** Lower than every character that a key or a namespace may hold, and so between a text and all that begin with it. */
+/**
+ * Lower than every character that a key or a namespace may contain: sorts between a text and all longer ones.
+ */
 const LOWEST = "\u0001";
 /** Higher than every namespace. */
 const HIGHEST = "~";
 
-/** The first place behind a record. */
-export function placeBehind({ namespace, key }: RecordPlace): RecordPlace {
+/** Returns the first position behind a record. */
+export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
   return { namespace, key: key + LOWEST };
 }
 
-/** The first place that is behind every record that may be wanted. */
-function endOf({ namespace, keyPrefix }: RecordFilter): RecordPlace {
+/** Returns the first position behind every record that may match. */
+function endOf({ namespace, keyPrefix }: RecordFilter): RecordCursor {
   if (namespace === undefined) return { namespace: HIGHEST, key: "" };
   const key = behindPrefix(keyPrefix);
   return key === undefined ? { namespace: namespace + LOWEST, key: "" } : { namespace, key };
@@ -125,7 +144,9 @@ const LAST_CODE_POINT = 0x10ffff;
 const FIRST_SURROGATE = 0xd800;
 const BEHIND_SURROGATES = 0xe000;
 
-/** The lowest text that is higher than all that begin with the prefix; undefined: there is none. UTF-8 sorts as code points. */
+/**
+ * Returns the lowest text above all that begin with a prefix, if there is one. UTF-8 sorts as code points.
+ */
 function behindPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (;;) {

@@ -5,33 +5,54 @@ import { awaitLate, type Settled } from "../../domain/settled.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/tenant-limiter.ts";
 import type { Pool } from "../pool.ts";
-import { appearsSingle, byKey, ofKey } from "./by-key.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
-import { parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { parseRecord, type RecordRow } from "./record-row.ts";
 
+/**
+ * Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size.
+ */
 const readRecords = {
   name: "read_records",
   text: `
-select ${RECORD_COLUMNS}
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       r.checkpoint_state, r.result_metadata,
+       case when octet_length(r.result_payload) <= 65536 then r.result_payload end as result_payload,
+       octet_length(r.result_payload) as result_payload_bytes
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
   join records r
-    on ${byKey()}`,
+    on r.tenant_id = i.tenant_id
+   and r.namespace = i.namespace
+   and r.key = i.key
+   and r.key >= i.key
+   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
 };
 
 const MAX_IN_FLIGHT = 1;
 
-/** Reads records as they stand, without large payloads; undefined if the key is unknown or forgotten. */
+/** Reads records without large payloads; undefined if the key is unknown or forgotten. */
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
-/** Gathers reads from all callers, and from the operations that met a record, into statements. */
+/** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
 export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
   return createBatcher<RecordId, LiveRecord | undefined>({
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
     limiter,
-    follow: (record) => record,
-    keeping() {
+    rowForDuplicate: (record) => record,
+    createRowConverter() {
       const keep = keepForReply();
       return (record) => record && keep(record);
     },
@@ -42,7 +63,7 @@ export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
   });
 }
 
-/** What the rows say of each key, wherever its row stands; undefined: nothing, or that it is forgotten. */
+/** Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. */
 export function recordsOf(
   ids: readonly RecordId[],
   rows: readonly RecordRow[],
@@ -51,13 +72,13 @@ export function recordsOf(
   return ids.map((id) => records.get(recordName(id)));
 }
 
-/** Reads records without touching them, each in its place; undefined if the key is unknown or forgotten. */
+/** Reads records, each at the index of its id; undefined if the key is unknown or forgotten. */
 export type ReadRecords = (
   ids: readonly RecordId[],
   deadline: Deadline,
 ) => Promise<readonly Settled<LiveRecord | undefined>[]>;
 
-/** @returns what reads records, batched over all its callers. */
+/** Returns a function that reads records with all payloads, batched over all its callers. */
 export function createReadRecords(readings: Readings, fillPayload: FillPayload): ReadRecords {
   return async (ids, deadline) => {
     const room = createReplyRoom();
@@ -68,24 +89,30 @@ export function createReadRecords(readings: Readings, fillPayload: FillPayload):
   };
 }
 
+/**
+ * Lists the keys whose claims are resolved. Nearly all keys in question are in progress, so only the others
+ * are returned.
+ */
 const findResolvedRecords = {
   name: "find_resolved_records",
-  // Those that are asked for are nearly all held: only the others are rows.
   text: `
-select i.place::int - 1 as place
-  from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, place)
- where ${appearsSingle("i.tenant_id")}
+select i.ordinal::int - 1 as index
+  from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, ordinal)
+ where (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
    and not exists (
        select
          from records r
-        where ${ofKey("i")}
-          and r.state = 1
+        where r.tenant_id = i.tenant_id
+          and r.namespace = i.namespace
+          and r.key = i.key
+          and r.key >= i.key
+          and r.state = 1 /* in progress */
           and r.lease_expires_at > now()
           and r.expires_at > now())`,
 };
 
-/** Which of many keys, by their places, are not in progress under a running lease: one statement. */
+/** Returns the indexes of the ids that are not in progress under a running lease. Runs one statement. */
 export async function findResolved(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<number>> {
-  const rows = await pool.run<{ readonly place: number }>(findResolvedRecords, idColumns(ids));
-  return new Set(rows.map(({ place }) => place));
+  const rows = await pool.run<{ readonly index: number }>(findResolvedRecords, idColumns(ids));
+  return new Set(rows.map(({ index }) => index));
 }

@@ -1,7 +1,10 @@
 import { type RecordId, recordName } from "../../domain/record.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 
-/** The parameters that name records, in the order of the primary key: the first three of every statement on records. */
+/**
+ * Returns the ids as arrays in the order of the primary key: parameters 1 to 3 of every batched statement on
+ * records.
+ */
 export function idColumns(ids: readonly RecordId[]): readonly Buffer[] {
   return [
     intArray(ids.map((id) => id.tenantId)),
@@ -17,7 +20,7 @@ export interface IdRow {
   readonly key: string;
 }
 
-/** `recordName` of a row. */
+/** Returns `recordName` of a row's id. */
 export function nameOfRow({ tenant_id, namespace, key }: IdRow): string {
   return recordName({ tenantId: tenant_id, namespace, key });
 }

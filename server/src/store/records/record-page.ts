@@ -1,30 +1,45 @@
-/** The page that parameters 1 to 4 name, as a common table expression `page`: tenant, namespace, key before it, size. */
-export const PAGE = `
-page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
-)`;
+import type { Runner, Statement } from "../pool.ts";
 
-/** A page of records of one namespace, by key. */
+/** A page of the records of one namespace, ordered by key. */
 export interface RecordPage {
   readonly tenantId: number;
   readonly namespace: string;
-  /** Empty: from the first one. */
+  /** The page begins behind this key. Empty: with the first record. */
   readonly afterKey: string;
   readonly limit: number;
 }
 
-/** What was done to a page, or would be. */
+/** What a statement did to a page, or would do. */
 export interface PageOutcome {
-  /** Fewer than asked for means that the namespace has no more. */
+  /** If fewer than the page's limit, the namespace has no more records. */
   readonly examined: number;
   readonly lastKey: string | undefined;
   readonly changed: number;
-  /** Of those changed. */
+  /** How many of the changed records are forgotten. */
   readonly forgotten: number;
+}
+
+/** What statements on a page return. */
+interface PageRow {
+  readonly examined: number;
+  readonly last_key: string | null;
+  readonly changed: number;
+  /** Unset: all changed records are forgotten. */
+  readonly forgotten?: number;
+}
+
+/**
+ * Runs a statement whose parameters 1 to 4 name a page: tenant, namespace, key before it, maximum number of
+ * records.
+ */
+export async function runOnPage(
+  runner: Runner,
+  statement: Statement,
+  { tenantId, namespace, afterKey, limit }: RecordPage,
+  parameters: readonly unknown[] = [],
+): Promise<PageOutcome> {
+  const [row] = await runner.run<PageRow>(statement, [tenantId, namespace, afterKey, limit, ...parameters]);
+  if (row === undefined) throw new Error(`${statement.name} returned no row`);
+  const { examined, last_key: lastKey, changed, forgotten = changed } = row;
+  return { examined, lastKey: lastKey ?? undefined, changed, forgotten };
 }

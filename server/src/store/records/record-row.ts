@@ -8,54 +8,46 @@ import {
 } from "../../domain/record.ts";
 import type { IdRow } from "./record-ids.ts";
 
-/** `records.state`. */
+/**
+ * The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment
+ * (statements.test.ts).
+ */
 export const STATE = { forgotten: 0, inProgress: 1, completed: 2, released: 3 } as const;
 
-/** `records.result_kind`. */
+/** The numbers of `records.result_kind`; in SQL texts as those of STATE. */
 export const RESULT_KIND = { success: 1, failure: 2 } as const;
 
 /**
- * A larger payload is read alone (`large-payloads.ts`), so that a statement for hundreds of keys cannot bring back
- * hundreds of megabytes. The default max_result_bytes, so that few tenants ever pay for the second read.
+ * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's
+ * fencing token, and must outlast every statement that drew a lower number before, which a statement's
+ * timeouts end after 6 s. SQL texts hold the number (statements.test.ts;
+ * server/decisions/0001-one-statement-decides.md).
+ */
+export const FENCING_MARGIN_MS = 120_000;
+
+/**
+ * The increment of the sequence `fencing_tokens`. A statement reads the sequence once and numbers its
+ * operations, at most `MAX_BATCH`, from there. The other 768 numbers are a reserve: a take-over's token is at
+ * least the row's + 1, so it may exceed its statement's numbers by one for each statement in flight, of which
+ * there are fewer.
+ */
+export const TOKENS_PER_DRAW = 1024;
+
+/**
+ * A larger payload is read separately (`large-payloads.ts`), so that a statement for hundreds of keys cannot
+ * return hundreds of megabytes. The default of max_result_bytes, so that few tenants need the second read.
  */
 export const MAX_INLINE_PAYLOAD_BYTES = 64 * 1024;
 
 /**
- * What every statement answers about a row `r`, and how it was seen. Instants travel as milliseconds since the Unix
- * epoch in a float8, which holds microseconds until the year 2106; `now()` is the statement's start. Short bytes travel as
+ * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
+ * as float8, which holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are
  * hexadecimal digits.
+ *
+ * A statement that reads records returns everything. One that writes them returns no payload, because its
+ * caller has it, and one that lists many records returns no column without a small limit: those columns are
+ * null.
  */
-const COLUMNS = `
-  r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-  r.fencing_token::text as fencing_token,
-  encode(r.fingerprint, 'hex') as fingerprint,
-  date_part('epoch', now()) * 1000 as now_ms,
-  date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-  date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-  date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-  date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-  date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-  date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-  date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-  r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-  encode(r.result_digest, 'hex') as result_digest`;
-
-const INLINE_PAYLOAD = `
-  case when octet_length(r.result_payload) <= ${MAX_INLINE_PAYLOAD_BYTES} then r.result_payload end as result_payload,
-  octet_length(r.result_payload) as result_payload_bytes`;
-
-/** Of a row that a statement read. */
-export const RECORD_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata, ${INLINE_PAYLOAD}`;
-
-/** Of a row that a statement changed: whoever changed it has the payload already. */
-export const APPLIED_COLUMNS = `${COLUMNS}, r.checkpoint_state, r.result_metadata,
-  null::bytea as result_payload`;
-
-/** Of a row among many, without what has no small bound. */
-export const LISTED_COLUMNS = `${COLUMNS}, null::bytea as checkpoint_state, null::text as result_metadata,
-  null::bytea as result_payload`;
-
-/** RECORD_COLUMNS, APPLIED_COLUMNS and LISTED_COLUMNS as `pg` parses them. */
 export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly state: number;
   readonly attempt: number;
@@ -80,11 +72,14 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly result_content_type: string | null;
   readonly result_metadata: string | null;
   readonly result_payload: Buffer | null;
-  /** Of RECORD_COLUMNS only. */
+  /** Returned only by statements that read payloads. */
   readonly result_payload_bytes?: number | null;
 }
 
-/** The record that a row stands for at the statement's moment; undefined if it is forgotten or its retention ended. */
+/**
+ * Returns the record of a row at the statement's start; undefined if it is forgotten or its retention has
+ * ended.
+ */
 export function parseRecord(row: RecordRow): LiveRecord | undefined {
   if (row.state === STATE.forgotten || row.expires_at_ms <= row.now_ms) return undefined;
   return {
@@ -126,11 +121,11 @@ function parsePhase(row: RecordRow): Phase {
         resultExpiresAtMs: required(row, "result_expires_at_ms"),
       };
     default:
-      throw new Error(`records.state ${row.state}`);
+      throw new Error(`unknown records.state ${row.state}`);
   }
 }
 
-/** Undefined once its retention has ended, whether the sweep has come by or not. */
+/** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */
 function parseResult(row: RecordRow): Result | undefined {
   if (required(row, "result_expires_at_ms") <= row.now_ms) return undefined;
   return {
@@ -141,9 +136,9 @@ function parseResult(row: RecordRow): Result | undefined {
   };
 }
 
-/** Stands for a payload that did not come along; never leaves the store. */
+/** A placeholder for a payload that was not read. Never leaves the store. */
 export class AbsentPayload extends Uint8Array {
-  /** How many bytes reading it would add; infinite: it was there, and did not fit into the reply. */
+  /** Size of the payload in bytes. Infinite: the payload was read, and did not fit into the reply. */
   readonly storedBytes: number;
   constructor(storedBytes: number) {
     super(0);

@@ -7,7 +7,10 @@ import { createFillPayload } from "./large-payloads.ts";
 import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
 
-/** The operations on records, each of many at once, and gathering those of all over the replica into few statements. */
+/**
+ * The operations on records. Each takes many records, and batches those of all the replica's callers into few
+ * statements.
+ */
 export interface RecordStore {
   readonly claim: ClaimRecords;
   readonly complete: CompleteRecords;
@@ -16,7 +19,7 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-/** One per replica: what it gathers is worth the more, the more calls come to it. */
+/** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(pool: Pool, limiter: TenantLimiter): RecordStore {
   const fillPayload = createFillPayload(pool, limiter);
   const readings = createReadings(pool, limiter);

@@ -1,56 +1,72 @@
 import type { RetentionChange } from "../../domain/retention-change.ts";
 import type { Runner } from "../pool.ts";
-import { byKey } from "./by-key.ts";
-import { PAGE, type PageOutcome, type RecordPage } from "./record-page.ts";
+import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
-/** The parameters of a change: the retention that was, and the one that is to be. */
-const WAS_KEY_S = "$5::int";
-const WAS_RESULT_S = "$6::int";
-const WAS_FAILURE_S = "$7::int";
-const KEY_S = "$8::int";
-const RESULT_S = "$9::int";
-const FAILURE_S = "$10::int";
+/*
+ * The only statements on records that are assembled, because they need a row's new retention 20 times. SQL
+ * cannot name it once for `set` and `where` of an update: `from` cannot refer to the updated row, and a query
+ * that computes it before the update would need `for update`, which Citus allows for a single key only.
+ *
+ * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
+ * to $10), in seconds.
+ */
 
 /**
- * A record that is remembered for as long as the old policy said, or longer, follows the new one. One that is remembered
- * for less keeps that, because its request asked for it, unless the new policy is shorter still.
+ * A record whose retention is as long as the old policy's, or longer, gets the new policy's. A shorter one
+ * was asked for by the request and stays, unless the new policy's is still shorter.
  */
-function restamped(stampedS: string, wasS: string, becomesS: string): string {
-  return `case when ${stampedS} >= ${wasS} then ${becomesS} else least(${stampedS}, ${becomesS}) end`;
+function restamped(stampedS: string, oldS: string, newS: string): string {
+  return `case when ${stampedS} >= ${oldS} then ${newS} else least(${stampedS}, ${newS}) end`;
 }
 
-/** A completion may have asked for less than the claim: what counts is what it got. */
+/**
+ * A completion may have shortened the retention of its key, so it follows from the times of a completed
+ * record.
+ */
 const STAMPED_KEY_S = `
-  case when r.state = 2 then date_part('epoch', r.expires_at - r.settled_at)::int else r.key_retention_s end`;
-const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, WAS_KEY_S, KEY_S)})`;
-const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", WAS_RESULT_S, RESULT_S)})`;
-const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", WAS_FAILURE_S, FAILURE_S)})`;
+  case when r.state = 2 /* completed */
+       then date_part('epoch', r.expires_at - r.settled_at)::int else r.key_retention_s end`;
+const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, "$5::int", "$8::int")})`;
+const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", "$6::int", "$9::int")})`;
+const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", "$7::int", "$10::int")})`;
 
 const NEW_EXPIRES_AT = `
   case r.state
-    when 2 then r.settled_at + ${NEW_KEY_S} * interval '1 second'
-    when 1 then greatest(r.claimed_at + ${NEW_KEY_S} * interval '1 second', r.lease_expires_at)
+    when 2 /* completed */ then r.settled_at + ${NEW_KEY_S} * interval '1 second'
+    when 1 /* in progress */ then greatest(r.claimed_at + ${NEW_KEY_S} * interval '1 second', r.lease_expires_at)
     else r.claimed_at + ${NEW_KEY_S} * interval '1 second' end`;
-/** A result that has ended stays ended: the sweep may have dropped it. */
+/** A result whose retention has ended stays expired, because the sweep may have dropped it. */
 const NEW_RESULT_EXPIRES_AT = `
-  case when r.state = 2 then
+  case when r.state = 2 /* completed */ then
     case when r.result_expires_at <= now() then r.result_expires_at
          else r.settled_at + interval '1 second'
-              * case r.result_kind when 1 then ${NEW_RESULT_S} else ${NEW_FAILURE_S} end end end`;
+              * case r.result_kind when 1 /* success */ then ${NEW_RESULT_S} else ${NEW_FAILURE_S} end end end`;
 
-/** A live record of the page whose retention changes. */
+/** Selects the live records of the page whose retention changes. */
 const CHANGES = `
-      ${byKey("p")}
-  and r.state <> 0
+      r.tenant_id = p.tenant_id
+  and r.namespace = p.namespace
+  and r.key = p.key
+  and r.key >= p.key
+  and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
+  and r.state <> 0 /* forgotten */
   and r.expires_at > now()
   and ((${NEW_EXPIRES_AT}, ${NEW_RESULT_EXPIRES_AT}) is distinct from (r.expires_at, r.result_expires_at)
-       or (r.state <> 2
+       or (r.state <> 2 /* completed */
            and (${NEW_RESULT_S}, ${NEW_FAILURE_S}) is distinct from (r.result_retention_s, r.failure_retention_s)))`;
 
 const restampRecords = {
   name: "restamp_records",
   text: `
-with ${PAGE}, changed as (
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), changed as (
   update records r set
     key_retention_s = ${NEW_KEY_S},
     result_retention_s = ${NEW_RESULT_S},
@@ -70,7 +86,15 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
 const previewRestamp = {
   name: "preview_restamp",
   text: `
-with ${PAGE}, changed as (
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), changed as (
   select ${NEW_EXPIRES_AT} <= now() as forgotten
     from page p, records r
    where ${CHANGES}
@@ -80,43 +104,22 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
   from changed`,
 };
 
-/** Stamps retention anew on a page of records. */
+/** Changes the retention of a page of records from that of an old policy to that of a new one. */
 export function restampPage(runner: Runner, page: RecordPage, change: RetentionChange): Promise<PageOutcome> {
-  return overPage(runner, restampRecords, page, change);
+  return runOnPage(runner, restampRecords, page, changeParameters(change));
 }
 
-/** Tells what `restampPage` would do. */
+/** Returns what `restampPage` would do. */
 export function previewPage(runner: Runner, page: RecordPage, change: RetentionChange): Promise<PageOutcome> {
-  return overPage(runner, previewRestamp, page, change);
+  return runOnPage(runner, previewRestamp, page, changeParameters(change));
 }
 
-interface Row {
-  readonly examined: number;
-  readonly last_key: string | null;
-  readonly changed: number;
-  readonly forgotten: number;
-}
-
-async function overPage(
-  runner: Runner,
-  statement: typeof restampRecords,
-  { tenantId, namespace, afterKey, limit }: RecordPage,
-  { was, becomes }: RetentionChange,
-): Promise<PageOutcome> {
-  const [row] = await runner.run<Row>(statement, [
-    tenantId,
-    namespace,
-    afterKey,
-    limit,
-    ...[was, becomes].flatMap((retention) => [
-      retention.keyRetentionS,
-      retention.resultRetentionS,
-      retention.failureRetentionS,
-    ]),
+function changeParameters({ was, becomes }: RetentionChange): readonly number[] {
+  return [was, becomes].flatMap((retention) => [
+    retention.keyRetentionS,
+    retention.resultRetentionS,
+    retention.failureRetentionS,
   ]);
-  if (row === undefined) throw new Error("a page answered nothing");
-  const { examined, changed, forgotten, last_key: lastKey } = row;
-  return { examined, changed, forgotten, lastKey: lastKey ?? undefined };
 }
 
 const findNextNamespace = {
@@ -130,7 +133,7 @@ select namespace
  limit 1`,
 };
 
-/** The tenant's first namespace behind a name that has rows; undefined: there is none. */
+/** Returns the tenant's first namespace behind a name that has rows, if there is one. */
 export async function nextNamespace(
   runner: Runner,
   tenantId: number,
@@ -147,12 +150,12 @@ select 1
   from records
  where tenant_id = $1::int
    and namespace = $2::text
-   and state <> 0
+   and state <> 0 /* forgotten */
    and expires_at > now()
  limit 1`,
 };
 
-/** Whether anything is remembered in a namespace. */
+/** Returns whether a namespace has a record. */
 export async function hasLiveRecords(runner: Runner, tenantId: number, namespace: string): Promise<boolean> {
   return (await runner.run(findLiveRecord, [tenantId, namespace])).length > 0;
 }

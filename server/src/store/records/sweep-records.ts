@@ -1,49 +1,37 @@
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
-import { STORED_BYTES } from "../tenants/tenant-totals.ts";
-import { byKey } from "./by-key.ts";
 
 /**
- * How many rows are due, up to a limit, `due_from` when to when, whether more rows are due at the last of these moments than
- * the limit lets in, and for how long the most overdue row has waited.
+ * Counts the rows that are due, up to a limit, and returns the times between which they are due, whether more
+ * rows are due at the last of these times than the limit includes, and for how long the most overdue row has
+ * waited.
  *
- * The rows' frame keeps PostgreSQL 15 from reading all that are due at one moment before it numbers the first.
+ * The window's frame keeps PostgreSQL 15 from reading all rows that are due at one time before it numbers the
+ * first.
  */
 const findDueRecords = {
   name: "find_due_records",
   text: `
-select (count(*) filter (where place <= $1::int))::int as due,
+select (count(*) filter (where ordinal <= $1::int))::int as due,
        min(sweep_at)::text as due_from,
-       (max(sweep_at) filter (where place <= $1::int))::text as due_to,
-       coalesce(max(sweep_at) filter (where place <= $1::int)
-                  = max(sweep_at) filter (where place > $1::int), false) as is_cut,
+       (max(sweep_at) filter (where ordinal <= $1::int))::text as due_to,
+       coalesce(max(sweep_at) filter (where ordinal <= $1::int)
+                  = max(sweep_at) filter (where ordinal > $1::int), false) as is_cut,
        coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s
-  from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as place
+  from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as ordinal
           from records r
          where r.sweep_at <= now()
          order by r.sweep_at
          limit $1::int + 1) due`,
 };
 
-/** How the statements end: what became of the `swept` rows, by namespace. */
-const BY_NAMESPACE = `
-select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
-  from swept
- group by tenant_id, namespace`;
-
 /**
- * Whether the key retention of row `r` ended two minutes ago: longer than any statement lasts that drew a fencing token
- * before.
- */
-const ENDED = "r.expires_at + interval '2 minutes' <= now()";
-
-/**
- * Deletes the ended rows that are due between two moments.
+ * Deletes the rows that are due between two times and whose retention ended FENCING_MARGIN_MS ago.
  *
- * It takes them in the order of the index, in which a row is found and deleted in one visit; every other statement takes
- * rows in the order of their key. So it can stand across a statement that claims two of them again. It gives way then,
- * because it waits for a lock for less long (`limitLocks`) than Postgres waits before it ends one side of a deadlock
- * (`deadlock_timeout`, 1 s).
+ * It takes them in the order of the index, in which a row is found and deleted in one visit. Every other
+ * statement takes rows in the order of their keys, so this one and a statement that claims two of the rows
+ * again can wait for each other. Then this one fails, because its lock timeout (`limitLocks`) is shorter than
+ * the time after which Postgres ends one side of a deadlock (`deadlock_timeout`, 1 s).
  */
 const deleteEndedRecords = {
   name: "delete_ended_records",
@@ -51,54 +39,74 @@ const deleteEndedRecords = {
 with swept as (
   delete from records r
    where r.sweep_at between $1::timestamptz and $2::timestamptz
-     and ${ENDED}
-  returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
+     and r.expires_at + interval '2 minutes' <= now()
+  returning r.tenant_id, r.namespace,
+    (coalesce(octet_length(r.result_payload), 0)
+       + coalesce(octet_length(r.result_metadata), 0)
+       + coalesce(octet_length(r.checkpoint_state), 0)) as freed_bytes
 )
-${BY_NAMESPACE}`,
+select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+  from swept
+ group by tenant_id, namespace`,
 };
 
-/** The most overdue rows up to a limit, `columns` of them, in the order of their key. */
-function mostOverdue(columns: string): string {
-  return `
-input as materialized (
+/**
+ * Does the same for a limited number of the most overdue rows, in the order of their keys: for more rows that
+ * are due at one time than a batch may hold.
+ */
+const deleteOverdueRecords = {
+  name: "delete_overdue_records",
+  text: `
+with input as materialized (
   select *
-    from (select ${columns}
+    from (select r.tenant_id, r.namespace, r.key
             from records r
            where r.sweep_at <= now()
            order by r.sweep_at
            limit $1::int) due
    order by tenant_id, namespace, key
-)`;
-}
-
-/** Deletes the ended ones of so many rows, where a pair of moments would let more in. */
-const deleteOverdueRecords = {
-  name: "delete_overdue_records",
-  text: `
-with ${mostOverdue("r.tenant_id, r.namespace, r.key")}, swept as (
+), swept as (
   delete from records r
    using input i
-   where ${byKey()}
-     and ${ENDED}
-  returning r.tenant_id, r.namespace, ${STORED_BYTES} as freed_bytes
+   where r.tenant_id = i.tenant_id
+     and r.namespace = i.namespace
+     and r.key = i.key
+     and r.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+     and r.expires_at + interval '2 minutes' <= now()
+  returning r.tenant_id, r.namespace,
+    (coalesce(octet_length(r.result_payload), 0)
+       + coalesce(octet_length(r.result_metadata), 0)
+       + coalesce(octet_length(r.checkpoint_state), 0)) as freed_bytes
 )
-${BY_NAMESPACE}`,
+select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+  from swept
+ group by tenant_id, namespace`,
 };
 
 /**
- * Puts so many rows off that something is left of, to when the next thing ends, and drops results whose own retention ended,
- * in the order of their key. An unfinished record may yet be completed with a result that ends sooner than its key. A row
- * that another sweep has put off meanwhile stays as it is; the sum keeps that condition from fitting the index.
+ * Postpones a limited number of the most overdue rows that may not be deleted yet, to when their next part
+ * ends, and drops results whose own retention has ended. An unfinished record may still be completed with a
+ * result that ends before its key. A row that another sweep has postponed in between stays as it is; the sum
+ * in that condition keeps it from fitting the index.
  */
 const putOffRecords = {
   name: "put_off_records",
   text: `
-with ${mostOverdue(`r.tenant_id, r.namespace, r.key,
+with input as materialized (
+  select *
+    from (select r.tenant_id, r.namespace, r.key,
                  coalesce(octet_length(r.result_payload), 0)
-                   + coalesce(octet_length(r.result_metadata), 0) as result_bytes`)}, swept as (
+                   + coalesce(octet_length(r.result_metadata), 0) as result_bytes
+            from records r
+           where r.sweep_at <= now()
+           order by r.sweep_at
+           limit $1::int) due
+   order by tenant_id, namespace, key
+), swept as (
   update records r set
     sweep_at = case
-      when r.state <> 2 then interval '2 minutes' + least(
+      when r.state <> 2 /* completed */ then interval '2 minutes' + least(
         r.expires_at,
         greatest(r.lease_expires_at, now())
           + least(r.result_retention_s, r.failure_retention_s) * interval '1 second')
@@ -108,37 +116,43 @@ with ${mostOverdue(`r.tenant_id, r.namespace, r.key,
     result_content_type = case when r.result_expires_at > now() then r.result_content_type end,
     result_metadata = case when r.result_expires_at > now() then r.result_metadata end
   from input i
-   where ${byKey()}
+   where r.tenant_id = i.tenant_id
+     and r.namespace = i.namespace
+     and r.key = i.key
+     and r.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
      and r.sweep_at + interval '0' <= now()
-     and not ${ENDED}
+     and not r.expires_at + interval '2 minutes' <= now()
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
-${BY_NAMESPACE}`,
+select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+  from swept
+ group by tenant_id, namespace`,
 };
 
-/** What one batch of the sweep did, in rows. */
+/** What one batch of the sweep did. */
 export interface Swept {
-  /** Looked at; fewer than asked for means that nothing more is due. */
+  /** Rows examined. If fewer than asked for, no more rows are due. */
   readonly due: number;
-  /** How long the most overdue of them had been waiting, in seconds; 0 if none was due. */
+  /** How long the most overdue row had waited, in seconds; 0 if none was due. */
   readonly lagS: number;
   readonly deleted: number;
-  /** Put off, with or without dropping an expired result. */
+  /** Rows postponed, with or without dropping an expired result. */
   readonly kept: number;
 }
 
-/** What a statement of the sweep took of a namespace. */
+/** What a statement of the sweep deleted from a namespace. */
 export interface SweptNamespace {
   readonly tenantId: number;
   readonly namespace: string;
   readonly deleted: number;
-  /** Of results and checkpoints. */
+  /** Bytes of results and checkpoints. */
   readonly freedBytes: number;
 }
 
 interface DueRow {
   readonly due: number;
-  /** Postgres' own text, which has the microseconds; null if nothing is due. */
+  /** In Postgres' text format, which has microseconds; null if nothing is due. */
   readonly due_from: string | null;
   /** As `due_from`. */
   readonly due_to: string | null;
@@ -154,13 +168,13 @@ interface SweptRow {
 }
 
 /**
- * Sweeps one batch of at most `maxRows` rows, however many are due at one moment. Any number of replicas may do so at once:
- * each statement repeats its conditions on the row as it finds it after waiting for a lock, so that a key that was claimed
- * again meanwhile stays. Each has a transaction and the time of `limitLocks`.
+ * Sweeps one batch of at most `maxRows` rows, however many are due at one time. Any number of replicas may do
+ * so at once: a statement that waited for a row's lock checks its conditions again, so a key that was claimed
+ * in between stays. Each statement has its own transaction with the time limits of `limitLocks`.
  *
- * @param onSwept is told what each statement took.
- * @throws Refusal RECORD_CONTENDED if another transaction kept one of the rows locked, or waits for one in turn, and
- *   DATABASE_UNAVAILABLE, for one if the rows took too long: the statement that failed changed nothing.
+ * @param onSwept is called with what each statement deleted.
+ * @throws Refusal RECORD_CONTENDED if another transaction held a lock on one of the rows, or waited for one
+ *   in turn; DATABASE_UNAVAILABLE, also if the rows took too long. The statement that failed changed nothing.
  */
 export async function sweepBatch(
   pool: Pool,
@@ -176,9 +190,9 @@ export async function sweepBatch(
   onSwept(ended.map((row) => sweptNamespace(row, row.records)));
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };
-  const put = await runLimited(pool, putOffRecords, [due - deleted]);
-  onSwept(put.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
-  return { due, lagS, deleted, kept: countRecords(put) };
+  const postponed = await runLimited(pool, putOffRecords, [due - deleted]);
+  onSwept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
+  return { due, lagS, deleted, kept: countRecords(postponed) };
 }
 
 const NOTHING_DUE: Swept = { due: 0, lagS: 0, deleted: 0, kept: 0 };

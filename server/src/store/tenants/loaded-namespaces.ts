@@ -60,7 +60,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
 
 /** @see LoadedNamespaces */
 export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
-  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, places: LOAD_SHARE }));
+  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }));
   let size = 0;
   // Calls in progress keep using evicted policies.
   const kept = new LRUCache<number, TenantNamespaces>({
@@ -107,7 +107,7 @@ function createLoad(runner: Runner, limiter: TenantLimiter): Load {
     nameOf: nameOf,
     tenantOf: ({ tenantId }) => tenantId,
     limiter,
-    follow: (overrides) => overrides,
+    rowForDuplicate: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {
       const rows = await runner.run<FieldRow & { readonly tenant_id: number; readonly name: string }>(
