@@ -12,9 +12,10 @@ import { configuredTls, configuredTokens } from "./credentials.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import { createHttpServer } from "./edge/http/server.ts";
+import { createInboundBudget } from "./edge/inbound-budget.ts";
 import { createManagementServer } from "./edge/management/server.ts";
+import { createOutboundTotal } from "./edge/outbound-budget.ts";
 import { createPipeline } from "./edge/pipeline.ts";
-import { createTransportBudgets } from "./edge/transport-budgets.ts";
 import { createRoutes } from "./routes.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
@@ -181,7 +182,8 @@ export function createServer(
     const shared = {
       routes,
       pipeline,
-      budgets: createTransportBudgets(),
+      inboundBudget: createInboundBudget(),
+      outboundTotal: createOutboundTotal(),
       requestTimeoutMs,
       tls,
       maxPerAddress,

@@ -1,10 +1,8 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { compressionGzip } from "@connectrpc/connect-node";
-import { MessageRefused } from "./grpc-messages.ts";
-import { malformed } from "./malformed.ts";
+import { malformed, ProtocolError } from "./errors.ts";
 
 /** What a message may be compressed by, as headers name it. */
 export type Compression = "gzip" | "deflate" | "br";
@@ -48,7 +46,7 @@ function isTooLarge(error: unknown): boolean {
  * Returns what `grpc-encoding` says of a compressed message of native gRPC; undefined if it says nothing, and the message is
  * read as it is.
  *
- * @throws MessageRefused UNIMPLEMENTED if it is a compression that the server does not know.
+ * @throws ProtocolError UNIMPLEMENTED if it is a compression that the server does not know.
  */
 export function grpcCompression(encoding: string | undefined): Compression | undefined {
   switch (encoding) {
@@ -59,17 +57,8 @@ export function grpcCompression(encoding: string | undefined): Compression | und
     case "identity":
       return undefined;
     default:
-      throw new MessageRefused(Code.Unimplemented, "Received a message of an unsupported compression");
+      throw new ProtocolError(Code.Unimplemented, "Received a message of an unsupported compression");
   }
-}
-
-/**
- * Lets grpc-js take no compressed message, as UNIMPLEMENTED: it would decompress all at once, whoever sent them. Health
- * and reflection, which it answers, have small ones.
- */
-export function refuseCompression(headers: IncomingHttpHeaders): void {
-  const encoding = headers["grpc-encoding"];
-  if (encoding === "gzip" || encoding === "deflate") headers["grpc-encoding"] = `${encoding}, here`;
 }
 
 /** An algorithm as connect-node takes it. */

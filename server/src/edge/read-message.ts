@@ -8,7 +8,7 @@ import {
   BatchRequestSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { type Compression, inflate } from "./compression.ts";
-import { malformed, tooLarge } from "./malformed.ts";
+import { malformed, tooLarge } from "./errors.ts";
 import { messageLimits } from "./message-limits.ts";
 import { binaryScannerOf } from "./scan-binary.ts";
 import { scanJson } from "./scan-json.ts";

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { Refusal } from "../domain/refusal.ts";
-import { malformed } from "./malformed.ts";
+import { malformed } from "./errors.ts";
 
 /**
  * Elements of the lists and maps of one message, without those of the messages in it. More than any request's own limit, so

@@ -1,4 +1,4 @@
-import { malformed } from "./malformed.ts";
+import { malformed } from "./errors.ts";
 
 /** Objects and lists within each other. Requests have at most seven. */
 const MAX_DEPTH = 32;

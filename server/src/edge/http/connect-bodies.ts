@@ -1,24 +1,26 @@
 import type { Readable } from "node:stream";
 import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
 import type { Principal } from "../../domain/tenant.ts";
-import type { ConnectionBytes } from "../arriving-bytes.ts";
-import { createByteCollector } from "../byte-collector.ts";
 import type { Compression } from "../compression.ts";
-import { createMessageReader, frameMessage } from "../grpc-messages.ts";
-import { malformed, tooLarge } from "../malformed.ts";
+import { malformed, tooLarge } from "../errors.ts";
+import { createByteCollector, createMessageReader, frameMessage } from "../grpc-framing.ts";
+import { type ConnectionInboundBudget, type MessageAssembler, readBody } from "../inbound-budget.ts";
 import type { MessageLimits } from "../message-limits.ts";
 import type { ReceivedMessage } from "../read-message.ts";
-import { type Intake, takeIn } from "../take-in.ts";
 
 /** A request's message, before anything of it is read. */
 export interface PendingMessage {
   /**
    * Takes the message in; called once at most.
    *
-   * @throws Refusal INVALID_REQUEST if it is too large; CANCELLED as `takeIn`.
-   * @throws MessageRefused if gRPC-Web's frame is none.
+   * @throws Refusal INVALID_REQUEST if it is too large; CANCELLED as `readBody`.
+   * @throws ProtocolError if gRPC-Web's frame is none.
    */
-  receive(limits: MessageLimits, room: ConnectionBytes, principal: Principal): Promise<ReceivedMessage>;
+  receive(
+    limits: MessageLimits,
+    budget: ConnectionInboundBudget,
+    principal: Principal,
+  ): Promise<ReceivedMessage>;
 }
 
 /** A request of Connect, gRPC-Web or JSON, apart from its message. */
@@ -69,12 +71,12 @@ function splitConnect(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, EMPTY[format], "content-encoding"),
     message: {
-      async receive(limits, room, principal) {
+      async receive(limits, budget, principal) {
         const { maxBytes } = limits[format];
         const declaredBytes = declaredLength(request);
         if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
-        const intake = new BodyIntake(maxBytes, declaredBytes);
-        await takeIn(body, intake, room, principal);
+        const intake = new BodyAssembler(maxBytes, declaredBytes);
+        await readBody(body, intake, budget, principal);
         return { bytes: intake.collected.view(), format, compression };
       },
     },
@@ -86,9 +88,9 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
     message: {
-      async receive(limits, room, principal) {
+      async receive(limits, budget, principal) {
         const reader = createMessageReader(limits[format].maxBytes);
-        await takeIn(body, reader, room, principal);
+        await readBody(body, reader, budget, principal);
         const { message, compressed } = reader.end();
         return { bytes: message, format, compression: compressed ? compression : undefined };
       },
@@ -99,7 +101,7 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
 /** What a body without a declared length may be before it needs room for as much as there may be. */
 const FREE_BYTES = 16 * 1024;
 
-class BodyIntake implements Intake {
+class BodyAssembler implements MessageAssembler {
   readonly collected = createByteCollector();
   readonly #maxBytes: number;
   readonly #declaredBytes: number | undefined;
@@ -115,7 +117,7 @@ class BodyIntake implements Intake {
     this.collected.push(piece);
   }
 
-  get wantedBytes(): number | undefined {
+  get incompleteBytes(): number | undefined {
     const { byteLength } = this.collected;
     if (this.#declaredBytes !== undefined)
       return byteLength < this.#declaredBytes ? this.#declaredBytes : undefined;

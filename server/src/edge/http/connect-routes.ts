@@ -12,15 +12,15 @@ import type {
 } from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import type { ConnectionBytes } from "../arriving-bytes.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import { toConnectError } from "../errors.ts";
+import type { ConnectionInboundBudget } from "../inbound-budget.ts";
 import { messageLimits } from "../message-limits.ts";
+import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import type { ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "../timeouts.ts";
-import type { UnreadReplies } from "../unread-replies.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 
 /** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
@@ -32,8 +32,8 @@ export type ConnectHandler = (
 
 /** What the requests of a connection share. */
 export interface HttpConnection {
-  readonly arriving: ConnectionBytes;
-  readonly unread: UnreadReplies;
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
 }
 
 interface Arrival extends HttpConnection {
@@ -108,9 +108,9 @@ class IncomingConnectCall implements IncomingCall {
   receive(principal: Principal): Promise<ReceivedMessage> {
     const arrival = this.#context.values.get(ARRIVAL);
     if (arrival === undefined) throw new Error("a request came past splitRequest");
-    const { message, arriving, unread } = arrival;
-    unread.admit();
-    return message.receive(messageLimits(this.#route.method), arriving, principal);
+    const { message, inbound, outbound } = arrival;
+    outbound.admit();
+    return message.receive(messageLimits(this.#route.method), inbound, principal);
   }
 
   get cancelled(): boolean {

@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import type { AddressLimit } from "../connections.ts";
+import type { InboundBudget } from "../inbound-budget.ts";
+import { createOutboundBudget, type OutboundBudget, type OutboundTotal } from "../outbound-budget.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { takeTimeoutHeader } from "../timeouts.ts";
 import type { Tls } from "../tls.ts";
-import type { TransportBudgets } from "../transport-budgets.ts";
-import { createUnreadReplies, type UnreadReplies } from "../unread-replies.ts";
 import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
 import { createHttpPort } from "./port.ts";
 
@@ -25,7 +25,8 @@ export interface HttpServer {
 export interface HttpServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
-  readonly budgets: TransportBudgets;
+  readonly inboundBudget: InboundBudget;
+  readonly outboundTotal: OutboundTotal;
   readonly log: Logger;
   /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
   readonly requestTimeoutMs: number;
@@ -41,13 +42,13 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** A reverse proxy may pipeline many; a connection that sent this many starts over, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
 /** Of a connection: a caller may send many requests before it reads an answer. */
-const MAX_UNREAD_BYTES = 32 * 1024 * 1024;
+const MAX_UNFLUSHED_BYTES = 32 * 1024 * 1024;
 /** Each costs memory and a file descriptor; a proxy in front needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
 /** @see HttpServer */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { routes, pipeline, budgets, log, requestTimeoutMs, tls } = options;
+  const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline);
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
   const limits = {
@@ -62,8 +63,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   function connectionOf(socket: Socket): HttpConnection {
     const known = connections.get(socket);
     if (known !== undefined) return known;
-    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
-    const made = { arriving: budgets.arriving.ofConnection(), unread };
+    const made = {
+      inbound: options.inboundBudget.ofConnection(),
+      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+    };
     connections.set(socket, made);
     return made;
   }
@@ -78,7 +81,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
       .then((answered) => {
         if (draining || isTooMuchToDrop(request)) response.setHeader("connection", "close");
-        const body = answered.body && countedUntilRead(answered.body, response, connection.unread);
+        const body = answered.body && countedUntilClosed(answered.body, response, connection.outbound);
         return universalResponseToNodeResponse({ ...answered, ...(body && { body }) }, response);
       })
       .catch((error: unknown) => {
@@ -108,14 +111,14 @@ function isTooMuchToDrop({ complete, headers }: IncomingMessage): boolean {
   return !complete && Number(headers["content-length"] ?? 0) > MAX_DROPPED_BYTES;
 }
 
-/** Counts a reply's bytes as unread until its response is closed. */
-async function* countedUntilRead(
+/** Counts a reply's bytes in the outbound budget until its response closes. */
+async function* countedUntilClosed(
   body: AsyncIterable<Uint8Array>,
   response: ServerResponse,
-  unread: UnreadReplies,
+  outbound: OutboundBudget,
 ): AsyncIterable<Uint8Array> {
   for await (const piece of body) {
-    unread.add(response, piece.byteLength);
+    outbound.countUntilClosed(response, piece.byteLength);
     yield piece;
   }
 }
