@@ -58,12 +58,18 @@ function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: 
   const listener = createSecureServer(options, (socket) => {
     // A peer can break TLS while HTTP/2 does not listen for errors, or no longer does.
     socket.on("error", () => {});
-    // A client that does not offer ALPN may not speak HTTP/2.
     if (socket.alpnProtocol === "h2") accept(socket);
-    else socket.destroy();
+    else endConnection(socket, handshakeTimeout);
   });
   // Node leaves the connection of a handshake that failed, or took too long, open.
   listener.on("tlsClientError", (_error, socket) => socket.destroy());
   tls.follow(listener);
   return listener;
+}
+
+/** Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in time. */
+function endConnection(socket: Socket, timeoutMs: number): void {
+  socket.end();
+  socket.resume();
+  socket.setTimeout(timeoutMs, () => socket.destroy());
 }

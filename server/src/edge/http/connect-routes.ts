@@ -23,14 +23,14 @@ import type { Route } from "../route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "../timeouts.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 
-/** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
+/** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
 export type ConnectHandler = (
   request: ServerRequest,
   body: Readable,
   connection: HttpConnection,
 ) => Promise<ServerResponse>;
 
-/** What the requests of a connection share. */
+/** The parts that the requests of a connection share. */
 export interface HttpConnection {
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
@@ -43,10 +43,10 @@ interface Arrival extends HttpConnection {
 const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 
 /**
- * The RPCs by path, as Connect, gRPC-Web and JSON.
+ * Returns the handlers of Connect, gRPC-Web and JSON by path.
  *
- * connect-node would decompress and parse a message before the pipeline can ask who sent it. So it is given each request with
- * an empty message, and the pipeline takes the message in. connect-node tells the protocols apart and answers in them.
+ * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it gets each request with an
+ * empty message, and the pipeline reads the message. connect-node recognises the protocols and answers in them.
  */
 export function createConnectHandlers(
   routes: readonly Route[],
@@ -75,7 +75,7 @@ function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pi
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
-        return await pipeline.answer(route, new IncomingConnectCall(route, context), asItIs);
+        return await pipeline.answer(route, new IncomingConnectCall(route, context), unencoded);
       } catch (error) {
         throw toConnectError(error);
       }
@@ -83,8 +83,8 @@ function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pi
   }
 }
 
-/** connect-node encodes it as the request asks for. */
-function asItIs<Reply>(reply: Reply): Reply {
+/** Returns the reply: connect-node encodes it in the request's protocol. */
+function unencoded<Reply>(reply: Reply): Reply {
   return reply;
 }
 
@@ -107,7 +107,7 @@ class IncomingConnectCall implements IncomingCall {
 
   receive(principal: Principal): Promise<ReceivedMessage> {
     const arrival = this.#context.values.get(ARRIVAL);
-    if (arrival === undefined) throw new Error("a request came past splitRequest");
+    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
     const { message, inbound, outbound } = arrival;
     outbound.admit();
     return message.receive(messageLimits(this.#route.method), inbound, principal);
