@@ -16,8 +16,8 @@ interface TokensOptions {
 const JWKS_COOLDOWN_MS = 5000;
 
 /**
- * Returns the verifier of tokens as configured; undefined if tokens are not accepted. The issuer's keys are fetched in the background:
- * a server starts without them.
+ * Returns the verifier of tokens as configured; undefined if tokens are not accepted. The issuer's keys are
+ * fetched in the background: a server starts without them.
  */
 export function configuredTokens(
   config: Config,

@@ -34,8 +34,8 @@ export interface OncewardServer {
   /** Listens on all three ports, and then reports SERVING. */
   start(): Promise<Addresses>;
   /**
-   * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends GOAWAY, lets other calls
-   * finish, and closes. Every acknowledged claim is in Postgres already.
+   * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
+   * GOAWAY, lets other calls finish, and closes. Every acknowledged claim is in Postgres already.
    */
   stop(): Promise<void>;
 }
@@ -62,7 +62,8 @@ export interface ServerTuning {
 }
 
 /**
- * Creates all parts of a replica and connects them; `start` connects to the database and listens. The schema must be up to date.
+ * Creates all parts of a replica and connects them; `start` connects to the database and listens. The schema
+ * must be up to date.
  *
  * Longer than other functions, because it is one list of parts, in the order in which they need each other.
  *
@@ -81,7 +82,7 @@ export function createServer(
   const tls = configuredTls(config, {
     onRenewed: () => log.info("TLS uses the renewed files"),
     onFailed: onFailed("read_tls_files"),
-    lookEveryMs: certificateLookMs,
+    checkIntervalMs: certificateLookMs,
   });
   const replica = { id: randomUUID(), version: VERSION };
   let fastPath: FastPath | undefined;

@@ -86,7 +86,10 @@ async function sendAll(
   if (manner === "half closed") raw.socket.end();
 }
 
-/** Sends the first bytes one by one, each in a packet of its own, and the rest at once, because it would take too long. */
+/**
+ * Sends the first bytes one by one, each in a packet of its own, and the rest at once, because it would take
+ * too long.
+ */
 async function sendSlowly(raw: RawSocket, bytes: Buffer): Promise<void> {
   raw.socket.setNoDelay();
   const slowly = Math.min(MAX_SLOW_BYTES, bytes.byteLength);

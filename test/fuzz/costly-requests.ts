@@ -68,8 +68,8 @@ function costlyBinary(desc: DescMessage): readonly CostlyRequest[] {
 }
 
 /**
- * Returns the empty fields that a request can repeat: lists, maps and messages, with those of nested messages, and one field of
- * another kind.
+ * Returns the empty fields that a request can repeat: lists, maps and messages, with those of nested
+ * messages, and one field of another kind.
  */
 function emptyFields(
   desc: DescMessage,

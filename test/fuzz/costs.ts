@@ -6,7 +6,9 @@ import { type LongestStall, longestStall } from "../helpers/servers/stalls.ts";
 import { COSTLY_TRANSPORTS, type CostlyTransport } from "./costly-calls.ts";
 import { type CostlyRequest, costlyRequests } from "./costly-requests.ts";
 
-/** A server that runs `withStallProbe`, and the API key of each role; undefined to call without a credential. */
+/**
+ * A server that runs `withStallProbe`, and the API key of each role; undefined to call without a credential.
+ */
 export interface CostlyVictim {
   readonly server: ServerProcess;
   readonly apiKeyOf: (role: ReturnType<typeof roleOf>) => string | undefined;
@@ -30,8 +32,8 @@ export interface CostsOptions {
 const ATTEMPTS = 5;
 
 /**
- * Sends every costly request to every RPC by every transport, in sequence. The requests of an RPC and a transport are measured
- * together first, and one by one only if they take long.
+ * Sends every costly request to every RPC by every transport, in sequence. The requests of an RPC and a
+ * transport are measured together first, and one by one only if they take long.
  */
 export async function measureCosts(victim: CostlyVictim, options: CostsOptions): Promise<readonly Cost[]> {
   const { server, apiKeyOf } = victim;

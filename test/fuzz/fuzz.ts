@@ -31,7 +31,10 @@ export interface FuzzOptions {
   readonly onProgress?: (frames: number) => void;
 }
 
-/** Concurrent connections: enough that the server is never idle, and few enough that the fuzzer is not the bottleneck. */
+/**
+ * Concurrent connections: enough that the server is never idle, and few enough that the fuzzer is not the
+ * bottleneck.
+ */
 const AT_ONCE = 24;
 /** An idle server takes about 120 MB; more than this is a leak. */
 export const MAX_RSS_MB = 600;
@@ -41,8 +44,8 @@ const SPARE_DESCRIPTORS = 30;
 const SETTLING_MS = 10_000;
 
 /**
- * Sends mutated conversations to a server in a process of its own, while a bystander uses it. The seed decides the bytes, and the
- * network their order.
+ * Sends mutated conversations to a server in a process of its own, while a bystander uses it. The seed
+ * decides the bytes, and the network their order.
  */
 export async function fuzz(victim: FuzzVictim, options: FuzzOptions): Promise<FuzzReport> {
   const { seed, frames, onProgress } = options;

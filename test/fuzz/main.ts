@@ -13,8 +13,8 @@ import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 
 /**
- * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to two servers, one of them with TLS, and prints a report.
- * Exits with 1 if there are findings.
+ * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to two servers, one of them
+ * with TLS, and prints a report. Exits with 1 if there are findings.
  */
 const { values } = parseArgs({
   options: { frames: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
@@ -27,7 +27,8 @@ if (!Number.isSafeInteger(frames) || !Number.isSafeInteger(seed))
   throw new Error("--frames and --seed take whole numbers");
 
 await using cleanUp = new AsyncDisposableStack();
-// Ends Postgres and the server with the fuzzer. A second signal, such as the one that npm forwards, changes nothing.
+// Ends Postgres and the server with the fuzzer. A second signal, such as the one that npm forwards, changes
+// nothing.
 const interruption = new AbortController();
 interruption.signal.addEventListener(
   "abort",
@@ -46,7 +47,9 @@ for (const ofTls of [undefined, certificate]) {
 
 await findCosts();
 
-/** Sends costly requests; one that blocks the event loop for too long, even on a busy machine, is a finding. */
+/**
+ * Sends costly requests; one that blocks the event loop for too long, even on a busy machine, is a finding.
+ */
 async function findCosts(): Promise<void> {
   await using database = openBenchDatabase(databaseUrl);
   const { id: tenantId, apiKey } = await createTenant(database);

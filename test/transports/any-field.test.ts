@@ -80,8 +80,8 @@ async function inParallel<Item, Result>(
 }
 
 /**
- * Whether a refusal's field is this field, or contains it, or is contained in it. The path of a resource's field begins at the
- * resource, as in its update mask, and that of a batch's item at the item's request.
+ * Whether a refusal's field is this field, or contains it, or is contained in it. The path of a resource's
+ * field begins at the resource, as in its update mask, and that of a batch's item at the item's request.
  */
 function means(refused: string, path: FieldPath): boolean {
   return path.some((_field, from) => {

@@ -21,7 +21,7 @@ import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-/** Batches of a stream that the server has in flight before it stops to read. */
+/** Batches of a stream that the server has in flight before it stops reading. */
 const MAX_UNDER_WAY = 16;
 
 let target: Target;

@@ -147,7 +147,10 @@ describe("a connection that is not HTTP/2", () => {
 });
 
 describe("floods", () => {
-  /** Sends the same bytes until the server closes the connection; a server that never does fails by the test's timeout. */
+  /**
+   * Sends the same bytes until the server closes the connection; a server that never does fails by the test's
+   * timeout.
+   */
   async function floodUntilClosed(
     next: (round: number) => Buffer,
     { readAnswers = true } = {},

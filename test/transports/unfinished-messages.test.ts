@@ -7,7 +7,9 @@ import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/n
 import { openSocket } from "../helpers/network/raw-socket.ts";
 
 const MIB = 1024 * 1024;
-/** The most memory that incomplete messages may cost the server, with the memory that its allocator retains. */
+/**
+ * The most memory that incomplete messages may cost the server, with the memory that its allocator retains.
+ */
 const MAX_ADDED_MB = 64;
 const MESSAGES = 60;
 

@@ -16,7 +16,9 @@ const INFLATERS = {
 /** Any message may inflate to so many bytes, and a larger one by this ratio. */
 const MAX_FREE_BYTES = 256 * 1024;
 const MAX_RATIO = 200;
-/** Messages that the process inflates at once, so that their memory does not grow with the number of callers. */
+/**
+ * Messages that the process inflates at once, so that their memory does not grow with the number of callers.
+ */
 const MAX_AT_ONCE = 2;
 
 const limitConcurrency = createLimiter();
@@ -24,8 +26,8 @@ const limitConcurrency = createLimiter();
 /**
  * Decompresses a message on the thread pool. Stops as soon as the message is too large.
  *
- * @throws Refusal INVALID_REQUEST if the message is damaged, larger than `maxBytes`, or larger than 256 KiB and than 200 times its
- *   compressed size.
+ * @throws Refusal INVALID_REQUEST if the message is damaged, larger than `maxBytes`, or larger than 256 KiB
+ *   and than 200 times its compressed size.
  */
 export async function inflate(message: Buffer, compression: Compression, maxBytes: number): Promise<Buffer> {
   const maxGrownBytes = Math.max(MAX_FREE_BYTES, MAX_RATIO * message.byteLength);
@@ -44,7 +46,8 @@ function isTooLarge(error: unknown): boolean {
 }
 
 /**
- * Returns the compression that `grpc-encoding` names; undefined if it names none, and the message is read as it is.
+ * Returns the compression that `grpc-encoding` names; undefined if it names none, and the message is read as
+ * it is.
  *
  * @throws ProtocolError UNIMPLEMENTED if the server does not know the compression.
  */
@@ -69,7 +72,10 @@ const compressBrotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer<ArrayBuf
 /** Node's default, 11, takes ten seconds for a reply of 4 MiB, on one of four threads. */
 const BROTLI_QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } };
 
-/** The compressions of connect-node's replies, if the caller accepts one. Requests are decompressed by `inflate`. */
+/**
+ * The compressions of connect-node's replies, if the caller accepts one. Requests are decompressed by
+ * `inflate`.
+ */
 export const REPLY_COMPRESSIONS: ConnectCompression[] = [
   { name: "gzip", compress: (bytes) => compressGzip(bytes, {}), decompress: refuseToDecompress },
   { name: "br", compress: (bytes) => compressBrotli(bytes, BROTLI_QUALITY), decompress: refuseToDecompress },
@@ -79,7 +85,10 @@ function refuseToDecompress(): Promise<never> {
   throw new Error("connect-node was given a compressed message");
 }
 
-/** Returns a function that runs up to `MAX_AT_ONCE` tasks at once; further ones wait in the order of their calls. */
+/**
+ * Returns a function that runs up to `MAX_AT_ONCE` tasks at once; further ones wait in the order of their
+ * calls.
+ */
 function createLimiter(): <Value>(work: () => Promise<Value>) => Promise<Value> {
   const waiting: (() => void)[] = [];
   let running = 0;

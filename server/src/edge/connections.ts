@@ -11,7 +11,10 @@ export interface AddressLimit {
   readonly maxPerAddress: number;
 }
 
-/** Tracks the connections of a server that does not listen yet, and cuts those beyond the limit before they cost anything. */
+/**
+ * Tracks the connections of a server that does not listen yet, and cuts those beyond the limit before they
+ * cost anything.
+ */
 export function trackConnections(server: Server, { maxPerAddress }: AddressLimit): Connections {
   const sockets = new Set<Socket>();
   const counts = new Map<string, number>();
@@ -42,7 +45,10 @@ export function trackConnections(server: Server, { maxPerAddress }: AddressLimit
 const MAPPED = /^::ffff:(?=\d+\.)/i;
 const ZONE = /%.*$/;
 
-/** Returns the key by which a peer's connections are counted: its IPv4 address, even if it is written as IPv6, or its /64. */
+/**
+ * Returns the key by which a peer's connections are counted: its IPv4 address, even if it is written as IPv6,
+ * or its /64.
+ */
 export function countedAddress(remote: string): string {
   const address = remote.replace(MAPPED, "").replace(ZONE, "");
   return isIPv6(address) ? networkOf(address) : address;

@@ -4,8 +4,9 @@ import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
 export type Denial = Omit<NewAuditEvent, "calls" | "denial"> & { readonly denial: string };
 
 /**
- * Counts denied calls that are not written yet, in groups of equal ones. The number of groups is limited for each actor, for each
- * tenant and in total: beyond a limit, calls are only counted for the actor, for the tenant, or for the whole installation.
+ * Counts denied calls that are not written yet, in groups of equal ones. The number of groups is limited for
+ * each actor, for each tenant and in total: beyond a limit, calls are only counted for the actor, for the
+ * tenant, or for the whole installation.
  */
 export interface DenialGroups {
   /** Counts a call. The first call of a group makes the group due; the next ones are due after `allDue`. */
@@ -18,7 +19,9 @@ export interface DenialGroups {
   isEmpty(): boolean;
   /** Makes all groups due. */
   allDue(): void;
-  /** Removes the groups whose calls are all written; the next call of such a group is the first of a new one. */
+  /**
+   * Removes the groups whose calls are all written; the next call of such a group is the first of a new one.
+   */
   forgetWritten(): void;
 }
 
@@ -44,7 +47,10 @@ export function createDenialGroups(): DenialGroups {
     return groups.size < MAX_GROUPS && bounds.every(([name, limit]) => (counts.get(name) ?? 0) < limit);
   }
 
-  /** Returns the group that counts a call: the most detailed one that exists already, or that the limits allow. */
+  /**
+   * Returns the group that counts a call: the most detailed one that exists already, or that the limits
+   * allow.
+   */
   function groupOf(denial: Denial): Group {
     for (const level of levelsOf(denial)) {
       const found = groups.get(level.name);

@@ -18,9 +18,9 @@ export interface DeniedCall {
 /** Writes audit events of denied calls. */
 export interface Denials {
   /**
-   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason becomes an audit event immediately; those of the
-   * following minute become one event with their number. Returns immediately and never throws; a failed write is logged, and retried
-   * a minute later.
+   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason becomes an audit event
+   * immediately; those of the following minute become one event with their number. Returns immediately and
+   * never throws; a failed write is logged, and retried a minute later.
    */
   note(call: DeniedCall): void;
   /** Resolves when all denied calls are written, or their last write has failed. */

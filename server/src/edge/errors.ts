@@ -29,20 +29,29 @@ export function malformed(description: string, cause?: unknown): Refusal {
   return new Refusal("INVALID_REQUEST", `The message ${description}.`, { violations, cause });
 }
 
-/** Returns the refusal of a message that is too large; `actualBytes` is undefined if not all of it has arrived. */
+/**
+ * Returns the refusal of a message that is too large; `actualBytes` is undefined if not all of it has
+ * arrived.
+ */
 export function tooLarge(maxBytes: number, actualBytes: number | undefined): Refusal {
   const actual = actualBytes === undefined ? "" : `, is ${actualBytes}`;
   return malformed(`must be at most ${maxBytes} bytes${actual}`);
 }
 
-/** Converts an error for Connect, gRPC-Web and JSON; returns an error that is no Refusal or ProtocolError as it is. */
+/**
+ * Converts an error for Connect, gRPC-Web and JSON; returns an error that is no Refusal or ProtocolError as
+ * it is.
+ */
 export function toConnectError(error: unknown): unknown {
   if (error instanceof ProtocolError) return new ConnectError(error.message, error.code);
   if (!(error instanceof Refusal)) return error;
   return new ConnectError(error.message, codeOf(error), undefined, details(error));
 }
 
-/** Converts a refusal for native gRPC, which sends the details as a google.rpc.Status in `grpc-status-details-bin`. */
+/**
+ * Converts a refusal for native gRPC, which sends the details as a google.rpc.Status in
+ * `grpc-status-details-bin`.
+ */
 export function toStatus(refusal: Refusal): Status {
   return create(StatusSchema, {
     code: codeOf(refusal),

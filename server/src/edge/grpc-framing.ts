@@ -4,13 +4,14 @@ import { ProtocolError, tooLarge } from "./errors.ts";
 import type { MessageAssembler } from "./inbound-budget.ts";
 
 /**
- * The largest message that is read from a stream. Above the contract's limit, so that a message slightly over that limit is
- * refused under its id; a larger one ends the stream (RESOURCE_EXHAUSTED) before it is read.
+ * The largest message that is read from a stream. Above the contract's limit, so that a message slightly over
+ * that limit is refused under its id; a larger one ends the stream (RESOURCE_EXHAUSTED) before it is read.
  */
 export const MAX_FRAMED_BYTES = 2 * MAX_MESSAGE_BYTES;
 
 /**
- * Reads the one length-prefixed message of a unary call (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
+ * Reads the one length-prefixed message of a unary call
+ * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
  */
 export interface MessageReader extends MessageAssembler {
   /**
@@ -131,8 +132,8 @@ export function frameMessage(message: Uint8Array, tail: Uint8Array = EMPTY): Buf
 }
 
 /**
- * Joins the pieces of a message. It copies them: a piece keeps the whole buffer alive that was read from the socket, and pieces of
- * one byte each would take a hundred times their size.
+ * Joins the pieces of a message. It copies them: a piece keeps the whole buffer alive that was read from the
+ * socket, and pieces of one byte each would take a hundred times their size.
  */
 export interface ByteCollector {
   readonly byteLength: number;
@@ -155,7 +156,8 @@ export function createByteCollector(start: Buffer = EMPTY): ByteCollector {
     push(piece) {
       const needed = byteLength + piece.byteLength;
       if (needed > space.byteLength) {
-        // The exact size of the first piece, which is mostly the only one; then doubled, so that a byte is copied once or twice.
+        // The exact size of the first piece, which is mostly the only one; then doubled, so that a byte is
+        // copied once or twice.
         const grown = Buffer.allocUnsafeSlow(
           byteLength === 0 ? needed : Math.max(needed, 2 * space.byteLength),
         );

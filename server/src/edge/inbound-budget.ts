@@ -3,8 +3,8 @@ import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 
 /**
- * The memory of a process for request messages that arrive in several pieces. A message that arrives in one piece needs none of
- * it.
+ * The memory of a process for request messages that arrive in several pieces. A message that arrives in one
+ * piece needs none of it.
  */
 export interface InboundBudget {
   /** Returns one connection's part of the budget. */
@@ -13,11 +13,11 @@ export interface InboundBudget {
 
 export interface ConnectionInboundBudget {
   /**
-   * Reserves memory for a whole message before more of it is read, so that each message that was begun can be completed. Returns
-   * a function that releases the memory, or a promise of it while there is not enough.
+   * Reserves memory for a whole message before more of it is read, so that each message that was begun can be
+   * completed. Returns a function that releases the memory, or a promise of it while there is not enough.
    *
-   * @throws Refusal OVERLOADED after five seconds without enough memory, or at once if too many messages wait. The call had no
-   *   effect.
+   * @throws Refusal OVERLOADED after five seconds without enough memory, or at once if too many messages
+   *   wait. The call had no effect.
    */
   reserve(principal: Principal, bytes: number): Release | Promise<Release>;
 }
@@ -34,7 +34,9 @@ export interface InboundLimits {
 }
 
 const MIB = 1024 * 1024;
-/** Six of the largest messages; two of one connection and three of one tenant, so that others have room too. */
+/**
+ * Six of the largest messages; two of one connection and three of one tenant, so that others have room too.
+ */
 const LIMITS: InboundLimits = {
   maxBytes: 24 * MIB,
   maxTenantBytes: 12 * MIB,
@@ -88,7 +90,10 @@ export function createInboundBudget(limits = LIMITS): InboundBudget {
     };
   }
 
-  /** Admits waiting messages in the order of their arrival, except those of a tenant or connection at its limit. */
+  /**
+   * Admits waiting messages in the order of their arrival, except those of a tenant or connection at its
+   * limit.
+   */
   function admitWaiting(): void {
     for (const each of waiting) {
       const release = tryReserve(each.connection, each.tenant, each.bytes);
@@ -143,13 +148,16 @@ function overloaded(): Refusal {
 export interface MessageAssembler {
   /** Adds a piece, or throws an error that refuses the message. */
   push(piece: Buffer): void;
-  /** The size of the whole message, at most; undefined if it is not known yet, or if the message is complete. */
+  /**
+   * The size of the whole message, at most; undefined if it is not known yet, or if the message is complete.
+   */
   readonly incompleteBytes: number | undefined;
 }
 
 /**
- * Reads a request's body into an assembler; resolves at its end. Nothing of the body is read before this call. A message that
- * does not arrive in one piece waits for memory of the budget first, and so does its sender.
+ * Reads a request's body into an assembler; resolves at its end. Nothing of the body is read before this
+ * call. A message that does not arrive in one piece waits for memory of the budget first, and so does its
+ * sender.
  *
  * After a refusal, the rest of the body is read and dropped, so that its sender gets to the answer.
  *

@@ -26,7 +26,10 @@ const WITH_RESULT: MessageLimits = {
   json: { maxBytes: 2 * MIB, maxValues: 4096 },
 };
 
-/** 1,000 items with 64 entries of metadata each have 210,000 fields; in JSON, 1,000 items may have 16 values each. */
+/**
+ * 1,000 items with 64 entries of metadata each have 210,000 fields; in JSON, 1,000 items may have 16 values
+ * each.
+ */
 const BATCH: MessageLimits = {
   binary: { maxBytes: MAX_MESSAGE_BYTES, maxFields: 256 * KIB },
   json: { maxBytes: 2 * MIB, maxValues: 16 * KIB },

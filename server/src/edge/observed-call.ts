@@ -21,7 +21,9 @@ interface CallObserver extends CallObserverOptions {
 /** Request ids that are logged as the client sent them. */
 const VALID_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
-/** Returns a function that starts to observe a call, given its route and the request id that its client sent. */
+/**
+ * Returns a function that starts to observe a call, given its route and the request id that its client sent.
+ */
 export function createCallObserver(
   options: CallObserverOptions,
 ): (route: Route, sentRequestId: string | undefined) => ObservedCall {
@@ -73,7 +75,10 @@ export class ObservedCall {
     return refusal;
   }
 
-  /** Returns the refusal that the caller may see. Logs a bug under the request id, and records a denial in the audit. */
+  /**
+   * Returns the refusal that the caller may see. Logs a bug under the request id, and records a denial in the
+   * audit.
+   */
   toRefusal(error: unknown): Refusal {
     if (!(error instanceof Refusal)) return this.#internalError(error);
     if (CATALOGUE[error.reason] === "PERMISSION_DENIED") this.#recordDenial(error);

@@ -1,6 +1,9 @@
 import { Refusal } from "../domain/refusal.ts";
 
-/** The memory of one connection for reply bytes that are not flushed to it yet, because its peer does not read them. */
+/**
+ * The memory of one connection for reply bytes that are not flushed to it yet, because its peer does not read
+ * them.
+ */
 export interface OutboundBudget {
   /**
    * Refuses a call before it has an effect, if the budget is exhausted.
@@ -10,9 +13,15 @@ export interface OutboundBudget {
   admit(): void;
   /** Whether no further reply may be written. */
   isExhausted(): boolean;
-  /** Counts a reply until its HTTP/2 stream or HTTP/1.1 response closes: then the operating system has all of it. */
+  /**
+   * Counts a reply until its HTTP/2 stream or HTTP/1.1 response closes: then the operating system has all of
+   * it.
+   */
   countUntilClosed(stream: Closing, bytes: number): void;
-  /** Writes one of a stream's many replies, and counts it until the operating system has it or the stream ends. */
+  /**
+   * Writes one of a stream's many replies, and counts it until the operating system has it or the stream
+   * ends.
+   */
   write(stream: Writing, reply: Buffer): void;
 }
 
@@ -42,8 +51,9 @@ export function createOutboundTotal(maxBytes = MAX_BYTES): OutboundTotal {
 }
 
 /**
- * HTTP limits the bytes that a peer may send, not those that it leaves unread: without a budget, a peer that opens its windows and
- * reads nothing would have all its replies kept in memory, of up to 4 MiB each and for thousands of streams.
+ * HTTP limits the bytes that a peer may send, not those that it leaves unread: without a budget, a peer that
+ * opens its windows and reads nothing would have all its replies kept in memory, of up to 4 MiB each and for
+ * thousands of streams.
  *
  * @param maxBytes The limit of the connection. The reply that reaches it may exceed it.
  * @param reservedBytes Bytes that the connection may use even when the total is exhausted.

@@ -23,7 +23,8 @@ export interface IncomingCall extends CallHead {
   /** The caller's timeout; undefined if it sent none. @throws Refusal if the header is malformed. */
   readonly timeoutMs: number | undefined;
   /**
-   * Reads the message. The pipeline calls it once, after authentication and authorisation; nothing is spent on the message before.
+   * Reads the message. The pipeline calls it once, after authentication and authorisation; nothing is spent
+   * on the message before.
    *
    * @throws Refusal; ProtocolError if the bytes are no message of the transport's protocol.
    */
@@ -35,11 +36,14 @@ export interface IncomingCall extends CallHead {
 /** The steps that all calls go through, whatever their transport. */
 export interface Pipeline {
   /**
-   * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It rejects only with the
-   * Refusal that the caller may see, or with the transport's ProtocolError.
+   * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
+   * rejects only with the Refusal that the caller may see, or with the transport's ProtocolError.
    */
   answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
-  /** Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer` does. */
+  /**
+   * Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer`
+   * does.
+   */
   authenticate(route: Route, head: CallHead): Promise<Principal>;
 }
 
@@ -51,9 +55,9 @@ export interface PipelineOptions extends CallObserverOptions {
 }
 
 /**
- * Calls whose credentials are looked up in the database at once. When a replica stops, all its calls, 10,000 waiting ones among
- * them, come to another replica together, before that has loaded their key. Their messages are not read meanwhile: up to 64 KiB
- * of each lie in its stream's window, for the milliseconds that a lookup takes.
+ * Calls whose credentials are looked up in the database at once. When a replica stops, all its calls, 10,000
+ * waiting ones among them, come to another replica together, before that has loaded their key. Until then, up
+ * to 64 KiB of each message lie unread in its stream's window, for the milliseconds that a lookup takes.
  */
 const MAX_CREDENTIAL_LOOKUPS = 16_384;
 /** Complete messages of a process that are not answered yet. */
@@ -61,12 +65,15 @@ const MAX_IN_FLIGHT_BYTES = 128 * 1024 * 1024;
 /** Smaller messages, such as those of a wait or of a few claims, are not counted. */
 const MIN_COUNTED_BYTES = 16 * 1024;
 const OVERLOADED_RETRY_AFTER_MS = 200;
-/** A message may take half a minute to arrive. If it took longer than this, its caller is authenticated once more. */
+/**
+ * A message may take half a minute to arrive. If it took longer than this, its caller is authenticated once
+ * more.
+ */
 const MAX_AUTHENTICATION_AGE_MS = 500;
 
 /**
- * Creates the pipeline of all calls: request id, log, metrics, authentication, authorisation, admission, deadline, handler,
- * errors.
+ * Creates the pipeline of all calls: request id, log, metrics, authentication, authorisation, admission,
+ * deadline, handler, errors.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { authenticator, admission, defaultTimeoutMs } = options;
@@ -106,7 +113,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const call = new AuthenticatedCall(authenticator, observed, incoming, deadline, principal);
       answer = answerInFlight(observed.route, received, call);
     } finally {
-      // Work goes on after the call's deadline, and counts until it has ended.
+      // The work of a call may last longer than its deadline; the call counts until the work has ended.
       if (leave !== undefined) {
         if (answer instanceof Promise) answer.then(leave, leave);
         else leave();
@@ -207,7 +214,10 @@ class AuthenticatedCall implements Call {
     this.#deadline = deadline;
     this.principal = principal;
   }
-  /** Does not count as a credential lookup: all waiting calls may be authenticated once more, however many they are. */
+  /**
+   * Does not count as a credential lookup: all waiting calls may be authenticated once more, however many
+   * they are.
+   */
   async again(): Promise<Call> {
     const credential = this.#incoming.header("authorization");
     const found = await this.#authenticator.authenticate(credential, this.#deadline);

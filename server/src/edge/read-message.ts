@@ -22,11 +22,12 @@ export interface ReceivedMessage {
 }
 
 /**
- * Decompresses and parses the request of an authenticated caller. Each step limits the next one: size, decompressed size, number of
- * fields, and then the fields. Unknown fields are dropped.
+ * Decompresses and parses the request of an authenticated caller. Each step limits the next one: size,
+ * decompressed size, number of fields, and then the fields. Unknown fields are dropped.
  *
  * @param onInflated Called with the decompressed size; may throw to refuse the message.
- * @throws Refusal INVALID_REQUEST if the bytes are no message of the method, or exceed one of `messageLimits`.
+ * @throws Refusal INVALID_REQUEST if the bytes are no message of the method, or exceed one of
+ *   `messageLimits`.
  */
 export function readMessage(
   method: DescMethodUnary,

@@ -11,7 +11,9 @@ export interface Route {
   readonly handle: (request: Message, call: Call) => Answer<Message>;
 }
 
-/** Returns the routes of a service whose RPCs are all for one role. A streaming RPC has no route of its own. */
+/**
+ * Returns the routes of a service whose RPCs are all for one role. A streaming RPC has no route of its own.
+ */
 export function routesOf<Service extends DescService>(
   service: Service,
   role: Role,

@@ -4,11 +4,15 @@ import { Refusal } from "../domain/refusal.ts";
 import { malformed } from "./errors.ts";
 
 /**
- * Elements of the lists and maps of one message, without those of nested messages. More than any field's own limit, so that a
- * list that is slightly too long is refused by the rule of its field, together with all other violations.
+ * Elements of the lists and maps of one message, without those of nested messages. More than any field's own
+ * limit, so that a list that is slightly too long is refused by the rule of its field, together with all
+ * other violations.
  */
 const MAX_ELEMENTS = 1024;
-/** Other fields of one message. No message has half as many; a newer client may know more. A repeated field counts each time. */
+/**
+ * Other fields of one message. No message has half as many; a newer client may know more. A repeated field
+ * counts each time.
+ */
 const MAX_FIELDS = 64;
 /** Fields of a message and its nested messages: a result with as much metadata as is read has 3,100. */
 export const MAX_FIELDS_IN_ALL = 4096;
@@ -16,11 +20,12 @@ export const MAX_FIELDS_IN_ALL = 4096;
 /** Counts the fields of a type's messages before they are parsed into objects. */
 export interface BinaryScanner {
   /**
-   * Returns the number of fields in the bytes from `at` to `end`, with those of nested messages. Takes about a microsecond for a
-   * small message.
+   * Returns the number of fields in the bytes from `at` to `end`, with those of nested messages. Takes about
+   * a microsecond for a small message.
    *
-   * @throws Refusal INVALID_REQUEST for more than `maxFields` in total, more than 4,096 in a nested message, too many in one
-   *   message, a field with another wire type than in the schema, a group, and a truncated message.
+   * @throws Refusal INVALID_REQUEST for more than `maxFields` in total, more than 4,096 in a nested message,
+   *   too many in one message, a field with another wire type than in the schema, a group, and a truncated
+   *   message.
    */
   countFields(bytes: Uint8Array, at: number, end: number, maxFields: number): number;
 }
@@ -48,8 +53,8 @@ class Scanner implements BinaryScanner {
   /** By field number: the name of a list or map; undefined for other fields. */
   readonly #lists: (string | undefined)[] = [];
   /**
-   * By field number. protobuf-es parses a field by its type in the schema, whatever its wire type: a field that would be skipped here
-   * as one long string might be a million fields there.
+   * By field number. protobuf-es parses a field by its type in the schema, whatever its wire type: a field
+   * that would be skipped here as one long string might be a million fields there.
    */
   readonly #wireTypes: (WireType | undefined)[] = [];
 
@@ -158,7 +163,10 @@ function wireTypeOfScalar(scalar: ScalarType): WireType {
   }
 }
 
-/** The index after the last varint that was read. To return an object for each varint would cost more than all the rest. */
+/**
+ * The index after the last varint that was read. To return an object for each varint would cost more than all
+ * the rest.
+ */
 let afterVarint = 0;
 
 /** Ten groups of seven bits: https://protobuf.dev/programming-guides/encoding/#varints */

@@ -3,8 +3,8 @@ import { malformed } from "./errors.ts";
 /** Levels of nested objects and lists. Requests have at most seven. */
 const MAX_DEPTH = 32;
 /**
- * Characters of a number, or of a string of digits: 64-bit numbers may be strings, and parsing one takes the square of its length.
- * Longer than a metadata value, which may consist of digits.
+ * Characters of a number, or of a string of digits: 64-bit numbers may be strings, and parsing one takes the
+ * square of its length. Longer than a metadata value, which may consist of digits.
  */
 const MAX_DIGITS = 4096;
 
@@ -19,8 +19,8 @@ const CLOSE_OBJECT = 0x7d;
 /**
  * Checks how much work it would be to parse JSON, before it is parsed. The parser checks the syntax.
  *
- * @throws Refusal INVALID_REQUEST for more than `maxValues` members and elements, more than 32 levels, or a number of more than 4,096
- *   digits.
+ * @throws Refusal INVALID_REQUEST for more than `maxValues` members and elements, more than 32 levels, or a
+ *   number of more than 4,096 digits.
  */
 export function scanJson(json: Uint8Array, maxValues: number): void {
   let depth = 0;

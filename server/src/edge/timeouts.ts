@@ -5,8 +5,8 @@ import { Refusal } from "../domain/refusal.ts";
 export const TIMEOUT_HEADER = "onceward-timeout";
 
 /**
- * Renames a protocol's timeout header, so that the pipeline enforces all deadlines: connect-node lets calls that have already
- * expired reach their handlers (decisions/0002).
+ * Renames a protocol's timeout header, so that the pipeline enforces all deadlines: connect-node lets calls
+ * that have already expired reach their handlers (decisions/0002).
  *
  * `grpc-timeout` is 1-8 digits and a unit (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md),
  * `connect-timeout-ms` 1-10 digits (https://connectrpc.com/docs/protocol).

@@ -11,9 +11,9 @@ export interface Tls {
   readonly asksClients: boolean;
   /** Gives the server each renewed certificate, for new connections. */
   follow(server: Pick<Server, "setSecureContext">): void;
-  /** Starts to check the files for renewals. */
+  /** Starts checking the files for renewals. */
   start(): void;
-  /** Stops to check the files. */
+  /** Stops checking the files. */
   stop(): Promise<void>;
 }
 
@@ -29,29 +29,37 @@ export interface TlsFiles {
 export interface TlsOptions {
   readonly files: TlsFiles;
   readonly onRenewed: () => void;
-  /** Called with the reason why renewed files can't be used; the previous ones stay in use until the next check. */
+  /**
+   * Called with the reason why renewed files can't be used; the previous ones stay in use until the next
+   * check.
+   */
   readonly onFailed: (error: unknown) => void;
-  readonly lookEveryMs?: number | undefined;
+  readonly checkIntervalMs?: number | undefined;
 }
 
 /**
- * The files are read again, not watched: a watch would miss a certificate manager that replaces the directory. Certificates are renewed
- * days before they expire.
+ * The files are read again, not watched: a watch would miss a certificate manager that replaces the
+ * directory. Certificates are renewed days before they expire.
  */
-const LOOK_EVERY_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
 /**
  * Reads the files.
  *
  * @throws Error naming the variable of a file that can't be read or used.
  */
-export function openTls({ files, onRenewed, onFailed, lookEveryMs = LOOK_EVERY_MS }: TlsOptions): Tls {
+export function openTls({
+  files,
+  onRenewed,
+  onFailed,
+  checkIntervalMs = CHECK_INTERVAL_MS,
+}: TlsOptions): Tls {
   const read = () => optionsOf(readFiles(files));
   const servers: Pick<Server, "setSecureContext">[] = [];
   let inUse = read();
 
-  const looking = createRepeating({
-    intervalMs: lookEveryMs,
+  const checking = createRepeating({
+    intervalMs: checkIntervalMs,
     onFailed,
     async work() {
       const found = read();
@@ -70,8 +78,8 @@ export function openTls({ files, onRenewed, onFailed, lookEveryMs = LOOK_EVERY_M
     follow(server) {
       servers.push(server);
     },
-    start: looking.start,
-    stop: looking.stop,
+    start: checking.start,
+    stop: checking.stop,
   };
 }
 

@@ -17,7 +17,9 @@ export interface OpenBatchStream {
   send(request: MessageInitShape<typeof BatchStreamRequestSchema>): void;
   /** Resolves with the answer to a batch. */
   answerTo(id: number): Promise<BatchStreamResponse>;
-  /** Resolves when the stream has closed, with the name of its status, or with `RESET` and the code's number. */
+  /**
+   * Resolves when the stream has closed, with the name of its status, or with `RESET` and the code's number.
+   */
   readonly ended: Promise<string>;
 }
 

@@ -66,7 +66,10 @@ export function framed<Desc extends DescMessage>(desc: Desc, message: MessageIni
   return frameOf(toBinary(desc, create(desc, message)));
 }
 
-/** Sends a body; resolves with the answer. The code of a stream that was reset is `RESET` with the code's number. */
+/**
+ * Sends a body; resolves with the answer. The code of a stream that was reset is `RESET` with the code's
+ * number.
+ */
 export function callRaw(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,

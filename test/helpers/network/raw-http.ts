@@ -57,10 +57,15 @@ export function post(port: number, method: string, sending: Sending, body: Buffe
   });
 }
 
+/** Returns the error of an answer; a body that is no JSON, such as that of Node's own 408, has only a status. */
 function jsonError(status: number, body: Buffer): ConnectError | undefined {
   if (status === 200) return undefined;
   const fallback = new AnyConnectError(`HTTP ${status}`, Code.Unknown);
-  return errorFromJsonBytes(body, undefined, fallback);
+  try {
+    return errorFromJsonBytes(body, undefined, fallback);
+  } catch {
+    return fallback;
+  }
 }
 
 /** Returns the error in the trailers, which are the last frame of the body, after five bytes. */

@@ -19,7 +19,10 @@ const HEADERS = { ...GRPC_HEADERS, "grpc-accept-encoding": "identity" };
 const MAX_IN_FLIGHT = 16;
 /** A client whose stream was silent for so long opens another one when it needs it. */
 const MAX_IDLE_MS = 30_000;
-/** The time that a client has to end its side after the GOAWAY, so that batches it had sent before are answered. */
+/**
+ * The time that a client has to end its side after the GOAWAY, so that batches it had sent before are
+ * answered.
+ */
 const LEAVE_MS = 1000;
 
 /** The parts that the BatchStreams of a connection share. */
@@ -37,8 +40,8 @@ export interface BatchStreamSettings {
 }
 
 /**
- * Answers the batches of one stream, in the order in which they complete. It reads no further while too many batches or answers
- * are in flight. After `#end`, it answers the batches in flight and then ends the stream.
+ * Answers the batches of one stream, in the order in which they complete. It reads no further while too many
+ * batches or answers are in flight. After `#end`, it answers the batches in flight and then ends the stream.
  */
 export class BatchStream {
   readonly #stream: ServerHttp2Stream;

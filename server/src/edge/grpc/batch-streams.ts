@@ -17,7 +17,10 @@ const MAX_STREAMS = 100;
 export interface BatchStreams {
   /** Answers all batches of a stream. */
   answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
-  /** Ends all streams because the connection drains: each when the batches that arrive within a second are answered. */
+  /**
+   * Ends all streams because the connection drains: each when the batches that arrive within a second are
+   * answered.
+   */
   leave(): void;
 }
 
@@ -32,8 +35,8 @@ export interface BatchStreamsOptions {
 /**
  * Returns a function that creates a connection's BatchStreams.
  *
- * A stream saves the cost of HTTP/2 and gRPC for each call: headers, trailers, and a stream's objects on both sides
- * (decisions/0011). The pipeline treats each of its batches as a Batch.
+ * A stream saves the cost of HTTP/2 and gRPC for each call: headers, trailers, and a stream's objects on both
+ * sides (decisions/0011). The pipeline treats each of its batches as a Batch.
  */
 export function createBatchStreams(
   options: BatchStreamsOptions,

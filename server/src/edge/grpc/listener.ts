@@ -7,7 +7,10 @@ import type { Tls } from "../tls.ts";
 export interface GrpcListener {
   /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
-  /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when the last one has ended. */
+  /**
+   * Accepts no new connection, and cuts those that are left after `graceMs`; resolves when the last one has
+   * ended.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -67,7 +70,10 @@ function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: 
   return listener;
 }
 
-/** Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in time. */
+/**
+ * Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in
+ * time.
+ */
 function endConnection(socket: Socket, timeoutMs: number): void {
   socket.end();
   socket.resume();

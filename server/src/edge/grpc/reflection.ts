@@ -6,14 +6,16 @@ import { service as health } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 
 /**
- * Adds grpc.reflection.v1 and v1alpha, from which clients without .proto files learn the schema, with the details of errors.
+ * Adds grpc.reflection.v1 and v1alpha, from which clients without .proto files learn the schema, with the
+ * details of errors.
  */
 export function addReflection(server: Server, services: readonly DescService[]): void {
   const files = new Set<DescFile>();
   for (const service of services) collect(service.file, files);
   collect(file_google_rpc_error_details, files);
-  // ReflectionService reads only the files of a package definition. They are passed as they were compiled: files that proto-loader
-  // creates have no imports, and clients that link them, such as grpcurl, can't resolve any type.
+  // ReflectionService reads only the files of a package definition. They are passed as they were compiled:
+  // files that proto-loader creates have no imports, and clients that link them, such as grpcurl, can't
+  // resolve any type.
   const fileDescriptorProtos = Array.from(files, ({ proto }) =>
     Buffer.from(toBinary(FileDescriptorProtoSchema, proto)),
   );
@@ -25,7 +27,10 @@ export function addReflection(server: Server, services: readonly DescService[]):
 
 const HEALTH = "grpc.health.v1.Health";
 
-/** Returns the files of health as proto-loader read them, with fully qualified type names, which clients need to find the types. */
+/**
+ * Returns the files of health as proto-loader read them, with fully qualified type names, which clients need
+ * to find the types.
+ */
 function healthFiles(): readonly Buffer[] {
   const { requestType } = health.Check as unknown as MethodOfProtoLoader;
   return requestType.fileDescriptorProtos.map((bytes) => {

@@ -21,7 +21,10 @@ export interface GrpcServer {
   listen(host: string, port: number): Promise<number>;
   /** Sets the status that `grpc.health.v1` reports. */
   setServing(serving: boolean): void;
-  /** Sends GOAWAY on all sessions, and cuts the connections that are left after `graceMs`; resolves when none is left. */
+  /**
+   * Sends GOAWAY on all sessions, and cuts the connections that are left after `graceMs`; resolves when none
+   * is left.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -104,7 +107,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       forgetWhenClosed(stream);
       endWithStatus(stream, Code.Unimplemented, "The server does not implement this method.");
     });
-    // The connection's TLS handshake was under way when the server began to drain.
+    // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();
   }
 

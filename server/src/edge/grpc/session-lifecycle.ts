@@ -20,19 +20,24 @@ type SessionState =
   /** At least one stream is open. New streams are accepted. */
   | { readonly name: "active" }
   /**
-   * GOAWAY has been sent: HTTP/2 refuses new streams, and open ones may finish until `cutTimer` fires. There are no keepalive
-   * PINGs: Node cancels the PINGs of a session that closes. The session ends when its last stream closes.
+   * GOAWAY has been sent: HTTP/2 refuses new streams, and open ones may finish until `cutTimer` fires. There
+   * are no keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
+   * stream closes.
    */
   | { readonly name: "draining"; readonly cutTimer: NodeJS.Timeout }
   /** The connection has ended. No timer is left. */
   | { readonly name: "closed" };
 
-// Shared by all sessions: a lone call takes its session from idle to active and back, and must not allocate for it.
+// Shared by all sessions: a lone call takes its session from idle to active and back, and must not allocate
+// for it.
 const IDLE: SessionState = { name: "idle" };
 const ACTIVE: SessionState = { name: "active" };
 const CLOSED: SessionState = { name: "closed" };
 
-/** The part of the maximum age that is added or subtracted at random, so that sessions that began together end apart. */
+/**
+ * The part of the maximum age that is added or subtracted at random, so that sessions that began together end
+ * apart.
+ */
 const AGE_JITTER = 0.1;
 
 /**
@@ -57,7 +62,10 @@ export class SessionLifecycle {
   #openStreams = 0;
   #state: SessionState = IDLE;
 
-  /** @param onDraining Called once, when the session begins to drain. It isn't called for a session that ends without that. */
+  /**
+   * @param onDraining Called once, when the session begins to drain. It isn't called for a session that ends
+   * without that.
+   */
   constructor(session: ServerHttp2Session, times: SessionTimes, onDraining: () => void) {
     this.#session = session;
     this.#times = times;

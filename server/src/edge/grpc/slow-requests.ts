@@ -14,10 +14,12 @@ export interface SlowRequestsOptions {
 }
 
 /**
- * Without this limit, streams that send headers and then nothing would fill memory for as long as their connection lives. One
- * timer serves all streams. They are kept in the order of their start, so that a check stops at the first young one.
+ * Without this limit, streams that send headers and then nothing would fill memory for as long as their
+ * connection lives. One timer serves all streams. They are kept in the order of their start, so that a check
+ * stops at the first young one.
  *
- * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open another one.
+ * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open
+ * another one.
  */
 export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequests {
   const openedAtMs = new Map<ServerHttp2Stream, number>();

@@ -33,9 +33,9 @@ export const STANDARD_PATHS: ReadonlySet<string> = new Set([
 const MAX_REQUEST_BYTES = 64 * 1024;
 
 /**
- * Runs a grpc-js server that listens on no port. A session that asks for a standard service gets a connection to that server
- * within the process, and each such stream is forwarded over it. So grpc-js never has a socket, a credential or another header
- * of a caller.
+ * Runs a grpc-js server that listens on no port. A session that asks for a standard service gets a connection
+ * to that server within the process, and each such stream is forwarded over it. So grpc-js never has a
+ * socket, a credential or another header of a caller.
  *
  * @param services Those that health and reflection tell of.
  * @param maxStreams Streams that a session may have open at once.
@@ -122,8 +122,9 @@ function forward(
 }
 
 /**
- * Names an encoding that grpc-js doesn't know if the client names one: grpc-js would decompress all messages at once, of any
- * size. With an unknown encoding, it refuses compressed messages as UNIMPLEMENTED and still reads the others.
+ * Names an encoding that grpc-js doesn't know if the client names one: grpc-js would decompress all messages
+ * at once, of any size. With an unknown encoding, it refuses compressed messages as UNIMPLEMENTED and still
+ * reads the others.
  */
 function encodingOf(headers: IncomingHttpHeaders): { "grpc-encoding"?: string } {
   const encoding = headers["grpc-encoding"];

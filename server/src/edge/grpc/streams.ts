@@ -42,9 +42,10 @@ export function isClosed(stream: ServerHttp2Stream): boolean {
 }
 
 /**
- * Removes all listeners of a stream when it closes, and with them the references to the call's request and headers: an object of
- * Node's holds the closed stream until the next full garbage collection (decisions/0009). Errors of the stream are ignored: each
- * also closes the stream, and a closed stream can't be answered.
+ * Removes all listeners of a stream when it closes, and with them the references to the call's request and
+ * headers: an object of Node's holds the closed stream until the next full garbage collection
+ * (decisions/0009). Errors of the stream are ignored: each also closes the stream, and a closed stream can't
+ * be answered.
  */
 export function forgetWhenClosed(stream: ServerHttp2Stream): void {
   stream.on("error", ignore);

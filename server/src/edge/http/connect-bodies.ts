@@ -33,8 +33,8 @@ export interface SplitRequest {
 type Format = ReceivedMessage["format"];
 
 /**
- * Separates a request from its message, which arrives as `body`. The headers stay as they are, so that connect-node refuses those
- * that it can't accept.
+ * Separates a request from its message, which arrives as `body`. The headers stay as they are, so that
+ * connect-node refuses those that it can't accept.
  */
 export function splitRequest(request: ServerRequest, body: Readable): SplitRequest {
   if (request.method === "GET") return splitGet(request);
@@ -98,7 +98,9 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   };
 }
 
-/** A body without a declared length reserves memory for the largest message only when it exceeds this size. */
+/**
+ * A body without a declared length reserves memory for the largest message only when it exceeds this size.
+ */
 const FREE_BYTES = 16 * 1024;
 
 class BodyAssembler implements MessageAssembler {

@@ -45,8 +45,9 @@ const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 /**
  * Returns the handlers of Connect, gRPC-Web and JSON by path.
  *
- * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it gets each request with an
- * empty message, and the pipeline reads the message. connect-node recognises the protocols and answers in them.
+ * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it
+ * gets each request with an empty message, and the pipeline reads the message. connect-node recognises the
+ * protocols and answers in them.
  */
 export function createConnectHandlers(
   routes: readonly Route[],

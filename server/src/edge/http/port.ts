@@ -10,7 +10,10 @@ export interface HttpPort {
   readonly server: Pick<Server, "maxRequestsPerSocket" | "maxConnections" | "timeout">;
   /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
-  /** Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is left. */
+  /**
+   * Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is
+   * left.
+   */
   close(graceMs: number): Promise<void>;
 }
 

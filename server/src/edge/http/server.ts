@@ -18,7 +18,10 @@ export interface HttpServer {
   listen(host: string, port: number): Promise<number>;
   /** Makes every answer close its connection from now on. Requests are still accepted. */
   startDraining(): void;
-  /** Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is left. */
+  /**
+   * Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is
+   * left.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -36,7 +39,9 @@ export interface HttpServerOptions extends AddressLimit {
 const MAX_HEADERS_TIMEOUT_MS = 10_000;
 const CHECKING_INTERVAL_MS = 1000;
 const KEEP_ALIVE_MS = 65_000;
-/** A connection without traffic is cut after this: longer than any call takes, during which nothing is sent. */
+/**
+ * A connection without traffic is cut after this: longer than any call takes, during which nothing is sent.
+ */
 const SILENCE_MS = 11 * 60_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A connection is closed after so many requests, so that load spreads. */
@@ -72,8 +77,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
   let draining = false;
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    // connect-node removes its own listener when the response closes, which may be just before Node emits the error of a connection that
-    // was cut: without another listener, that error would end the process.
+    // connect-node removes its own listener when the response closes, which may be just before Node emits the
+    // error of a connection that was cut: without another listener, that error would end the process.
     request.on("error", ignore);
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
@@ -107,7 +112,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-/** The rest of a refused message is read and dropped, so that its sender gets to the answer; a longer rest is cut off. */
+/**
+ * The rest of a refused message is read and dropped, so that its sender gets to the answer; a longer rest is
+ * cut off.
+ */
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
 function isTooMuchToDrop({ complete, headers }: IncomingMessage): boolean {
@@ -134,8 +142,8 @@ function refusePath(response: ServerResponse): void {
 }
 
 /**
- * connect-node makes a URL of the Host header without catching errors: a host such as `[` would end the process. This check uses the
- * same parser.
+ * connect-node makes a URL of the Host header without catching errors: a host such as `[` would end the
+ * process. This check uses the same parser.
  */
 function hasUsableHost({ url, headers: { host } }: IncomingMessage): boolean {
   return host !== undefined && URL.canParse(url ?? "", `http://${host}`);

@@ -5,8 +5,8 @@ import { createHttpPort } from "../http/port.ts";
 import type { Tls } from "../tls.ts";
 
 /**
- * The port for the platform: `/livez`, `/readyz`, `/metrics`. If clients must present a certificate, only `/metrics` requires it: probes
- * of a container have none, and learn only whether the replica accepts calls.
+ * The port for the platform: `/livez`, `/readyz`, `/metrics`. If clients must present a certificate, only
+ * `/metrics` requires it: probes of a container have none, and learn only whether the replica accepts calls.
  */
 export interface ManagementServer {
   /** Listens; resolves with the port. */
@@ -60,7 +60,10 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
   };
 }
 
-/** Whether the client's certificate is of a configured authority: the handshake accepts others too, but marks them. */
+/**
+ * Whether the client's certificate is of a configured authority: the handshake accepts others too, but marks
+ * them.
+ */
 function hasCertificate({ socket }: IncomingMessage): boolean {
   return socket instanceof TLSSocket && socket.authorized;
 }
