@@ -250,7 +250,9 @@ describe("memory", () => {
     socket.destroy();
   });
 
-  test("large answers that are not read are bounded, and callers that read get theirs", async () => {
+  test("large answers that are not read are bounded, and callers that read get theirs", {
+    timeout: 60_000,
+  }, async () => {
     // A server of its own, which uses more memory than the other tests allow.
     const { server, tenant, end } = await startTarget();
     onTestFinished(end);
@@ -275,7 +277,7 @@ describe("memory", () => {
       const counts = [...(await readMetrics(server))].filter(([name]) => count.test(name));
       return counts.reduce((sum, [, calls]) => sum + calls, 0);
     };
-    await expect.poll(answered, { timeout: 15_000 }).toBe(UNREAD_CALLS);
+    await expect.poll(answered, { timeout: 30_000 }).toBe(UNREAD_CALLS);
     expect((await client.batch({ items })).items).toHaveLength(items.length);
 
     let readBytes = 0;
