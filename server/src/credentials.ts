@@ -12,12 +12,12 @@ interface TokensOptions {
   readonly cooldownMs?: number | undefined;
 }
 
-/** A token with a key of just now has to wait no longer than this. */
+/** The longest time until a token with a new key is accepted. */
 const JWKS_COOLDOWN_MS = 5000;
 
 /**
- * What checks tokens as configured; undefined if none are taken. The issuer's keys are fetched in the background: a server
- * starts without them, too.
+ * Returns the verifier of tokens as configured; undefined if tokens are not accepted. The issuer's keys are
+ * fetched in the background: a server starts without them.
  */
 export function configuredTokens(
   config: Config,
@@ -29,7 +29,7 @@ export function configuredTokens(
     ONCEWARD_JWT_JWKS_URL: url,
     ONCEWARD_JWT_ALGORITHMS: algorithms,
   } = config;
-  // All three or none of them: `readConfig` takes nothing else.
+  // `readConfig` accepts all three or none.
   if (issuer === undefined || audience === undefined || url === undefined) return undefined;
   const jwks = createJwks({ url, cooldownMs, onFailed });
   jwks.warm();
@@ -48,13 +48,13 @@ export function configuredTokens(
 }
 
 /**
- * TLS as configured; undefined if there is none.
+ * Returns TLS as configured; undefined if it is not configured.
  *
  * @throws Error as `openTls`.
  */
 export function configuredTls(config: Config, options: Omit<TlsOptions, "files">): Tls | undefined {
   const { ONCEWARD_TLS_CERT: certificate, ONCEWARD_TLS_KEY: key, ONCEWARD_TLS_CLIENT_CA: clientCa } = config;
-  // Both or none of them: `readConfig` takes nothing else.
+  // `readConfig` accepts both or none.
   if (certificate === undefined || key === undefined) return undefined;
   return openTls({ ...options, files: { certificate, key, clientCa } });
 }

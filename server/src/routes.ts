@@ -18,7 +18,7 @@ import type { Pool } from "./store/pool.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
-/** What the services are made of. */
+/** The parts that the services need. */
 export interface ServiceParts {
   readonly config: Config;
   readonly pool: Pool;
@@ -29,13 +29,13 @@ export interface ServiceParts {
   readonly fastPath: FastPath;
   readonly waiters: Waiters;
   readonly usage: UsageMeter;
-  /** Another one after each restore or promotion of the database. */
+  /** Returns the id of the installation, which each restore or promotion of the database changes. */
   readonly installationId: () => string;
-  /** What the replica does without at the moment. */
+  /** Returns the names of the dependencies that the replica currently works without. */
   readonly degradedReasons: () => readonly string[];
 }
 
-/** Every RPC of every service, whatever transport it will come by. */
+/** Creates the unary RPCs of all services, for all transports. */
 export function createRoutes(parts: ServiceParts): readonly Route[] {
   const { config, pool, admission, waiters } = parts;
   const { replayCache, wakeChannel } = parts.fastPath;

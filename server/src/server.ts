@@ -12,9 +12,12 @@ import { configuredTls, configuredTokens } from "./credentials.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import { createHttpServer } from "./edge/http/server.ts";
+import { createInboundBudget } from "./edge/inbound-budget.ts";
 import { createManagementServer } from "./edge/management/server.ts";
-import { createPipeline } from "./edge/pipeline.ts";
-import { createTransportBudgets } from "./edge/transport-budgets.ts";
+import { createOutboundTotal } from "./edge/outbound-budget.ts";
+import { createPipeline, type Pipeline } from "./edge/pipeline.ts";
+import type { Route } from "./edge/route.ts";
+import type { Tls } from "./edge/tls.ts";
 import { createRoutes } from "./routes.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
@@ -26,13 +29,13 @@ import { ensureTenant } from "./store/tenants/tenants.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { VERSION } from "./version.ts";
 
-/** A replica of the service: every part of it, put together. */
+/** A replica of the service. */
 export interface OncewardServer {
-  /** Listens on all three ports, and says that it serves. */
+  /** Listens on all three ports, and then reports SERVING. */
   start(): Promise<Addresses>;
   /**
-   * Drains: says NOT_SERVING, waits for balancers to notice, asks connections to leave, lets calls finish, wakes waiters
-   * with UNAVAILABLE, and closes. Every claim that was acknowledged is in Postgres already.
+   * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
+   * GOAWAY, lets other calls finish, and closes. Every acknowledged claim is in Postgres already.
    */
   stop(): Promise<void>;
 }
@@ -44,22 +47,25 @@ export interface Addresses {
   readonly managementPort: number;
 }
 
-/** What nobody needs to configure. */
+/** Intervals that only tests change. */
 export interface ServerTuning {
-  /** How often the records that calls wait for are looked at. */
+  /** How often the records that calls wait for are read. */
   readonly waiterTickMs?: number;
-  /** How often a token with an unknown key may have its issuer asked for keys. */
+  /** The shortest interval between fetches of the issuer's keys because of a token with an unknown key. */
   readonly jwksCooldownMs?: number;
-  /** How often the files of TLS are looked at. */
+  /** How often the TLS files are checked for renewals. */
   readonly certificateLookMs?: number;
-  /** How long denied calls are counted together. */
+  /** How long equal denied calls are counted together. */
   readonly denialWindowMs?: number;
-  /** How old what is known of API keys and tenants may be. */
+  /** The maximum age of cached API keys and tenants. */
   readonly credentialAgeMs?: number;
 }
 
 /**
- * Composes a server; it connects and listens on `start`. The schema must be in place.
+ * Creates all parts of a replica and connects them; `start` connects to the database and listens. The schema
+ * must be up to date.
+ *
+ * Longer than other functions, because it is one list of parts, in the order in which they need each other.
  *
  * @throws Error as `configuredTls`.
  */
@@ -71,12 +77,12 @@ export function createServer(
   const metrics = createMetrics(VERSION);
   const onFailed = (task: string) => (error: unknown) => {
     metrics.backgroundErrors.inc({ task });
-    log.warn({ err: error, task }, "a background task failed; its next turn goes on");
+    log.warn({ err: error, task }, "background task failed; retrying at the next interval");
   };
   const tls = configuredTls(config, {
-    onRenewed: () => log.info("TLS goes on with renewed files"),
+    onRenewed: () => log.info("TLS uses the renewed files"),
     onFailed: onFailed("read_tls_files"),
-    lookEveryMs: certificateLookMs,
+    checkIntervalMs: certificateLookMs,
   });
   const replica = { id: randomUUID(), version: VERSION };
   let fastPath: FastPath | undefined;
@@ -104,7 +110,7 @@ export function createServer(
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
-      log.warn({ err: error }, "check of awaited records failed; retrying at the next interval"),
+      log.warn({ err: error }, "reading the records of waiting calls failed; retrying at the next interval"),
     onFirstWaiter: (name) => fastPath?.wakeChannel?.listen(name),
     onLastWaiterGone: (name) => fastPath?.wakeChannel?.ignore(name),
     ...(waiterTickMs !== undefined && { checkEveryMs: waiterTickMs }),
@@ -167,33 +173,12 @@ export function createServer(
       installationId: installation.id,
       degradedReasons,
     };
-    const routes = createRoutes(parts);
-    const pipeline = createPipeline({
-      authenticator,
-      admission,
-      denials,
-      log,
-      metrics,
-      defaultTimeoutMs: config.ONCEWARD_DEFAULT_TIMEOUT,
-    });
-    const requestTimeoutMs = config.ONCEWARD_REQUEST_TIMEOUT;
-    const connectionAgeMs = config.ONCEWARD_CONNECTION_AGE;
-    const maxPerAddress = config.ONCEWARD_CONNECTIONS_PER_ADDRESS;
-    const shared = {
-      routes,
-      pipeline,
-      budgets: createTransportBudgets(),
-      requestTimeoutMs,
-      tls,
-      maxPerAddress,
-    };
-    return {
-      grpc: createGrpcServer({ ...shared, connectionAgeMs }),
-      http: createHttpServer({ ...shared, log }),
-    };
+    const defaultTimeoutMs = config.ONCEWARD_DEFAULT_TIMEOUT;
+    const pipeline = createPipeline({ authenticator, admission, denials, log, metrics, defaultTimeoutMs });
+    return createTransports(config, { routes: createRoutes(parts), pipeline, tls, log });
   }
 
-  let transports: Awaited<ReturnType<typeof composeTransports>> | undefined;
+  let transports: Transports | undefined;
 
   return {
     async start() {
@@ -235,11 +220,35 @@ export function createServer(
   };
 }
 
+interface TransportParts {
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  readonly tls: Tls | undefined;
+  readonly log: Logger;
+}
+
+type Transports = ReturnType<typeof createTransports>;
+
+/** Creates the two ports of callers, which share the pipeline and the budgets. */
+function createTransports(config: Config, { log, ...parts }: TransportParts) {
+  const shared = {
+    ...parts,
+    inboundBudget: createInboundBudget(),
+    outboundTotal: createOutboundTotal(),
+    requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
+    maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
+  };
+  return {
+    grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
+    http: createHttpServer({ ...shared, log }),
+  };
+}
+
 interface Listener {
   listen(host: string, port: number): Promise<number>;
 }
 
-/** Listens, or says which variable to set. */
+/** @throws Error that names the variable of the port. */
 async function listen(
   listener: Listener,
   config: Config,
@@ -272,7 +281,7 @@ function observePool(metrics: Metrics, log: Logger): PoolObserver {
     },
     connectionLost(error) {
       metrics.connectionsLost.inc();
-      log.warn({ err: error }, "a connection to Postgres broke");
+      log.warn({ err: error }, "lost a connection to Postgres");
     },
   };
 }

@@ -180,7 +180,7 @@ describe("files that change", () => {
     await copyFile(own.keyFile, files.keyFile);
     await copyFile(own.certificateFile, files.certificateFile);
     for (const port of PORTS) await expect.poll(() => shownOn(server, port)).not.toBe(before[0]);
-    expect(server.log).toContainEqual(expect.objectContaining({ msg: "TLS goes on with renewed files" }));
+    expect(server.log).toContainEqual(expect.objectContaining({ msg: "TLS uses the renewed files" }));
     await client.lookup(ORDER);
     await connectClient(server, tenant.apiKey, "native gRPC", clientTls()).lookup(ORDER);
   });

@@ -5,10 +5,11 @@ import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import type { Principal } from "../../server/src/domain/tenant.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
+import { createInboundBudget } from "../../server/src/edge/inbound-budget.ts";
+import { createOutboundTotal } from "../../server/src/edge/outbound-budget.ts";
 import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
-import { createTransportBudgets } from "../../server/src/edge/transport-budgets.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
 import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
@@ -116,7 +117,8 @@ const straight: Pipeline = {
 const grpc = createGrpcServer({
   routes: routesOf(IdempotencyService, "CALLER", idempotency),
   pipeline: straight,
-  budgets: createTransportBudgets(),
+  inboundBudget: createInboundBudget(),
+  outboundTotal: createOutboundTotal(),
   maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,

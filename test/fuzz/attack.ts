@@ -8,42 +8,42 @@ import { anyTranscript } from "./corpus.ts";
 import { pick } from "./mutation.ts";
 import { anyMutation } from "./mutations.ts";
 
-/** Whom to attack, and a credential that is good there. */
+/** The server to attack, and a valid credential. */
 export interface Victim {
   readonly server: Addresses;
   readonly apiKey: string;
   readonly tls: ConnectionOptions | undefined;
 }
 
-/** What became of one connection. */
+/** The result of one connection. */
 export interface Attack {
-  /** The conversation that was meant, and what was made of it. */
+  /** The conversation and its mutation. */
   readonly kind: string;
   readonly mutation: string;
   readonly frames: number;
-  /** The server ended it, or refused what was sent. */
+  /** Whether the server ended the connection or refused a request. */
   readonly isRefused: boolean;
-  /** An answer that no request may get, as it came. */
+  /** An answer that no request may get. */
   readonly wrong: string | undefined;
 }
 
-/** How what is sent is sent, and how the connection ends. */
+/** How the bytes are sent, and how the connection ends. */
 const MANNERS = ["at once", "frame by frame", "byte by byte", "unread", "cut off", "half closed"] as const;
 const PATIENCE_MS = 500;
-/** A server that has said nothing more for this long has nothing more to say. */
+/** An answer is complete when nothing has arrived for this long. */
 const QUIET_MS = 40;
 const LOOK_EVERY_MS = 10;
 /** Longer than any request may take to arrive. */
 const LONG_PATIENCE_MS = 2500;
 const MAX_SLOW_BYTES = 40;
 
-/** Sends one mutated conversation on a connection of its own, and looks at what comes back. */
+/** Sends a mutated conversation on a connection of its own, and checks the answer. */
 export async function attack(random: Random, { server, apiKey, tls }: Victim): Promise<Attack> {
   const transcript = anyTranscript(random, apiKey);
   const mutation = anyMutation(random, transcript);
   const frames = mutation.mutate(transcript.frames, random);
   const manner = pick(random, MANNERS);
-  // Few wait until the server has had enough: they would be all that there is.
+  // Only few connections wait until the server ends them; otherwise all would.
   const isPatient = random.below(50) === 0;
   const { kind, port, isHttp2 } = transcript;
   const told = {
@@ -54,7 +54,7 @@ export async function attack(random: Random, { server, apiKey, tls }: Victim): P
 
   const options = tls && { ...tls, ...(isHttp2 && { ALPNProtocols: ["h2"] }) };
   const raw = await openSocket(server[port], options).catch(() => undefined);
-  // Whether that is because the process is no more, the run finds out by itself.
+  // The run itself finds out whether the process has ended.
   if (raw === undefined) return { ...told, isRefused: true, wrong: undefined };
   let isClosed = false;
   const closed = raw.closed.then(() => {
@@ -63,7 +63,7 @@ export async function attack(random: Random, { server, apiKey, tls }: Victim): P
   await Promise.race([sendAll(raw, frames, manner), closed, pause(LONG_PATIENCE_MS)]);
   await Promise.race([closed, isPatient ? pause(LONG_PATIENCE_MS) : untilQuiet(raw)]);
   const isEnded = isClosed;
-  // Node has no way to reset a connection of TLS.
+  // Node can't reset a TLS connection.
   if (manner === "cut off" && tls === undefined) raw.socket.resetAndDestroy();
   else raw.socket.destroy();
   const received = raw.received();
@@ -86,7 +86,10 @@ async function sendAll(
   if (manner === "half closed") raw.socket.end();
 }
 
-/** The first bytes one by one, each in a packet of its own; the rest would take all day. */
+/**
+ * Sends the first bytes one by one, each in a packet of its own, and the rest at once, because it would take
+ * too long.
+ */
 async function sendSlowly(raw: RawSocket, bytes: Buffer): Promise<void> {
   raw.socket.setNoDelay();
   const slowly = Math.min(MAX_SLOW_BYTES, bytes.byteLength);
@@ -97,7 +100,7 @@ async function sendSlowly(raw: RawSocket, bytes: Buffer): Promise<void> {
   await raw.send(bytes.subarray(slowly));
 }
 
-/** Until an answer has come to its end, or none comes. */
+/** Resolves when an answer is complete, or none comes. */
 async function untilQuiet({ socket }: RawSocket): Promise<void> {
   const startedAtMs = performance.now();
   let quietSinceMs = Number.POSITIVE_INFINITY;
@@ -110,7 +113,7 @@ async function untilQuiet({ socket }: RawSocket): Promise<void> {
   }
 }
 
-/** An error over HTTP/1.1; over HTTP/2, a stream that was reset or a connection that was asked to leave. */
+/** Whether the answer is an error of HTTP/1.1, or resets a stream or ends the connection of HTTP/2. */
 function isRefusal(received: string, isHttp2: boolean): boolean {
   if (!isHttp2) return /^HTTP\/1\.1 [45]/m.test(received);
   const types = frameTypes(Buffer.from(received, "latin1"));
@@ -125,7 +128,7 @@ function frameTypes(received: Buffer): readonly number[] {
   return types;
 }
 
-/** Over HTTP/2, what the server has to answer with is compressed; there, its log tells. */
+/** Finds INTERNAL errors over HTTP/1.1. Headers of HTTP/2 are compressed; there, the log shows them. */
 function wrongAnswer(received: string, isHttp2: boolean): string | undefined {
   if (isHttp2) return undefined;
   return /^(HTTP\/1\.1 500 |grpc-status: (2|13)\r).*/m.exec(received)?.[0];

@@ -2,21 +2,21 @@ import { setTimeout as pause } from "node:timers/promises";
 import { connectClient, type TransportName } from "../helpers/calls/clients.ts";
 import type { Victim } from "./attack.ts";
 
-/** Somebody who does nothing wrong, and has to be served all the while. */
+/** A client with valid calls, which must be served during the attacks. */
 export interface Bystander {
-  /** Ends it once its last call was answered. */
+  /** Stops the client after its last answer. */
   stop(): Promise<void>;
   readonly calls: number;
   readonly longestMs: number;
-  /** Calls that were refused, or not answered in time. */
+  /** Calls that were refused or not answered in time. */
   readonly failures: readonly string[];
 }
 
-/** As long as a patient service waits; a call that takes longer has failed. */
+/** A call that takes longer has failed. */
 const PATIENCE_MS = 10_000;
 const BETWEEN_CALLS_MS = 10;
 
-/** Claims one key after the other, over both ports. */
+/** Starts to claim one key after the other, over both ports. */
 export function startBystander({ server, apiKey, tls }: Victim): Bystander {
   const failures: string[] = [];
   let calls = 0;

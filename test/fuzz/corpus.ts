@@ -20,7 +20,7 @@ import {
 import { frameOf, pathOf } from "../helpers/network/raw-grpc.ts";
 import { pick } from "./mutation.ts";
 
-/** A conversation that a server has nothing against, as what one side sends of it; a frame is the unit of most mutations. */
+/** The client's side of a valid conversation; a frame is the unit of most mutations. */
 export interface Transcript {
   readonly kind: string;
   readonly port: keyof Addresses;
@@ -28,16 +28,16 @@ export interface Transcript {
   readonly frames: readonly Buffer[];
 }
 
-/** The answer to the server's settings. */
+/** The acknowledgement of the server's settings. */
 const ACKNOWLEDGED = frame(FRAME.settings, 0x1, 0);
 
-/** Any of the conversations, with a credential that is good. */
+/** Returns one of the conversations, with a valid credential. */
 export function anyTranscript(random: Random, apiKey: string): Transcript {
   const make = pick(random, [grpc, grpc, grpc, connect, connect, grpcWeb, grpcWeb, management, health]);
   return make(random, apiKey);
 }
 
-/** A request and its method; the keys are few, so that calls meet each other's records. */
+/** Returns a method and a request of it. The keys are few, so that calls share records. */
 function anyCall(random: Random): {
   readonly method: string;
   readonly message: Uint8Array;
@@ -81,7 +81,7 @@ function anyCall(random: Random): {
   }
 }
 
-/** The headers of a native gRPC call. */
+/** Returns the headers of a native gRPC call. */
 export function callHeaders(path: string, apiKey: string): Record<string, string> {
   return {
     ":method": "POST",
@@ -94,7 +94,7 @@ export function callHeaders(path: string, apiKey: string): Record<string, string
   };
 }
 
-/** Two or three calls on one connection, one of them in pieces and one compressed. */
+/** Returns two or three calls on one connection, one of them in pieces and one compressed. */
 function grpc(random: Random, apiKey: string): Transcript {
   const frames = [PREFACE, frame(FRAME.settings, 0, 0), ACKNOWLEDGED];
   const calls = 1 + random.below(3);
@@ -130,7 +130,7 @@ function health(_random: Random, apiKey: string): Transcript {
   return { kind: "health", port: "grpcPort", isHttp2: true, frames };
 }
 
-/** Two requests, one behind the other, each as its lines, the end of its head, and its body. */
+/** Returns two requests in sequence, each as its lines, the end of its head, and its body. */
 function connect(random: Random, apiKey: string): Transcript {
   const frames = [0, 1].flatMap(() => {
     const { method, json, message } = anyCall(random);

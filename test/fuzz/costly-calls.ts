@@ -8,7 +8,7 @@ import { callRaw, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 import { post } from "../helpers/network/raw-http.ts";
 import { type CostlyRequest, gzipped } from "./costly-requests.ts";
 
-/** A way to send a request; resolves with the name of the code that it was answered with. */
+/** Sends a request; resolves with the name of the code of its answer. */
 export interface CostlyTransport {
   readonly name: string;
   takes(request: CostlyRequest, method: DescMethod): boolean;
@@ -26,7 +26,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const isBinary = ({ format }: CostlyRequest) => format === "binary";
 const pathTo = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
 
-/** Every transport, with messages compressed wherever they may be: so a few bytes are most costly. */
+/** Returns all transports, with compressed messages where they are allowed, so that few bytes cost most. */
 export const COSTLY_TRANSPORTS: readonly CostlyTransport[] = [
   {
     name: "gRPC",

@@ -15,18 +15,18 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 
-/** A request that costs little to send and may cost much to read. */
+/** A request that is cheap to send and may be expensive to read. */
 export interface CostlyRequest {
   readonly name: string;
   readonly format: "binary" | "json";
-  /** Before compression. */
+  /** The bytes before compression. */
   readonly bytes: Buffer;
 }
 
-/** As much as the largest request may have. */
+/** The size of the largest request. */
 const BYTES = 4 * 1024 * 1024;
 
-/** Every way that is known to make a request of an RPC costly. */
+/** Returns a costly request of an RPC in every known way. */
 export function costlyRequests({ input }: DescMethod): readonly CostlyRequest[] {
   const ofBatch = input.typeName === BatchRequestSchema.typeName ? largestBatches() : [];
   return [...costlyBinary(input), ...COSTLY_JSON, ...costlyJsonLists(input), ...ofBatch].map((request) => ({
@@ -37,7 +37,7 @@ export function costlyRequests({ input }: DescMethod): readonly CostlyRequest[] 
 
 const compressed = new WeakMap<Buffer, Buffer>();
 
-/** The bytes by gzip: to compress them takes longer than all the rest, and so they are kept. */
+/** Returns the bytes compressed by gzip. Kept, because compression takes longer than all the rest. */
 export function gzipped({ bytes }: CostlyRequest): Buffer {
   const known = compressed.get(bytes) ?? gzipSync(bytes, { level: 1 });
   compressed.set(bytes, known);
@@ -48,7 +48,7 @@ function repeated(pattern: Uint8Array, bytes = BYTES): Buffer {
   return Buffer.alloc(Math.floor(bytes / pattern.byteLength) * pattern.byteLength, pattern);
 }
 
-/** A number that no request has. */
+/** A field number that no request has. */
 const UNKNOWN_FIELD = 1000;
 const UNKNOWN = repeated(new BinaryWriter().tag(UNKNOWN_FIELD, WireType.Varint).uint32(0).finish());
 const GROUPS = repeated(Uint8Array.of(0x7b));
@@ -68,8 +68,8 @@ function costlyBinary(desc: DescMessage): readonly CostlyRequest[] {
 }
 
 /**
- * What a request may have much of, again and again with nothing in it: lists, maps and messages, those in messages too, and one
- * field of the other kinds.
+ * Returns the empty fields that a request can repeat: lists, maps and messages, with those of nested
+ * messages, and one field of another kind.
  */
 function emptyFields(
   desc: DescMessage,
@@ -98,7 +98,7 @@ function emptied({ number, message, fieldKind, scalar }: DescField): Buffer {
   const holds = message !== undefined || fieldKind === "map" || isText;
   const wireType = holds ? WireType.LengthDelimited : WireType.Varint;
   const name = `${number} ${wireType}`;
-  // A number of zero is the same byte as a length of zero.
+  // The number zero is the same byte as the length zero.
   const known =
     NUMBERED_EMPTY.get(name) ?? repeated(new BinaryWriter().tag(number, wireType).uint32(0).finish());
   NUMBERED_EMPTY.set(name, known);
@@ -146,7 +146,7 @@ function costlyJsonLists(desc: DescMessage): readonly CostlyRequest[] {
     );
 }
 
-/** Those that are legal and as large as can be. */
+/** Returns valid requests of the largest size. */
 function largestBatches(): readonly CostlyRequest[] {
   return [...largestBinaryBatches(), ...largestJsonBatches()];
 }

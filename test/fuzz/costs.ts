@@ -6,13 +6,15 @@ import { type LongestStall, longestStall } from "../helpers/servers/stalls.ts";
 import { COSTLY_TRANSPORTS, type CostlyTransport } from "./costly-calls.ts";
 import { type CostlyRequest, costlyRequests } from "./costly-requests.ts";
 
-/** A server that runs `withStallProbe`, and as whom to call it: a role's API key, or undefined for nobody. */
+/**
+ * A server that runs `withStallProbe`, and the API key of each role; undefined to call without a credential.
+ */
 export interface CostlyVictim {
   readonly server: ServerProcess;
   readonly apiKeyOf: (role: ReturnType<typeof roleOf>) => string | undefined;
 }
 
-/** A request, how long it held the server's event loop at the longest, and the code that it was answered with. */
+/** A request, the longest time that it blocked the server's event loop, and the code of its answer. */
 export interface Cost {
   readonly what: string;
   readonly ms: number;
@@ -21,17 +23,17 @@ export interface Cost {
 
 export interface CostsOptions {
   readonly by: keyof LongestStall;
-  /** A request that took longer is sent again: only what it takes each time is its own doing. */
+  /** A request that took longer is sent again: only the shortest of its times is its own cost. */
   readonly suspectMs: number;
-  /** Which RPCs; all of them if it is not set. */
+  /** The RPCs to call; all of them by default. */
   readonly isMeasured?: (method: DescMethod) => boolean;
 }
 
 const ATTEMPTS = 5;
 
 /**
- * Sends every costly request to every RPC by every transport, one after another. Those of an RPC and a transport are measured
- * together first: only where they take long, each for itself.
+ * Sends every costly request to every RPC by every transport, in sequence. The requests of an RPC and a
+ * transport are measured together first, and one by one only if they take long.
  */
 export async function measureCosts(victim: CostlyVictim, options: CostsOptions): Promise<readonly Cost[]> {
   const { server, apiKeyOf } = victim;

@@ -5,12 +5,12 @@ import type { ServerProcess } from "../helpers/servers/server-process.ts";
 import { type Attack, attack, type Victim } from "./attack.ts";
 import { startBystander } from "./bystander.ts";
 
-/** What a run of the fuzzer found; a server that holds has no `findings`. */
+/** The report of a run. A server that passes has no `findings`. */
 export interface FuzzReport {
   readonly seed: number;
   readonly frames: number;
   readonly connections: number;
-  /** Connections that the server ended, or on which it refused something. */
+  /** Connections that the server ended, or on which it refused a request. */
   readonly refusals: number;
   readonly framesByKind: Readonly<Record<string, number>>;
   readonly framesByMutation: Readonly<Record<string, number>>;
@@ -26,23 +26,26 @@ export interface FuzzVictim extends Victim {
 
 export interface FuzzOptions {
   readonly seed: number;
-  /** At least so many are sent. */
+  /** The least number of frames to send. */
   readonly frames: number;
   readonly onProgress?: (frames: number) => void;
 }
 
-/** Connections at once: enough that the server is never idle, few enough that the fuzzer itself isn't what is slow. */
+/**
+ * Concurrent connections: enough that the server is never idle, and few enough that the fuzzer is not the
+ * bottleneck.
+ */
 const AT_ONCE = 24;
-/** An idle server takes about 120 MB; beyond this, something piles up. */
+/** An idle server takes about 120 MB; more than this is a leak. */
 export const MAX_RSS_MB = 600;
 const LOOK_EVERY_MS = 100;
-/** Sockets that a server has for itself: its ports, and its pool's connections, which come and go. */
+/** Sockets of the server itself: its ports, and a changing number of connections to Postgres. */
 const SPARE_DESCRIPTORS = 30;
 const SETTLING_MS = 10_000;
 
 /**
- * Sends mutated conversations to a server in a process of its own, while somebody else uses it. The seed decides what is
- * sent; which of it meets what on the server is up to the network.
+ * Sends mutated conversations to a server in a process of its own, while a bystander uses it. The seed
+ * decides the bytes, and the network their order.
  */
 export async function fuzz(victim: FuzzVictim, options: FuzzOptions): Promise<FuzzReport> {
   const { seed, frames, onProgress } = options;
@@ -107,7 +110,7 @@ function createTally() {
   };
 }
 
-/** The most memory that the process has at any look. */
+/** Measures the peak memory of the process. */
 function watchMemory(server: ServerProcess) {
   let peakMb = 0;
   const look = async () => {
@@ -123,7 +126,7 @@ function watchMemory(server: ServerProcess) {
   };
 }
 
-/** Whether the process has, within ten seconds, no more open than that. */
+/** Whether the process has at most so many open descriptors within ten seconds. */
 async function settles(server: ServerProcess, descriptors: number): Promise<boolean> {
   const untilMs = performance.now() + SETTLING_MS;
   while (performance.now() < untilMs) {

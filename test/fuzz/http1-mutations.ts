@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import type { Random } from "../demo/random.ts";
 import { anyBytes, FLOOD_FRAMES, type Mutation, pick } from "./mutation.ts";
 
-/** Behind the request's first line, where headers stand. */
+/** Inserts lines after the request line, among the headers. */
 function withLines(name: string, make: (random: Random) => readonly (string | Buffer)[]): Mutation {
   return {
     name,
@@ -62,7 +62,7 @@ const HEADERS = [
   "n\u0000ul: v",
 ];
 
-/** HTTP/1.1's own ways to be wrong. */
+/** Mutations of HTTP/1.1. */
 export const http1Mutations: readonly Mutation[] = [
   withLines("hostile headers", (random) => [pick(random, HEADERS), pick(random, HEADERS)]),
   withLines("a hostile header", (random) => [pick(random, HEADERS)]),

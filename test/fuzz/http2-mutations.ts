@@ -15,7 +15,7 @@ const HEAD_BYTES = 9;
 const PADDED = 0x8;
 const WITH_PRIORITY = 0x20;
 
-/** Behind a preface and settings, and before a conversation's own frames. */
+/** Inserts frames after the preface and the settings, among the conversation's own frames. */
 function injected(name: string, make: (random: Random) => readonly Buffer[]): Mutation {
   return {
     name,
@@ -26,7 +26,7 @@ function injected(name: string, make: (random: Random) => readonly Buffer[]): Mu
   };
 }
 
-/** So many frames, each of its own number. */
+/** Inserts many frames, each made with its own number. */
 function flood(name: string, make: (random: Random, number: number) => Buffer): Mutation {
   return injected(name, (random) =>
     Array.from({ length: 1 + random.below(FLOOD_FRAMES) }, (_, number) => make(random, number)),
@@ -41,7 +41,7 @@ function uint32(value: number): Buffer {
 
 const EXTREMES = [0, 1, 0x3fff, 0x4000, 0xffff, 0xffffff, 0x1000000, 0x7fffffff, 0x80000000, 0xffffffff];
 
-/** Streams that no conversation of the corpus has. */
+/** Stream ids that no conversation of the corpus uses. */
 function newStream(number: number): number {
   return 101 + number * 2;
 }
@@ -91,7 +91,7 @@ const HOSTILE_HEADERS: readonly Readonly<Record<string, string>>[] = [
   { expect: "100-continue" },
 ];
 
-/** HTTP/2's own ways to be wrong. */
+/** Mutations of HTTP/2. */
 export const http2Mutations: readonly Mutation[] = [
   {
     name: "a frame's length, type, flags or stream replaced",

@@ -13,13 +13,13 @@ import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 
 /**
- * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to a server, half of them to one that speaks
- * TLS, and prints what was sent and how the server and its other callers fared. Exits 1 on any finding.
+ * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to two servers, one of them
+ * with TLS, and prints a report. Exits with 1 if there are findings.
  */
 const { values } = parseArgs({
   options: { frames: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
 });
-/** 50 ms is promised where nothing else runs. */
+/** The promise is 50 ms on an idle machine. */
 const MAX_WORK_MS = 100;
 
 const [frames, seed] = [values.frames, values.seed].map(Number);
@@ -27,7 +27,8 @@ if (!Number.isSafeInteger(frames) || !Number.isSafeInteger(seed))
   throw new Error("--frames and --seed take whole numbers");
 
 await using cleanUp = new AsyncDisposableStack();
-// Postgres and the server must not outlive the fuzzer. A second signal, such as the one that npm forwards, changes nothing.
+// Ends Postgres and the server with the fuzzer. A second signal, such as the one that npm forwards, changes
+// nothing.
 const interruption = new AbortController();
 interruption.signal.addEventListener(
   "abort",
@@ -46,7 +47,9 @@ for (const ofTls of [undefined, certificate]) {
 
 await findCosts();
 
-/** Costly requests: one that works the event loop for longer than it may, on a machine that is busy, too, is a finding. */
+/**
+ * Sends costly requests; one that blocks the event loop for too long, even on a busy machine, is a finding.
+ */
 async function findCosts(): Promise<void> {
   await using database = openBenchDatabase(databaseUrl);
   const { id: tenantId, apiKey } = await createTenant(database);
@@ -75,7 +78,7 @@ async function findCosts(): Promise<void> {
 async function startPostgres(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "ow-fuzz-"));
   cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
-  // As root, Postgres runs as somebody else, who has to get in.
+  // If the fuzzer runs as root, Postgres runs as another user, who needs access.
   await chmod(dir, 0o755);
   const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
   cleanUp.defer(() => postgres.stop());

@@ -1,6 +1,6 @@
 import type { Random } from "../demo/random.ts";
 
-/** Makes a conversation into one that it should not be. */
+/** Breaks a conversation. */
 export interface Mutation {
   readonly name: string;
   mutate(frames: readonly Buffer[], random: Random): readonly Buffer[];
@@ -9,7 +9,7 @@ export interface Mutation {
 /** The most frames that a flood adds. */
 export const FLOOD_FRAMES = 300;
 
-/** The same frames, but one of them. */
+/** Changes one of the frames. */
 export function withOne(
   frames: readonly Buffer[],
   random: Random,
@@ -23,7 +23,7 @@ export function anyBytes(random: Random, length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => random.below(256)));
 }
 
-/** One of them. */
+/** Returns a random element. */
 export function pick<Item>(random: Random, items: readonly Item[]): Item {
   return items[random.below(items.length)] as Item;
 }

@@ -4,14 +4,14 @@ import { http1Mutations } from "./http1-mutations.ts";
 import { http2Mutations } from "./http2-mutations.ts";
 import { anyBytes, FLOOD_FRAMES, type Mutation, pick, withOne } from "./mutation.ts";
 
-/** Any of those that fit the protocol. */
+/** Returns one of the mutations that fit the protocol. */
 export function anyMutation(random: Random, { isHttp2 }: Transcript): Mutation {
   const own = isHttp2 ? http2Mutations : http1Mutations;
-  // What a protocol has of its own gets deeper than noise does.
+  // A protocol's own mutations get deeper into the server than noise does.
   return pick(random, random.below(3) === 0 ? GENERAL : own);
 }
 
-/** A buffer for which nobody else has the bytes. */
+/** Returns a changed copy of a buffer, because other frames may share its bytes. */
 function changed(buffer: Buffer, change: (copy: Buffer) => void): Buffer {
   const copy = Buffer.from(buffer);
   if (copy.byteLength > 0) change(copy);

@@ -24,16 +24,16 @@ import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 
-/** Calls on their way at once. */
+/** Calls in flight at once. */
 const AT_ONCE = 16;
-/** Requests with several things wrong, of each RPC. */
+/** Requests of each RPC with several invalid fields. */
 const COMBINATIONS = 15;
 
 let target: Target;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  // None of these requests is slow, however busy the machine is.
+  // On a busy machine, these requests may be slow.
   target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" });
   session = await connectHttp2(target.server.grpcPort);
 });
@@ -43,13 +43,13 @@ afterAll(async () => {
   await target?.end();
 });
 
-/** A request with one thing wrong, and what became of it. */
+/** A request with one invalid field, and its answer. */
 interface Outcome extends Change {
   readonly call: HostileCall;
   readonly answer: HostileAnswer;
 }
 
-/** Sets every field in every hostile way, one at a time, and leaves it out. */
+/** Sets every field to every hostile value, one at a time, and leaves it out. */
 async function sendEach(caller: HostileCaller, desc: DescMessage): Promise<readonly Outcome[]> {
   const changes = fieldPaths(desc).flatMap((path): Change[] => {
     const field = path.at(-1);
@@ -80,8 +80,8 @@ async function inParallel<Item, Result>(
 }
 
 /**
- * Whether a refusal's field means this one, or what it is in, or what is in it. A resource's fields are named from the
- * resource on, as its update mask names them, and a batch's item's from the item's request on.
+ * Whether a refusal's field is this field, or contains it, or is contained in it. The path of a resource's
+ * field begins at the resource, as in its update mask, and that of a batch's item at the item's request.
  */
 function means(refused: string, path: FieldPath): boolean {
   return path.some((_field, from) => {
@@ -96,16 +96,16 @@ function means(refused: string, path: FieldPath): boolean {
   });
 }
 
-/** A request that can't be read has no fields yet. */
+/** A request that can't be parsed has no fields. */
 const isUnreadable = ({ fields }: HostileAnswer) => fields.includes("message");
 
-/** What is read to know who calls. */
+/** The statement that reads the credential. */
 const AUTHENTICATION = ["read_api_keys", "read_tenants", "read_namespaces"];
-/** Whether it is past is for the database's clock to say. */
+/** Only the database's clock decides whether it has passed. */
 const JUDGED_BY_THE_DATABASE = "api_key.expires_at";
 
 describe.each(RPCS)("%s", (_title, method) => {
-  test("every field, however it is set, is answered from the catalogue, and named where it is refused", {
+  test("every value of every field gets an answer from the catalogue, and a refusal names the field", {
     timeout: 60_000,
   }, async () => {
     const caller = await createCaller(target, session, method);
@@ -126,7 +126,7 @@ describe.each(RPCS)("%s", (_title, method) => {
   });
 });
 
-/** Whether it was refused for what its fields hold. */
+/** Whether a field was the reason of the refusal. */
 function isInvalid(answer: HostileAnswer): boolean {
   const { reason, fields } = answer;
   return reason === "INVALID_REQUEST" && !isUnreadable(answer) && !fields.includes(JUDGED_BY_THE_DATABASE);
@@ -140,7 +140,7 @@ async function expectNoStatements(caller: HostileCaller, refused: readonly Outco
   expect(Object.keys(statements).filter((name) => !AUTHENTICATION.includes(name))).toEqual([]);
 }
 
-/** Several things wrong at once are all named. */
+/** A refusal names all invalid fields. */
 async function expectAllAtOnce(
   caller: HostileCaller,
   desc: DescMessage,

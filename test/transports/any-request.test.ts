@@ -29,14 +29,14 @@ import {
 } from "../helpers/attacks/wire-values.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 
-/** Of each property, for each RPC. */
+/** Runs of each property, for each RPC. */
 const RUNS = 25;
 
 let target: Target;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  // None of these requests is slow, however busy the machine is.
+  // On a busy machine, these requests may be slow.
   target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" });
   session = await connectHttp2(target.server.grpcPort);
 });
@@ -50,7 +50,7 @@ const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const anyInteger = fc.oneof(fc.bigInt({ min: 0n, max: 100n }), fc.bigInt(INT64));
 const anyText = fc.string({ unit: "binary", maxLength: 300 });
 
-/** Any way to set a field: one that is known to be hostile, or whatever comes. */
+/** A value of a field: a hostile one, or any. */
 function anySetting(field: DescField): fc.Arbitrary<WireField | undefined> {
   const hostile = fc.constantFrom(undefined, ...hostileFields(field));
   if (field.message !== undefined || field.fieldKind === "map") return hostile;
@@ -71,9 +71,9 @@ function anyValue({ scalar }: DescField): fc.Arbitrary<WireValue> {
   }
 }
 
-/** A sensible request of which some fields are set in any way. */
+/** A valid request in which some fields have any value. */
 function anyRequest(desc: DescMessage, subject: Subject): fc.Arbitrary<Encoded> {
-  // A wait that is legal would be waited for.
+  // The call would wait for a valid wait.
   const paths = fieldPaths(desc).filter((path) => path.at(-1)?.name !== "wait");
   if (paths.length === 0) return fc.constant(requestWith(desc, subject, []));
   const anyChange = fc
@@ -82,7 +82,7 @@ function anyRequest(desc: DescMessage, subject: Subject): fc.Arbitrary<Encoded> 
   return fc.array(anyChange, { maxLength: 6 }).map((changes) => requestWith(desc, subject, apart(changes)));
 }
 
-/** The same with a few bytes changed, and any bytes at all. */
+/** The bytes of a request with a few of them changed, or any bytes. */
 function anyBytes(desc: DescMessage, subject: Subject): fc.Arbitrary<Encoded> {
   const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 });
   const changed = fc
@@ -95,7 +95,7 @@ function anyBytes(desc: DescMessage, subject: Subject): fc.Arbitrary<Encoded> {
   return fc.oneof(fc.uint8Array(), changed).map((binary) => ({ binary, json: undefined }));
 }
 
-/** JSON of any shape, some of it under the names of the request's fields. */
+/** JSON of any shape, with the names of some of the request's fields. */
 function anyJson(desc: DescMessage): fc.Arbitrary<Encoded> {
   const named = fc.record(Object.fromEntries(desc.fields.map(({ jsonName }) => [jsonName, fc.jsonValue()])), {
     requiredKeys: [],
@@ -118,12 +118,12 @@ describe.each(RPCS)("%s", (_title, method) => {
     await target.expectUnharmed();
   }
 
-  test("any request is answered from the catalogue on both ports", async () => {
+  test("any request gets an answer from the catalogue on both ports", async () => {
     const caller = await createCaller(target, session, method);
     await expectAnswered(caller, anyRequest(method.input, caller));
   });
 
-  test("any bytes, and any JSON, are answered from the catalogue", async () => {
+  test("any bytes and any JSON get an answer from the catalogue", async () => {
     const caller = await createCaller(target, session, method);
     await expectAnswered(caller, fc.oneof(anyBytes(method.input, caller), anyJson(method.input)));
   });

@@ -16,7 +16,7 @@ type BadClaim = MessageInitShape<typeof ClaimRequestSchema>;
 
 const MAX_INT64 = 2n ** 63n - 1n;
 
-/** A name says what is wrong; the fields are those that the refusal must name, all of them. */
+/** By the mistake in them: claims, and the fields that the refusal must name. */
 const BAD_CLAIMS: Readonly<Record<string, { readonly claim: BadClaim; readonly fields: readonly string[] }>> =
   {
     "an empty key": { claim: { key: "" }, fields: ["key"] },
@@ -59,7 +59,7 @@ const BAD_CLAIMS: Readonly<Record<string, { readonly claim: BadClaim; readonly f
     },
   };
 
-/** What JSON can't even say: canonical durations have their own grammar. */
+/** Durations that JSON can't express, because its durations have a grammar of their own. */
 const BAD_BINARY_DURATIONS: Readonly<Record<string, BadClaim>> = {
   "an overflowing lease": { lease: { seconds: MAX_INT64 } },
   "a lease with a whole second of nanos": { lease: { seconds: 1n, nanos: 1_000_000_000 } },
@@ -85,7 +85,7 @@ describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
 
   beforeEach(async () => {
     client = connectClient(server, (await createTenant(database)).apiKey, transport);
-    // So that the credential is known: reading it is the only statement that a bad call may cost.
+    // Loads the credential: reading it is the only statement that a bad call may cost.
     await errorOf(client.lookup({}));
   });
 
@@ -110,7 +110,7 @@ describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
     });
   }
 
-  test("a completion with everything wrong names every field", async () => {
+  test("the refusal of a completion without any valid field names all fields", async () => {
     const metadata = { "": "no name", "a\nb": "control", big: "v".repeat(4097) };
     const result = { kind: 7 as never, contentType: "c".repeat(256), metadata };
     await expectRefused(
@@ -142,13 +142,13 @@ describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
     await expectRefused(() => client.lookup({ namespace: "-", key: "\u007f" }), ["namespace", "key"]);
   });
 
-  test("a batch of nothing and one of 1,001 items are refused", async () => {
+  test("an empty batch and a batch of 1,001 items are refused", async () => {
     await expectRefused(() => client.batch({ items: [] }), ["items"]);
     const item = { request: { case: "lookup", value: ORDER } } as const;
     await expectRefused(() => client.batch({ items: Array.from({ length: 1001 }, () => item) }), ["items"]);
   });
 
-  test("a batch's bad items are refused alone, and cost the database nothing", async () => {
+  test("a batch's bad items are refused one by one, without a statement", async () => {
     const items: MessageInitShape<typeof BatchRequestItemSchema>[] = [
       {},
       { request: { case: "claim", value: { ...ORDER, wait: { seconds: 1n } } } },

@@ -21,7 +21,7 @@ import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-/** As many batches as a stream has under way; the server reads no further then. */
+/** Batches of a stream that the server has in flight before it stops reading. */
 const MAX_UNDER_WAY = 16;
 
 let target: Target;
@@ -34,7 +34,7 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** A connection, gone when the test is. */
+/** Opens a connection, which is closed when the test ends. */
 async function connect(port = target.server.grpcPort) {
   const session = await connectHttp2(port);
   onTestFinished(() => session.destroy());
@@ -45,7 +45,7 @@ async function open(apiKey: string): Promise<OpenBatchStream> {
   return openBatchStream(await connect(), apiKey);
 }
 
-/** A tenant of the test's own, and a stream of it. */
+/** Opens a stream of a new tenant. */
 async function ownTenant() {
   const { apiKey } = await createTenant(target.database);
   return { client: connectClient(target.server, apiKey), batches: await open(apiKey) };
@@ -55,7 +55,7 @@ const lookup = (key = ORDER.key): ItemRequest => ({ case: "lookup", value: { ...
 const claim = (key = ORDER.key): ItemRequest => ({ case: "claim", value: { ...ORDER, key, claimId: "c" } });
 const items = (...requests: ItemRequest[]) => requests.map((request) => ({ request }));
 
-/** Keeps every statement on records waiting until the test lets go of them. */
+/** Locks the records, so that every statement on them waits until the test releases them. */
 async function holdRecords({ database }: Target): Promise<() => Promise<void>> {
   const connection = new pg.Client({ connectionString: database.url });
   await connection.connect();
@@ -66,7 +66,7 @@ async function holdRecords({ database }: Target): Promise<() => Promise<void>> {
 }
 
 describe("batches on a stream", () => {
-  test("are answered as Batch answers them, each by its id", async () => {
+  test("get the same answers as from Batch, each under its id", async () => {
     const requests: ItemRequest[] = [
       claim("a"),
       claim("a"),
@@ -91,7 +91,7 @@ describe("batches on a stream", () => {
     expect(await one.batches.ended).toBe("OK");
   });
 
-  test("are a stream like any other to grpc-js, as most services in Node have it", async () => {
+  test("work with grpc-js, the usual client of services in Node", async () => {
     const client = new grpc.Client(`127.0.0.1:${target.server.grpcPort}`, grpc.credentials.createInsecure());
     onTestFinished(() => client.close());
     const metadata = new grpc.Metadata();
@@ -114,10 +114,10 @@ describe("batches on a stream", () => {
     expect(ids).toEqual(new Set([1, 2, 3]));
   });
 
-  test("overtake one another", async () => {
+  test("may overtake each other", async () => {
     const { client, batches } = await ownTenant();
     await complete(client);
-    // Held in memory: a repeat is answered without the database.
+    // The record is in memory: a repeat is answered without the database.
     await client.claim(ORDER);
     const letGo = await holdRecords(target);
     batches.send({ id: 1, items: items(lookup("held up")) });
@@ -129,7 +129,7 @@ describe("batches on a stream", () => {
     expect((await batches.answerTo(1)).items).toHaveLength(1);
   });
 
-  test("that come in pieces, or several at once, are the same", async () => {
+  test("may arrive in pieces, or several at once", async () => {
     const { batches } = await ownTenant();
     const frames = Buffer.concat(
       [1, 2, 3].map((id) => framed(BatchStreamRequestSchema, { id, items: items(lookup()) })),
@@ -143,7 +143,7 @@ describe("batches on a stream", () => {
     expect(batches.answers.map(({ id }) => id).toSorted()).toEqual([1, 2, 3]);
   });
 
-  test("that are under way when the client ends its side are answered", async () => {
+  test("that are in flight when the client ends its side are answered", async () => {
     const { batches } = await ownTenant();
     const letGo = await holdRecords(target);
     batches.send({ id: 1, items: items(lookup()) });
@@ -154,10 +154,10 @@ describe("batches on a stream", () => {
     expect(batches.answers).toHaveLength(1);
   });
 
-  test("are refused each by itself, and the stream goes on", async () => {
+  test("are refused one by one, and the stream continues", async () => {
     const { batches } = await ownTenant();
     batches.send({ id: 1, items: [] });
-    // A field of BatchRequest that says it is longer than the message.
+    // A field of BatchRequest whose length exceeds the message.
     batches.stream.write(frameOf(Buffer.concat([Buffer.of(0x10, 2), Buffer.of(0x0a, 2, 0xff, 0xff)])));
     batches.send({ id: 3, items: items(lookup()), timeout: { seconds: 0n, nanos: 0 } });
     batches.send({ id: 4, items: items(lookup()) });
@@ -173,17 +173,17 @@ describe("batches on a stream", () => {
     expect((await batches.answerTo(1)).error?.fieldViolations[0]?.field).toBe("items");
   });
 
-  test("keep their deadline", async () => {
+  test("have deadlines of their own", async () => {
     const { batches } = await ownTenant();
     const letGo = await holdRecords(target);
     batches.send({ id: 1, items: items(lookup()), timeout: { seconds: 0n, nanos: 50_000_000 } });
     const { items: answered, error } = await batches.answerTo(1);
     await letGo();
-    // Of the batch, or of what it holds: whichever clock was first.
+    // The refusal of the batch or of its items: either deadline may pass first.
     expect(error ?? answered[0]?.response.value).toMatchObject({ reason: ErrorReason.DEADLINE_EXCEEDED });
   });
 
-  test("without a credential are not read: the stream is refused", async () => {
+  test("without a credential are not read, and the stream is refused", async () => {
     const session = await connect();
     const batches = openBatchStream(session, undefined);
     batches.stream.write(frameOf(Buffer.concat([Buffer.of(0x10, 1), Buffer.of(0x0a, 2, 0xff, 0xff)])));
@@ -194,7 +194,7 @@ describe("batches on a stream", () => {
   });
 });
 
-test("a key that is revoked is good for no batch any more, on a stream that was opened with it", async () => {
+test("a batch is refused after its key was revoked, on a stream that was opened with the key", async () => {
   const { apiKey } = await createTenant(target.database);
   const batches = await open(apiKey);
   batches.send({ id: 1, items: items(lookup()) });
@@ -206,11 +206,11 @@ test("a key that is revoked is good for no batch any more, on a stream that was 
     batches.send({ id, items: items(lookup()) });
     return (await batches.answerTo(id)).error?.reason;
   };
-  // As README says of every key.
+  // The README promises it for every key.
   await expect.poll(reason, { timeout: 10_000, interval: 200 }).toBe(ErrorReason.CREDENTIAL_INVALID);
 });
 
-test("a stream says beforehand that it takes no compressed message", async () => {
+test("a stream announces in its headers that it accepts no compressed messages", async () => {
   const { batches } = await ownTenant();
   const headers = new Promise<IncomingHttpHeaders>((resolve) => batches.stream.once("response", resolve));
   batches.send({ id: 1, items: items(lookup()) });
@@ -238,15 +238,15 @@ describe("a stream is ended for", () => {
     expect(batches.answers.map(({ id }) => id)).toEqual([1]);
   });
 
-  test("a message that stops half-way", async () => {
+  test("a message that stays incomplete", async () => {
     const { batches } = await ownTenant();
     batches.stream.write(framed(BatchStreamRequestSchema, { id: 1, items: items(lookup()) }).subarray(0, 12));
     expect(await batches.ended).toBe(`RESET ${http2.constants.NGHTTP2_CANCEL}`);
   });
 });
 
-describe("a stream bounds", () => {
-  test("what is under way: its sender waits for answers", async () => {
+describe("a stream limits", () => {
+  test("the batches in flight: the sender of more waits for answers", async () => {
     const { batches } = await ownTenant();
     const letGo = await holdRecords(target);
     const large: ItemRequest = {
@@ -257,7 +257,7 @@ describe("a stream bounds", () => {
     const ids = Array.from({ length: count }, (_, place) => place + 1);
     for (const id of ids) batches.send({ id, items: items(large) });
     await sleep(300);
-    // What was not read lies in the windows of HTTP/2, and with who sends it.
+    // Unread messages lie in the windows of HTTP/2 and with their sender.
     expect(batches.stream.writableLength).toBeGreaterThan((count - MAX_UNDER_WAY - 2) * 60_000);
     await letGo();
     batches.stream.end();
@@ -265,13 +265,13 @@ describe("a stream bounds", () => {
     expect(batches.answers).toHaveLength(count);
   });
 
-  test("what is left unread: its sender waits until it reads", async () => {
+  test("the answers that are not read: their reader can't send until it reads", async () => {
     const { client, batches } = await ownTenant();
     await complete(client, success("x".repeat(60_000)));
     batches.stream.pause();
     const wide = { ...ORDER, claimId: "c".repeat(128), owner: "o".repeat(128) };
     const replays = Array.from({ length: 10 }, (): ItemRequest => ({ case: "claim", value: wide }));
-    // 3 KB each, and 600 KB an answer.
+    // Of 3 KB each, with an answer of 600 KB each.
     const count = 150;
     for (let id = 1; id <= count; id++) batches.send({ id, items: items(...replays) });
     await sleep(500);
@@ -282,7 +282,7 @@ describe("a stream bounds", () => {
     expect(batches.answers).toHaveLength(count);
   });
 
-  test("how many there are on a connection", async () => {
+  test("the streams of its connection", async () => {
     const session = await connect();
     const { apiKey } = target.tenant;
     const streams = Array.from({ length: 101 }, () => openBatchStream(session, apiKey));
@@ -295,7 +295,7 @@ describe("a stream bounds", () => {
   });
 });
 
-test("a server that stops ends its streams, and answers what came until then", async () => {
+test("a server that stops ends its streams, and answers the batches that arrived before", async () => {
   const server = await startServerProcess(target.database.url);
   onTestFinished(() => server.end());
   const session = await connect(server.grpcPort);
@@ -308,7 +308,7 @@ test("a server that stops ends its streams, and answers what came until then", a
   const left = new Promise((resolve) => session.once("goaway", resolve));
   server.signal("SIGTERM");
   await left;
-  // On its way when the client learns of it.
+  // This batch is sent before the client learns of the drain.
   busy.send({ id: 2, items: items(lookup()) });
   await busy.answerTo(2);
   expect(await Promise.all([idle.ended, busy.ended])).toEqual(["OK", "OK"]);

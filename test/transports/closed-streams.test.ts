@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 test.each(["server", "client"] as const)(
-  "a stream of the %s that closed holds nothing of its call",
+  "a closed stream of the %s holds nothing of its call",
   async (side) => {
     const streams: Http2Stream[] = [];
     onHttp2Stream(side, (stream) => streams.push(stream));
@@ -34,12 +34,12 @@ test.each(["server", "client"] as const)(
     const client = createClient(IdempotencyService, createUnaryTransport(sessions, `Bearer ${apiKey}`));
     await client.claim(ORDER);
     await expect(client.claim({ ...ORDER, key: "" })).rejects.toThrow("key");
-    // On a stream of batches, which is left after a second.
+    // Opens a BatchStream, which the client ends after a second.
     await client.batch({ items: [{ request: { case: "lookup", value: ORDER } }] }, { timeoutMs: 5000 });
     await expect
       .poll(() => streams.map(({ closed }) => closed), { timeout: 5000 })
       .toEqual([true, true, true]);
-    // Without any, an error that comes late would end the process.
+    // Without any listener, a late error would end the process.
     await expect.poll(() => streams.map((stream) => stream.eventNames())).toEqual(Array(3).fill(["error"]));
   },
 );

@@ -7,7 +7,7 @@ import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-/** So often the client is asked to leave. */
+/** GOAWAYs that each client gets. */
 const GOAWAYS = 3;
 
 let database: TestDatabase;
@@ -27,7 +27,7 @@ test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
   ["connect-node", (apiKey) => connectClient(server, apiKey)],
   ["grpc-js", (apiKey) => grpcJsClient(server, apiKey)],
 ])(
-  "a steady client of %s is asked to leave again and again, and every claim of it is granted once",
+  "a busy client of %s gets one GOAWAY after another, and each of its claims is granted once",
   async (_name, connect) => {
     const client = connect((await createTenant(database)).apiKey);
     onTestFinished(() => client.close?.());

@@ -8,11 +8,11 @@ import { longestStall, withStallProbe } from "../helpers/servers/stalls.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
-/** `npm run bench` holds it to 50 ms (P13) where nothing else runs; machines that run tests have other things to do, too. */
+/** `npm run bench` checks 50 ms (P13) on an idle machine; machines that run tests are busy. */
 const MAX_WORK_MS = 150;
-/** Those with a list, a map, a mask or a large limit; `npm run fuzz` has them all. */
+/** RPCs with a list, a map, a mask or a large limit; `npm run fuzz` tests all RPCs. */
 const RPCS_HERE = new Set(["Complete", "Batch", "UpdateNamespace", "CreateApiKey"]);
-/** None of these requests leaves anything behind; what garbage there is may not have been collected yet. */
+/** The requests leave no memory in use, but their garbage may not have been collected yet. */
 const MAX_ADDED_MB = 200;
 
 let target: Target;
@@ -41,13 +41,13 @@ async function expectCheap(apiKeyOf: (role: "CALLER" | "TENANT_ADMIN" | "OPERATO
 }
 
 describe("every costly request to every RPC by every transport", () => {
-  test("is refused unread without a credential", { timeout: 180_000 }, async () => {
+  test("is refused without a credential, and not read", { timeout: 180_000 }, async () => {
     const costs = await expectCheap(() => undefined);
     const other = costs.filter(({ code }) => code !== "Unauthenticated");
     expect(other).toEqual([]);
   });
 
-  test("is cheap with one", { timeout: 180_000 }, async () => {
+  test("is cheap with a credential", { timeout: 180_000 }, async () => {
     const { database, tenant } = target;
     const keys = {
       CALLER: tenant.apiKey,
@@ -58,7 +58,7 @@ describe("every costly request to every RPC by every transport", () => {
   });
 });
 
-test("eight small messages without a credential that would inflate to 8 MiB of items keep nobody waiting", async () => {
+test("eight small messages without a credential that would inflate to 8 MiB of items delay no other call", async () => {
   const { server, database } = target;
   const { apiKey } = await createTenant(database);
   const bomb = brotliCompressSync(Buffer.alloc(8 * MIB, Uint8Array.of(0x0a, 0)));

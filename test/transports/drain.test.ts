@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => database?.drop());
 
-/** A server of the test's own, gone when the test is. */
+/** Starts a server, which is stopped when the test ends. */
 async function startServer(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
   const server = await startServerProcess(database.url, env);
   onTestFinished(() => server.end());
@@ -27,7 +27,7 @@ async function startServer(env: Readonly<Record<string, string>> = {}): Promise<
 }
 
 describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
-  test("loses no acknowledged claim of the load on it, and tells the others that it is UNAVAILABLE", async () => {
+  test("loses no acknowledged claim, and answers the others with UNAVAILABLE", async () => {
     const server = await startServer({ ONCEWARD_DRAIN_DELAY: "200ms" });
     const tenant = await createTenant(database);
     const load = startLoad(connectClient(server, tenant.apiKey, transport), 32, "stop");
@@ -46,7 +46,7 @@ describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
     expect(load.errors.filter((error) => !saysUnavailable(error)).map(String)).toEqual([]);
   });
 
-  test("wakes who waits with UNAVAILABLE and when to retry", async () => {
+  test("wakes waiting callers with UNAVAILABLE and a retry delay", async () => {
     const server = await startServer();
     const client = connectClient(server, (await createTenant(database)).apiKey, transport);
     await grant(client);
@@ -62,17 +62,17 @@ describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
   });
 });
 
-test("a signal that comes more than a second after the first one ends a server that drains", async () => {
+test("a second signal, more than a second after the first one, ends a server that drains", async () => {
   const server = await startServer({ ONCEWARD_DRAIN_DELAY: "5m" });
   server.signal("SIGTERM");
   await expect.poll(() => server.output.some((line) => line.includes('"draining"'))).toBe(true);
-  // One that comes sooner is taken for the same request: npm passes on what a terminal has sent to both.
+  // An earlier one counts as the same request: npm forwards a signal that the terminal has sent to both.
   const signalAgain = setInterval(() => server.signal("SIGTERM"), 100);
   onTestFinished(() => clearInterval(signalAgain));
   expect(await server.exited).toBe(1);
 });
 
-test("a server that drains says so to the platform, and still serves until its balancers have noticed", async () => {
+test("a server that drains is not ready, and still serves until balancers have noticed", async () => {
   const server = await startServer({ ONCEWARD_DRAIN_DELAY: "5m" });
   const { apiKey } = await createTenant(database);
   const ready = async () => (await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status;
@@ -86,14 +86,14 @@ test("a server that drains says so to the platform, and still serves until its b
   }
 });
 
-test("a server without calls or connections stops with nothing to wait for", async () => {
+test("a server without calls or connections stops at once", async () => {
   const server = await startServer();
   server.signal("SIGTERM");
   expect(await server.exited).toBe(0);
   expect(server.output.at(-1)).toContain('"stopped"');
 });
 
-test("a caller that stays, such as one that watches health, is ended with the drain's time limit", async () => {
+test("a call that does not end, such as a health watch, is cut at the drain's time limit", async () => {
   const server = await startServer({ ONCEWARD_DRAIN_TIMEOUT: "1s" });
   await healthClient(server).watch("").next();
   server.signal("SIGINT");

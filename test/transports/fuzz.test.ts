@@ -3,16 +3,16 @@ import { fuzz, MAX_RSS_MB } from "../fuzz/fuzz.ts";
 import { startTarget } from "../helpers/attacks/hostility.ts";
 import { makeCertificate } from "../helpers/network/certificates.ts";
 
-/** The long mode is `npm run fuzz`. */
+/** `npm run fuzz` runs longer, with any seed. */
 const SEED = 1;
-/** A machine that is busy must not make the bystander's handshakes slow ones. */
+/** On a busy machine, the bystander's handshakes take long. */
 const PATIENT = { ONCEWARD_REQUEST_TIMEOUT: "10s" };
 
 test.each([
   ["in the clear", 3000],
   ["over TLS", 2000],
 ] as const)(
-  "conversations that went wrong in any way, %s, harm nobody",
+  "broken conversations, %s, harm neither the server nor other callers",
   { timeout: 60_000 },
   async (how, frames) => {
     const certificate = how === "over TLS" ? await makeCertificate() : undefined;

@@ -30,13 +30,13 @@ test.each(["", SERVICE])("the health of %j is SERVING, without a credential", as
   expect(await healthClient(server).check(service)).toBe(SERVING);
 });
 
-test("the health of a service that is not there is NOT_FOUND", async () => {
+test("the health of an unknown service is NOT_FOUND", async () => {
   expect(await errorOf(healthClient(server).check("onceward.v1.Nothing"))).toMatchObject({
     code: "NotFound",
   });
 });
 
-test("who watches is told SERVING at once, and NOT_SERVING when the server drains", async () => {
+test("a health watch reports SERVING at once, and NOT_SERVING when the server drains", async () => {
   const own = await startTestServer(database.url, {
     ONCEWARD_DRAIN_DELAY: "1s",
     ONCEWARD_DRAIN_TIMEOUT: "100ms",
@@ -58,7 +58,7 @@ type Question = Readonly<Partial<Record<"fileByFilename" | "fileContainingSymbol
 
 async function reflect(version: "v1" | "v1alpha", question: Question): Promise<ReflectionAnswer> {
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}` });
-  // The service was described at run time, and so its method has no type.
+  // The service is described at run time, so its method has no type.
   const client = createClient(reflectionService(version), transport) as unknown as {
     serverReflectionInfo(questions: AsyncIterable<Question>): AsyncIterable<ReflectionAnswer>;
   };
@@ -70,7 +70,7 @@ async function* only<Value>(value: Value): AsyncIterable<Value> {
   yield value;
 }
 
-/** The files that describe a service, and all that they import, asked for one by one where they did not come along. */
+/** Asks for the file of a service, and for its imports one by one unless they came with it. */
 async function describingFiles(version: "v1" | "v1alpha", service = SERVICE): Promise<FileDescriptorProto[]> {
   const files = new Map<string, FileDescriptorProto>();
   let question: Question | undefined = { fileContainingSymbol: service };

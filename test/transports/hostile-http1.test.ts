@@ -18,12 +18,12 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** A request with a head of the test's choosing and no body. */
+/** Sends a request with any head and no body. */
 function requestOf(line: string, ...headers: readonly string[]): string {
   return `${[line, ...headers, "connection: close", "content-type: application/json", "content-length: 2"].join("\r\n")}\r\n\r\n{}`;
 }
 
-describe("a head that makes no URL", () => {
+describe("a head that is no URL", () => {
   test.each([
     ["an unclosed bracket", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: [")],
     ["a port out of range", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a:99999")],
@@ -64,7 +64,7 @@ test("more headers than fit are refused", async () => {
     target.server.httpPort,
     requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a", ...many),
   );
-  // The answer may be lost, for the rest of the headers meets a closed connection.
+  // The answer may be lost, because the rest of the headers meets a closed connection.
   expect(answer).toMatch(/^HTTP\/1\.1 431 |^$/);
 });
 
@@ -92,7 +92,7 @@ test.each([
   expect(received()).toMatch(/^HTTP\/1\.1 408 |^$/);
 });
 
-test("a body that trickles in is cut off, however often a byte comes", async () => {
+test("a body that arrives byte by byte is cut off in time", async () => {
   const { send, closed, socket } = await openSocket(target.server.httpPort);
   await send(
     `POST ${CLAIM} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n`,
@@ -120,7 +120,7 @@ test("a caller that pipelines requests and reads no answer costs bounded memory"
   socket.pause();
   const request = `GET /nowhere-${"x".repeat(1000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
   const flood = request.repeat(20_000);
-  // It takes no more once nobody reads its answers: what it does not take is never sent.
+  // The server reads no further while its answers are not read, so the rest is never sent.
   void send(flood);
   await target.expectUnharmed();
   socket.destroy();

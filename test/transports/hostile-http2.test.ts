@@ -23,12 +23,12 @@ import { openSocket } from "../helpers/network/raw-socket.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 
 const MIB = 1024 * 1024;
-/** Streams of one connection that the server takes at once. */
+/** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
 
-/** Of which each has an answer of 3.6 MB. */
+/** Calls that each have an answer of 3.6 MB. */
 const UNREAD_CALLS = 200;
-/** What the server keeps of a connection's answers. */
+/** The outbound budget of a connection. */
 const MAX_UNREAD_BYTES = 256 * MIB;
 
 let target: Target;
@@ -41,7 +41,7 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** A connection, gone when the test is. */
+/** Opens a connection, which is closed when the test ends. */
 async function connect() {
   const session = await connectHttp2(target.server.grpcPort);
   onTestFinished(() => session.destroy());
@@ -60,7 +60,7 @@ function callHead(more: Readonly<Record<string, string>> = {}): Buffer {
   });
 }
 
-describe("a head that makes no sense", () => {
+describe("a head that is invalid", () => {
   test.each([
     ["an authority that is no host", { ":authority": "[" }],
     ["an authority with a port out of range", { ":authority": "a:99999" }],
@@ -81,16 +81,16 @@ describe("a head that makes no sense", () => {
     ["a name with a space", { "x y": "v" }],
     ["a connection header", { connection: "keep-alive" }],
     ["a wrong content length", { "content-length": "7" }],
-  ])("%s harms nobody", async (_name, more) => {
+  ])("%s harms no other call", async (_name, more) => {
     const { send, socket } = await openHttp2(target.server.grpcPort);
     await send(frame(FRAME.headers, END_HEADERS, 1, callHead(more)));
     await send(frame(FRAME.data, END_STREAM, 1, framed(ClaimRequestSchema, ORDER)));
-    // The answer, if there is one, comes before that of the call behind it.
+    // The answer, if there is one, comes before that of the next call.
     await target.expectUnharmed();
     socket.destroy();
   });
 
-  test("a stream without any header, and one with a path twice, harm nobody", async () => {
+  test("a stream without any header, and one with two paths, harm no other call", async () => {
     const { send, socket } = await openHttp2(target.server.grpcPort);
     await send(frame(FRAME.headers, END_HEADERS | END_STREAM, 1));
     await send(
@@ -101,7 +101,7 @@ describe("a head that makes no sense", () => {
   });
 });
 
-describe("what is no HTTP/2", () => {
+describe("a connection that is not HTTP/2", () => {
   const garbage = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 89 + 7) % 256));
 
   test.each([
@@ -111,7 +111,7 @@ describe("what is no HTTP/2", () => {
   ])("%s ends the connection", async (name, bytes) => {
     const { send, closed, socket } = await openSocket(target.server.grpcPort);
     await send(bytes);
-    // Too few bytes to be told from a slow start are left to the keepalive.
+    // The keepalive ends a connection with so few bytes, because it may be a slow client.
     if (name === "a TLS handshake") socket.end();
     await closed;
   });
@@ -130,7 +130,7 @@ describe("what is no HTTP/2", () => {
     await closed;
   });
 
-  test("frames of unknown types, bit flips and cut messages harm nobody", async () => {
+  test("frames of unknown types, flipped bits and truncated messages harm no other call", async () => {
     const call = Buffer.concat([
       frame(FRAME.headers, END_HEADERS, 1, callHead()),
       frame(FRAME.data, END_STREAM, 1, framed(ClaimRequestSchema, ORDER)),
@@ -147,7 +147,10 @@ describe("what is no HTTP/2", () => {
 });
 
 describe("floods", () => {
-  /** Sends the same bytes until the server closes the connection; a server that never does fails by the test's timeout. */
+  /**
+   * Sends the same bytes until the server closes the connection; a server that never does fails by the test's
+   * timeout.
+   */
   async function floodUntilClosed(
     next: (round: number) => Buffer,
     { readAnswers = true } = {},
@@ -164,7 +167,7 @@ describe("floods", () => {
     }
   }
 
-  test("a header block that goes on and on ends the connection", async () => {
+  test("an endless header block ends the connection", async () => {
     const start = frame(FRAME.headers, 0, 1, callHead());
     const more = frame(FRAME.continuation, 0, 1, headerBlock({ "x-more": "v".repeat(1000) }));
     await floodUntilClosed((round) => (round === 0 ? start : more));
@@ -177,7 +180,7 @@ describe("floods", () => {
     expect(code).toMatch(/^RESET|^HTTP 431/);
   });
 
-  test("streams that are opened and reset at once end the connection", async () => {
+  test("many streams that are opened and reset immediately end the connection", async () => {
     const cancel = Buffer.from([0, 0, 0, 8]);
     await floodUntilClosed((round) =>
       Buffer.concat(
@@ -192,17 +195,17 @@ describe("floods", () => {
     );
   });
 
-  test("pings whose answers nobody reads end the connection", async () => {
+  test("many pings whose answers are not read end the connection", async () => {
     const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
     await floodUntilClosed(() => pings, { readAnswers: false });
   });
 
-  test("settings whose answers nobody reads end the connection", async () => {
+  test("many settings whose answers are not read end the connection", async () => {
     const settings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.settings, 0, 0)));
     await floodUntilClosed(() => settings, { readAnswers: false });
   });
 
-  test("more streams at once than the server takes end the connection", async () => {
+  test("more concurrent streams than the server allows end the connection", async () => {
     const head = callHead({ authorization: `Bearer ${target.tenant.apiKey}` });
     await floodUntilClosed((round) =>
       Buffer.concat(
@@ -234,7 +237,7 @@ describe("memory", () => {
     expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["Unimplemented"]));
   });
 
-  test("calls whose answers nobody reads cost bounded memory", async () => {
+  test("calls whose answers are not read cost bounded memory", async () => {
     const { send, socket } = await openHttp2(target.server.grpcPort);
     socket.pause();
     const credential = { authorization: `Bearer ${target.tenant.apiKey}` };
@@ -247,8 +250,10 @@ describe("memory", () => {
     socket.destroy();
   });
 
-  test("large answers that nobody reads are bounded, and those who read get theirs", async () => {
-    // A server of its own, which holds more than the others' tests allow.
+  test("large answers that are not read are bounded, and callers that read get theirs", {
+    timeout: 60_000,
+  }, async () => {
+    // A server of its own, which uses more memory than the other tests allow.
     const { server, tenant, end } = await startTarget();
     onTestFinished(end);
     const id = { namespace: "charges", key: "large" };
@@ -256,7 +261,7 @@ describe("memory", () => {
     const { fencingToken } = await grant(client, id);
     await client.complete({ ...id, fencingToken, result: success("x".repeat(60_000)) });
     const items = Array.from({ length: 60 }, () => ({ request: { case: "lookup" as const, value: id } }));
-    // Small enough for all of them to fit into the server's window, which it can't widen to who does not listen.
+    // All requests fit into the server's window, because a client that does not read gets no window updates.
     const body = frameOf(gzipSync(toBinary(BatchRequestSchema, create(BatchRequestSchema, { items }))), 1);
     const credential = { "grpc-encoding": "gzip", authorization: `Bearer ${tenant.apiKey}` };
     const head = callHead({ ":path": pathOf("Batch"), ...credential });
@@ -272,7 +277,7 @@ describe("memory", () => {
       const counts = [...(await readMetrics(server))].filter(([name]) => count.test(name));
       return counts.reduce((sum, [, calls]) => sum + calls, 0);
     };
-    await expect.poll(answered, { timeout: 15_000 }).toBe(UNREAD_CALLS);
+    await expect.poll(answered, { timeout: 30_000 }).toBe(UNREAD_CALLS);
     expect((await client.batch({ items })).items).toHaveLength(items.length);
 
     let readBytes = 0;
@@ -287,7 +292,7 @@ describe("memory", () => {
     expect(server.alive).toBe(true);
   });
 
-  test("a thousand connections that say nothing keep nobody out", async () => {
+  test("a thousand silent connections keep no other client out", async () => {
     const idle = await Promise.all(Array.from({ length: 1000 }, () => openSocket(target.server.grpcPort)));
     await target.expectUnharmed();
     for (const { socket } of idle) socket.destroy();

@@ -17,7 +17,7 @@ import {
 import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { exchange, openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
 
-/** Streams of one connection that the server takes at once. */
+/** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
 
 let certificate: Certificate;
@@ -39,7 +39,7 @@ afterEach(() => target.expectUnharmed());
 
 const garbage = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 89 + 7) % 256));
 
-/** The beginning of a real handshake: a record that says how long it is, and then not all of it. */
+/** The beginning of a handshake: a record that is shorter than its length. */
 const halfHello = Buffer.from("16030100f8010000f40303", "hex");
 
 function callHead(more: Readonly<Record<string, string>> = {}): Buffer {
@@ -74,16 +74,16 @@ describe("a handshake", () => {
     await closed;
   });
 
-  test("that never comes, a thousand times, keeps nobody out", async () => {
+  test("that never begins, on a thousand connections, keeps no other client out", async () => {
     const silent = await Promise.all(Array.from({ length: 1000 }, () => openSocket(target.server.grpcPort)));
     await target.expectUnharmed();
     await Promise.all(silent.map(({ closed }) => closed));
   });
 
   test.each(["grpcPort", "httpPort"] as const)(
-    "that is done over and over harms nobody on the %s",
+    "that is renegotiated again and again harms no other call on the %s",
     async (port) => {
-      // TLS 1.3 knows no such thing.
+      // TLS 1.3 has no renegotiation.
       const old: ConnectionOptions = { ...tls, maxVersion: "TLSv1.2", ALPNProtocols: ["h2", "http/1.1"] };
       const { socket } = await openSocket(target.server[port], old);
       if (!(socket instanceof TLSSocket)) throw new TypeError("the connection is not encrypted");
@@ -96,14 +96,14 @@ describe("a handshake", () => {
     },
   );
 
-  test("that settles on no HTTP/2 gets no further with gRPC", async () => {
+  test("that does not negotiate HTTP/2 ends the connection to the gRPC port", async () => {
     const { send, closed } = await openSocket(target.server.grpcPort, tls);
     await send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     await closed;
   });
 });
 
-describe("within gRPC's TLS", () => {
+describe("over TLS, on the gRPC port,", () => {
   test.each([
     ["garbage", garbage],
     ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
@@ -114,7 +114,7 @@ describe("within gRPC's TLS", () => {
     await closed;
   });
 
-  test("streams that are opened and reset at once end the connection", async () => {
+  test("many streams that are opened and reset immediately end the connection", async () => {
     const raw = await openHttp2(target.server.grpcPort, tls);
     const cancel = Buffer.from([0, 0, 0, 8]);
     await floodUntilClosed(raw, (round) =>
@@ -130,14 +130,14 @@ describe("within gRPC's TLS", () => {
     );
   });
 
-  test("pings whose answers nobody reads end the connection", async () => {
+  test("many pings whose answers are not read end the connection", async () => {
     const raw = await openHttp2(target.server.grpcPort, tls);
     raw.socket.pause();
     const pings = Buffer.concat(Array.from({ length: 1000 }, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
     await floodUntilClosed(raw, () => pings);
   });
 
-  test("calls whose answers nobody reads cost bounded memory", async () => {
+  test("calls whose answers are not read cost bounded memory", async () => {
     const { send, socket } = await openHttp2(target.server.grpcPort, tls);
     socket.pause();
     const credential = { authorization: `Bearer ${target.tenant.apiKey}` };
@@ -150,7 +150,7 @@ describe("within gRPC's TLS", () => {
     socket.destroy();
   });
 
-  test("a stream whose message stops half-way is closed, and the connection lives on", async () => {
+  test("a stream whose message stays incomplete is closed, and the connection stays open", async () => {
     const session = await connectHttp2(target.server.grpcPort, tls);
     onTestFinished(() => session.destroy());
     const message = framed(ClaimRequestSchema, ORDER);
@@ -180,7 +180,7 @@ describe("within gRPC's TLS", () => {
   }
 });
 
-describe("within HTTP's TLS", () => {
+describe("over TLS, on the HTTP port,", () => {
   test("headers that never end are cut off", async () => {
     const { send, closed, received } = await openSocket(target.server.httpPort, tls);
     await send(`POST ${pathOf("Claim")} HTTP/1.1\r\nhost: a\r\n`);
@@ -204,7 +204,7 @@ describe("within HTTP's TLS", () => {
     const { socket, send } = await openSocket(target.server.httpPort, tls);
     socket.pause();
     const request = `GET /nowhere-${"x".repeat(1000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
-    // It takes no more once nobody reads its answers: what it does not take is never sent.
+    // The server reads no further while its answers are not read, so the rest is never sent.
     void send(request.repeat(20_000));
     await target.expectUnharmed();
     socket.destroy();

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 
-test("the management port has an address of its own, and the other ports have theirs", async () => {
+test("the management port may have another address than the other ports", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const { httpPort, managementPort, stop } = await startTestServer(database.url, {

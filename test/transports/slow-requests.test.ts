@@ -6,7 +6,7 @@ import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
 import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 
-/** Streams of one connection that the server takes at once. */
+/** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
 
 let target: Target;
@@ -19,14 +19,14 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** A connection, gone when the test is. */
+/** Opens a connection, which is closed when the test ends. */
 async function connect() {
   const session = await connectHttp2(target.server.grpcPort);
   onTestFinished(() => session.destroy());
   return session;
 }
 
-/** Resolves with the code that the server resets the stream with. */
+/** Resolves with the code with which the server resets the stream. */
 async function resetCode(stream: ClientHttp2Stream): Promise<number> {
   stream.on("error", () => {});
   stream.resume();
@@ -37,11 +37,11 @@ async function resetCode(stream: ClientHttp2Stream): Promise<number> {
 const message = framed(ClaimRequestSchema, ORDER);
 
 test.each([
-  ["never comes", Buffer.alloc(0)],
+  ["never begins", Buffer.alloc(0)],
   ["stops within its length", message.subarray(0, 3)],
   ["stops half-way", message.subarray(0, 8)],
-  ["is whole but never said to be", message],
-])("a stream whose message %s is closed, and the connection lives on", async (_name, start) => {
+  ["is complete, but not ended,", message],
+])("a stream whose message %s is closed, and the connection stays open", async (_name, start) => {
   const session = await connect();
   const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
   if (start.byteLength > 0) stream.write(start);
@@ -50,7 +50,7 @@ test.each([
   expect(answer.code).toBe("OK");
 });
 
-test("a stream whose message trickles in is closed, however often a byte comes", async () => {
+test("a stream whose message arrives byte by byte is closed in time", async () => {
   const session = await connect();
   const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
   stream.write(Buffer.from([0, 0, 0, 255, 255]));
@@ -63,14 +63,14 @@ test.each([
   "/nowhere",
   "/grpc.health.v1.Health/Check",
   "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-])("a stream to %s that never ends is closed too", async (path) => {
+])("a stream to %s without an end is closed too", async (path) => {
   const session = await connect();
   const stream = session.request(grpcHeaders("Claim", undefined, { ":path": path }));
   await resetCode(stream);
   expect(stream.closed).toBe(true);
 });
 
-test("every stream that the server takes at once may be slow, and all are closed", async () => {
+test("all streams of a connection are closed if all are slow", async () => {
   const session = await connect();
   const streams = Array.from({ length: MAX_STREAMS }, () =>
     session.request(grpcHeaders("Claim", target.tenant.apiKey)),
@@ -80,7 +80,7 @@ test("every stream that the server takes at once may be slow, and all are closed
   expect(answer.code).toBe("OK");
 });
 
-test("a call that waits longer than a request may take is not slow", async () => {
+test("a call that waits longer than the request timeout is not closed", async () => {
   const session = await connect();
   const key = { namespace: "charges", key: "waited-for" };
   const headers = grpcHeaders("Claim", target.tenant.apiKey);

@@ -7,7 +7,9 @@ import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/n
 import { openSocket } from "../helpers/network/raw-socket.ts";
 
 const MIB = 1024 * 1024;
-/** What the server adds at most for messages that don't end, with what its allocator keeps back. */
+/**
+ * The most memory that incomplete messages may cost the server, with the memory that its allocator retains.
+ */
 const MAX_ADDED_MB = 64;
 const MESSAGES = 60;
 
@@ -24,18 +26,18 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** All but the last byte of a message that says it has so many. */
+/** Returns a message of so many bytes without its last one. */
 function unfinished(bytes: number): Buffer {
   const body = Buffer.alloc(4 + bytes);
   body.writeUInt32BE(bytes, 1);
   return body;
 }
 
-/** Looks at the server's memory until it has not grown for so many looks. */
+/** The server's memory is read until it has not grown for so many times. */
 const LOOKS = 6;
 const LOOK_EVERY_MS = 250;
 
-/** How much memory the server has more at most, from what is sent until it grows no more. */
+/** Returns the most memory that the server uses in addition, from sending until it grows no more. */
 async function addedMb(send: () => void): Promise<number> {
   await target.expectUnharmed();
   const beforeMb = await target.server.rssMb();
@@ -52,11 +54,11 @@ async function addedMb(send: () => void): Promise<number> {
 
 const CALLERS = [
   ["without a credential", () => undefined],
-  ["with one", () => target.tenant.apiKey],
+  ["with a credential", () => target.tenant.apiKey],
 ] as const;
 
 test.each(CALLERS)(
-  "messages of one gRPC connection that don't end cost bounded memory, %s",
+  "incomplete messages of one gRPC connection cost bounded memory, %s",
   async (_name, apiKey) => {
     const session = await connectHttp2(target.server.grpcPort);
     onTestFinished(() => session.destroy());
@@ -73,7 +75,7 @@ test.each(CALLERS)(
 );
 
 test.each(CALLERS)(
-  "messages of many HTTP connections that don't end cost bounded memory, %s",
+  "incomplete messages of many HTTP connections cost bounded memory, %s",
   async (_name, apiKey) => {
     const sockets = await Promise.all(
       Array.from({ length: MESSAGES }, () => openSocket(target.server.httpPort)),
@@ -98,7 +100,7 @@ test.each(CALLERS)(
   },
 );
 
-test("a message that finds no room waits, and is refused after a while or read once there is room", async () => {
+test("a message without memory in the inbound budget waits, and is refused after a while or read when memory is released", async () => {
   const session = await connectHttp2(target.server.grpcPort);
   onTestFinished(() => session.destroy());
   const headers = grpcHeaders("Batch", target.tenant.apiKey);
@@ -119,7 +121,7 @@ test("a message that finds no room waits, and is refused after a while or read o
   expect(await waiting).toMatchObject({ code: "OK" });
 });
 
-test("one address has as many connections as are configured, and a connection that ends makes room", async () => {
+test("one address has as many connections as configured, and may open another one when one ends", async () => {
   const sockets = await Promise.all(Array.from({ length: 100 }, () => openSocket(target.server.grpcPort)));
   const another = await openSocket(target.server.grpcPort);
   await another.closed;

@@ -13,7 +13,7 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const MIB = 1024 * 1024;
 const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };
 
-/** Messages that are no ClaimRequest, whatever the field. */
+/** Bytes that are no ClaimRequest. */
 const UNREADABLE: Readonly<Record<string, Buffer>> = {
   "a length beyond the end": Buffer.from([0x12, 0x7f, 0x61]),
   "field number zero": Buffer.from([0x00, 0x01]),
@@ -43,7 +43,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A batch that is exactly so large: its one item's namespace is filled up, by `text` again and again. */
+/** Returns a batch of exactly this size: its one item's namespace repeats `text`. */
 function batchOf(bytes: number, text = "x"): Buffer {
   const filled = (length: number) => text.repeat(Math.ceil(length / text.length)).slice(0, length);
   const overhead = framed(BatchRequestSchema, batchWith(filled(bytes))).byteLength - 5 - bytes;
@@ -89,7 +89,7 @@ describe("over native gRPC", () => {
     },
   );
 
-  test("no message, half of one and two of them are UNIMPLEMENTED, as gRPC wants it", async () => {
+  test("a call without a message, with half of one or with two is UNIMPLEMENTED, as in gRPC's specification", async () => {
     const headers = grpcHeaders("Batch", apiKey);
     const message = batchOf(1000);
     for (const body of [Buffer.alloc(0), message.subarray(0, 500), Buffer.concat([message, message])]) {
@@ -97,7 +97,7 @@ describe("over native gRPC", () => {
     }
   });
 
-  test("a call that is none of gRPC's is refused as HTTP wants it", async () => {
+  test("a request that is no gRPC call is refused with an HTTP status", async () => {
     const headers = grpcHeaders("Batch", apiKey, { "content-type": "application/json" });
     expect(await callRaw(session, headers, batchOf(1000))).toMatchObject({ code: "HTTP 415" });
   });
@@ -130,7 +130,7 @@ describe("over native gRPC", () => {
     }
   });
 
-  test("a compression that the server does not know is UNIMPLEMENTED, as gRPC wants it", async () => {
+  test("an unknown compression is UNIMPLEMENTED, as in gRPC's specification", async () => {
     const headers = grpcHeaders("Claim", apiKey, { "grpc-encoding": "zstd" });
     expect(await callRaw(session, headers, frameOf(Buffer.alloc(1), 1))).toMatchObject({
       code: "Unimplemented",
@@ -156,7 +156,7 @@ describe.each([
     expect(await call("Batch", batchOf(9 * MIB).subarray(5))).toMatchObject(REFUSED);
   });
 
-  test("without a credential, an unreadable message says no more than a readable one", async () => {
+  test("without a credential, an unreadable message gets the same answer as a readable one", async () => {
     const sent = asSent(Buffer.from([0x17]));
     const answer = await post(server.httpPort, "Claim", { contentType, apiKey: undefined }, sent);
     expect(answer).toMatchObject({ code: "Unauthenticated", reason: "CREDENTIAL_MISSING" });
@@ -187,7 +187,7 @@ describe("over JSON", () => {
     expect(answer).toMatchObject({ code: "InvalidArgument", reason: "INVALID_REQUEST" });
   });
 
-  test("bytes that are not UTF-8 are refused, for different keys would collide", async () => {
+  test("bytes that are not UTF-8 are refused, because different keys would become equal", async () => {
     const body = Buffer.concat([
       Buffer.from('{"namespace":"a","key":"'),
       Buffer.from([0xff]),
@@ -196,18 +196,18 @@ describe("over JSON", () => {
     expect(await json(body)).toMatchObject(REFUSED);
   });
 
-  test("a lone surrogate in a key is refused, for different keys would collide", async () => {
+  test("a lone surrogate in a key is refused, because different keys would become equal", async () => {
     const answer = await json('{"namespace":"charges","key":"a\\ud800"}');
     expect(answer).toMatchObject(REFUSED);
   });
 
-  test("a kind that this version does not know is refused", async () => {
+  test("an unknown kind is refused", async () => {
     const body = Buffer.from('{"namespace":"a","key":"k","fencingToken":"1","result":{"kind":"KIND_MAYBE"}}');
     const answer = await post(server.httpPort, "Complete", { contentType: "application/json", apiKey }, body);
     expect(answer).toMatchObject({ code: "InvalidArgument", fields: ["result.kind"] });
   });
 
-  test("compressed bodies are read, and one that swells beyond the limit, or is none, is refused", async () => {
+  test("compressed bodies are read, and refused if they are damaged or inflate beyond the limit", async () => {
     const claim = '{"namespace":"charges","key":"compressed"}';
     const gzip = { "content-encoding": "gzip" };
     const bomb = gzipSync(Buffer.alloc(64 * MIB, " "));

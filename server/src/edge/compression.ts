@@ -1,12 +1,10 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import type { compressionGzip } from "@connectrpc/connect-node";
-import { MessageRefused } from "./grpc-messages.ts";
-import { malformed } from "./malformed.ts";
+import { malformed, ProtocolError } from "./errors.ts";
 
-/** What a message may be compressed by, as headers name it. */
+/** A compression of messages, by its name in headers. */
 export type Compression = "gzip" | "deflate" | "br";
 
 const INFLATERS = {
@@ -15,24 +13,27 @@ const INFLATERS = {
   br: promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress),
 };
 
-/** What a few bytes may inflate to; beyond it, how many times a message may grow. */
+/** Any message may inflate to so many bytes, and a larger one by this ratio. */
 const MAX_FREE_BYTES = 256 * 1024;
 const MAX_RATIO = 200;
-/** Inflated at a time in the process, so that memory is bounded by this and not by the number of callers. */
+/**
+ * Messages that the process inflates at once, so that their memory does not grow with the number of callers.
+ */
 const MAX_AT_ONCE = 2;
 
-const enter = createTurnstile();
+const limitConcurrency = createLimiter();
 
 /**
- * Decompresses a message, outside of the event loop. Stops as soon as the message is too large.
+ * Decompresses a message on the thread pool. Stops as soon as the message is too large.
  *
- * @throws Refusal INVALID_REQUEST if it is damaged, larger than `maxBytes`, or larger than 256 KiB and 200 times what came.
+ * @throws Refusal INVALID_REQUEST if the message is damaged, larger than `maxBytes`, or larger than 256 KiB
+ *   and than 200 times its compressed size.
  */
 export async function inflate(message: Buffer, compression: Compression, maxBytes: number): Promise<Buffer> {
   const maxGrownBytes = Math.max(MAX_FREE_BYTES, MAX_RATIO * message.byteLength);
   const maxOutputLength = Math.min(maxBytes, maxGrownBytes);
   try {
-    return await enter(() => INFLATERS[compression](message, { maxOutputLength }));
+    return await limitConcurrency(() => INFLATERS[compression](message, { maxOutputLength }));
   } catch (error) {
     if (!isTooLarge(error)) throw malformed("can't be decompressed", error);
     if (maxOutputLength === maxBytes) throw malformed(`must be at most ${maxBytes} bytes`);
@@ -45,10 +46,10 @@ function isTooLarge(error: unknown): boolean {
 }
 
 /**
- * Returns what `grpc-encoding` says of a compressed message of native gRPC; undefined if it says nothing, and the message is
- * read as it is.
+ * Returns the compression that `grpc-encoding` names; undefined if it names none, and the message is read as
+ * it is.
  *
- * @throws MessageRefused UNIMPLEMENTED if it is a compression that the server does not know.
+ * @throws ProtocolError UNIMPLEMENTED if the server does not know the compression.
  */
 export function grpcCompression(encoding: string | undefined): Compression | undefined {
   switch (encoding) {
@@ -59,50 +60,47 @@ export function grpcCompression(encoding: string | undefined): Compression | und
     case "identity":
       return undefined;
     default:
-      throw new MessageRefused(Code.Unimplemented, "Received a message of an unsupported compression");
+      throw new ProtocolError(Code.Unimplemented, "Received a message of an unsupported compression");
   }
 }
 
-/**
- * Lets grpc-js take no compressed message, as UNIMPLEMENTED: it would decompress all at once, whoever sent them. Health
- * and reflection, which it answers, have small ones.
- */
-export function refuseCompression(headers: IncomingHttpHeaders): void {
-  const encoding = headers["grpc-encoding"];
-  if (encoding === "gzip" || encoding === "deflate") headers["grpc-encoding"] = `${encoding}, here`;
-}
-
-/** An algorithm as connect-node takes it. */
+/** A compression in connect-node's interface. */
 type ConnectCompression = typeof compressionGzip;
 
 const compressGzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer<ArrayBuffer>>(zlib.gzip);
 const compressBrotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer<ArrayBuffer>>(zlib.brotliCompress);
-/** Node's own, 11, takes ten seconds for a reply of 4 MiB, and there are four threads for all. */
+/** Node's default, 11, takes ten seconds for a reply of 4 MiB, on one of four threads. */
 const BROTLI_QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } };
 
-/** What connect-node compresses replies by, where a caller accepts it. Requests are decompressed by `inflate`. */
+/**
+ * The compressions of connect-node's replies, if the caller accepts one. Requests are decompressed by
+ * `inflate`.
+ */
 export const REPLY_COMPRESSIONS: ConnectCompression[] = [
   { name: "gzip", compress: (bytes) => compressGzip(bytes, {}), decompress: refuseToDecompress },
   { name: "br", compress: (bytes) => compressBrotli(bytes, BROTLI_QUALITY), decompress: refuseToDecompress },
 ];
 
 function refuseToDecompress(): Promise<never> {
-  throw new Error("connect-node was handed a compressed message");
+  throw new Error("connect-node was given a compressed message");
 }
 
-/** Lets so much work in at a time; the rest waits in the order in which it came. */
-function createTurnstile(): <Value>(work: () => Promise<Value>) => Promise<Value> {
+/**
+ * Returns a function that runs up to `MAX_AT_ONCE` tasks at once; further ones wait in the order of their
+ * calls.
+ */
+function createLimiter(): <Value>(work: () => Promise<Value>) => Promise<Value> {
   const waiting: (() => void)[] = [];
-  let inside = 0;
+  let running = 0;
   return async (work) => {
-    if (inside >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
-    else inside++;
+    if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
     try {
       return await work();
     } finally {
       const next = waiting.shift();
-      // The place is handed over, so that a newcomer can't take it in between.
-      if (next === undefined) inside--;
+      // The slot passes to the next task directly, so that a new one can't take it in between.
+      if (next === undefined) running--;
       else next();
     }
   };

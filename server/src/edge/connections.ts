@@ -1,21 +1,24 @@
 import { isIPv6, type Server, type Socket } from "node:net";
 
-/** The connections of a server, whatever they have got to: Node's own lists have none that is still in its TLS handshake. */
+/** All connections of a server. Node's own lists have none that is still in its TLS handshake. */
 export interface Connections {
-  /** Cuts them all. */
+  /** Cuts all connections. */
   destroy(): void;
 }
 
 export interface AddressLimit {
-  /** Connections at once from one address; of IPv6 from one /64, which a host may have to itself. */
+  /** Open connections from one IPv4 address, or from one IPv6 /64, which a single host may own. */
   readonly maxPerAddress: number;
 }
 
-/** Follows a server from before it listens, and cuts connections beyond the limit before anything is done for them. */
+/**
+ * Tracks the connections of a server that does not listen yet, and cuts those beyond the limit before they
+ * cost anything.
+ */
 export function trackConnections(server: Server, { maxPerAddress }: AddressLimit): Connections {
   const sockets = new Set<Socket>();
   const counts = new Map<string, number>();
-  // Before all others that listen, which find the socket destroyed then.
+  // Runs before all other listeners, so that they find the socket destroyed.
   server.prependListener("connection", (socket: Socket) => {
     const address = countedAddress(socket.remoteAddress ?? "");
     const count = counts.get(address) ?? 0;
@@ -42,13 +45,16 @@ export function trackConnections(server: Server, { maxPerAddress }: AddressLimit
 const MAPPED = /^::ffff:(?=\d+\.)/i;
 const ZONE = /%.*$/;
 
-/** Returns by what a peer is counted: its address of IPv4, also where it is written as IPv6, or its /64. */
+/**
+ * Returns the key by which a peer's connections are counted: its IPv4 address, even if it is written as IPv6,
+ * or its /64.
+ */
 export function countedAddress(remote: string): string {
   const address = remote.replace(MAPPED, "").replace(ZONE, "");
   return isIPv6(address) ? networkOf(address) : address;
 }
 
-/** The first four groups of an address. */
+/** Returns the first four groups of an address. */
 function networkOf(address: string): string {
   const [head = "", tail] = address.split("::");
   const front = head === "" ? [] : head.split(":");

@@ -1,32 +1,35 @@
 import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
 
-/** A denied call as an audit event that does not say yet for how many calls it stands. */
+/** The audit event of a denied call, without the number of calls that it stands for. */
 export type Denial = Omit<NewAuditEvent, "calls" | "denial"> & { readonly denial: string };
 
 /**
- * Denied calls that were not written yet, counted together where they are alike. What is kept is bounded for each actor, for
- * each tenant and in all: beyond a bound calls are only counted for the actor, for the tenant, or for nobody.
+ * Counts denied calls that are not written yet, in groups of equal ones. The number of groups is limited for
+ * each actor, for each tenant and in total: beyond a limit, calls are only counted for the actor, for the
+ * tenant, or for the whole installation.
  */
 export interface DenialGroups {
-  /** Counts a call. A group that it is the first of is due at once, the others once `allDue` was called. */
+  /** Counts a call. The first call of a group makes the group due; the next ones are due after `allDue`. */
   add(denial: Denial): void;
-  /** Up to so many events of what is due; it no longer is. */
+  /** Returns up to `limit` events of groups that are due; those groups are then no longer due. */
   take(limit: number): readonly NewAuditEvent[];
-  /** Keeps what was taken and could not be written, for the next `allDue`. */
+  /** Counts events again that could not be written, until the next `allDue`. */
   putBack(events: readonly NewAuditEvent[]): void;
   hasDue(): boolean;
   isEmpty(): boolean;
-  /** Everything that was counted is due. */
+  /** Makes all groups due. */
   allDue(): void;
-  /** Forgets the groups that have nothing left to be written; the next call of each is the first of its group again. */
+  /**
+   * Removes the groups whose calls are all written; the next call of such a group is the first of a new one.
+   */
   forgetWritten(): void;
 }
 
-/** More kinds of denials than an actor comes upon in a minute whose credential is for something else. */
+/** More kinds of denials than an actor with the wrong credential causes in a minute. */
 const MAX_OF_ACTOR = 8;
-/** Some actors, each with a mistake or two. */
+/** Enough for several actors that each make a mistake or two. */
 const MAX_OF_TENANT = 64;
-/** Some hundred bytes each. */
+/** A group takes some hundred bytes. */
 const MAX_GROUPS = 10_000;
 
 interface Group extends Level {
@@ -37,14 +40,17 @@ interface Group extends Level {
 export function createDenialGroups(): DenialGroups {
   const groups = new Map<string, Group>();
   const due = new Map<string, Group>();
-  /** How many groups an actor has, and a tenant. */
+  /** The number of groups of each actor and of each tenant. */
   const counts = new Map<string, number>();
 
   function hasRoom({ bounds }: Level): boolean {
     return groups.size < MAX_GROUPS && bounds.every(([name, limit]) => (counts.get(name) ?? 0) < limit);
   }
 
-  /** The group that a call is counted in: the first one that exists, or that there is room for. */
+  /**
+   * Returns the group that counts a call: the most detailed one that exists already, or that the limits
+   * allow.
+   */
   function groupOf(denial: Denial): Group {
     for (const level of levelsOf(denial)) {
       const found = groups.get(level.name);
@@ -106,18 +112,18 @@ export function createDenialGroups(): DenialGroups {
   };
 }
 
-/** Something that a call can be counted as. */
+/** A level of detail at which a call can be counted. */
 interface Level {
   readonly name: string;
-  /** The event of all calls that are counted as this. */
+  /** The event of all calls that are counted at this level under this name. */
   readonly denial: Denial;
-  /** How many groups there may be of what is named. */
+  /** The limits of groups of an actor or a tenant, by their names in `counts`. */
   readonly bounds: readonly (readonly [name: string, limit: number])[];
-  /** There is always room: these are as many as there are reasons. */
+  /** Not limited: there is one group for each reason. */
   readonly isLast: boolean;
 }
 
-/** From what says most of a call to what says least. */
+/** Yields the levels of a call, the most detailed one first. */
 function* levelsOf(denial: Denial): Iterable<Level> {
   const { tenant, actor, action, target, denial: reason } = denial;
   const ofTenant = [JSON.stringify([tenant?.id]), MAX_OF_TENANT] as const;

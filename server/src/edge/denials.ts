@@ -9,7 +9,7 @@ import { createDenialGroups, type Denial } from "./denial-groups.ts";
 /** A call, or one of a batch, that was refused with PERMISSION_DENIED. */
 export interface DeniedCall {
   readonly principal: Principal;
-  /** The RPC's name. */
+  /** The name of the RPC. */
   readonly action: string;
   readonly refusal: Refusal;
   readonly requestId: string;
@@ -18,17 +18,17 @@ export interface DeniedCall {
 /** Writes audit events of denied calls. */
 export interface Denials {
   /**
-   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason is an audit event at once; those that follow
-   * within a minute are one event together, with their number. Returns at once, and never throws; what can't be written is in the
-   * log, and tried again a minute later.
+   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason becomes an audit event
+   * immediately; those of the following minute become one event with their number. Returns immediately and
+   * never throws; a failed write is logged, and retried a minute later.
    */
   note(call: DeniedCall): void;
-  /** Resolves once all that was noted has been written, or given up. */
+  /** Resolves when all denied calls are written, or their last write has failed. */
   settled(): Promise<void>;
 }
 
 const WINDOW_MS = 60_000;
-/** Of one statement. */
+/** Events of one statement. */
 const MAX_EVENTS = 500;
 
 /** @see Denials */
@@ -37,7 +37,7 @@ export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS)
   let writing: Promise<void> | undefined;
   let window: NodeJS.Timeout | undefined;
 
-  // One statement at a time, however many are denied: they take no connection from callers that are served.
+  // One statement at a time, however many calls are denied, so that they use one connection at most.
   function write(): Promise<void> {
     writing ??= writeDue().finally(() => {
       writing = undefined;
@@ -47,7 +47,7 @@ export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS)
   }
 
   async function writeDue(): Promise<void> {
-    // What was denied in this turn of the event loop travels together.
+    // Calls that are denied in the same turn of the event loop share a statement.
     await nextTurn();
     while (groups.hasDue()) {
       const events = groups.take(MAX_EVENTS);

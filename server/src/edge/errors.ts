@@ -10,18 +10,48 @@ import {
   RetryInfoSchema,
 } from "../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
-import { MessageRefused } from "./grpc-messages.ts";
 
 const DOMAIN = "onceward";
 
-/** An error for Connect, gRPC-Web and JSON; what is neither a Refusal nor a MessageRefused is returned as it is. */
+/** A request that breaks the transport's protocol. It has a code like all errors of gRPC, but no details. */
+export class ProtocolError extends Error {
+  override readonly name = "ProtocolError";
+  readonly code: Code;
+  constructor(code: Code, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Returns a refusal of a whole message whose fields are not known. `description` follows "The message". */
+export function malformed(description: string, cause?: unknown): Refusal {
+  const violations = [{ field: "message", description }];
+  return new Refusal("INVALID_REQUEST", `The message ${description}.`, { violations, cause });
+}
+
+/**
+ * Returns the refusal of a message that is too large; `actualBytes` is undefined if not all of it has
+ * arrived.
+ */
+export function tooLarge(maxBytes: number, actualBytes: number | undefined): Refusal {
+  const actual = actualBytes === undefined ? "" : `, is ${actualBytes}`;
+  return malformed(`must be at most ${maxBytes} bytes${actual}`);
+}
+
+/**
+ * Converts an error for Connect, gRPC-Web and JSON; returns an error that is no Refusal or ProtocolError as
+ * it is.
+ */
 export function toConnectError(error: unknown): unknown {
-  if (error instanceof MessageRefused) return new ConnectError(error.message, error.code);
+  if (error instanceof ProtocolError) return new ConnectError(error.message, error.code);
   if (!(error instanceof Refusal)) return error;
   return new ConnectError(error.message, codeOf(error), undefined, details(error));
 }
 
-/** A refusal for native gRPC, where the details travel as a google.rpc.Status in `grpc-status-details-bin`. */
+/**
+ * Converts a refusal for native gRPC, which sends the details as a google.rpc.Status in
+ * `grpc-status-details-bin`.
+ */
 export function toStatus(refusal: Refusal): Status {
   return create(StatusSchema, {
     code: codeOf(refusal),

@@ -6,125 +6,114 @@ import type { Deadline } from "../domain/deadline.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { createCallObserver, type ObservedCallOptions } from "./observed-call.ts";
+import { type CallObserverOptions, createCallObserver, type ObservedCall } from "./observed-call.ts";
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
-import type { Refusals } from "./refusals.ts";
 import type { Route } from "./route.ts";
 
-/** What came first of a call, or of a stream of calls. */
+/** The headers of a call, or of a stream of calls. */
 export interface CallHead {
-  /** By lower-case name. */
+  /** Returns a header by its name in lower case. */
   header(name: string): string | undefined;
-  /** Whether the caller has gone away already. */
+  /** Whether the caller has left already. */
   readonly cancelled: boolean;
 }
 
-/** A call as a transport brings it in. */
+/** A call as a transport hands it to the pipeline. */
 export interface IncomingCall extends CallHead {
-  /** How long the caller is willing to wait; undefined if it didn't say. @throws Refusal if what it said is malformed. */
+  /** The caller's timeout; undefined if it sent none. @throws Refusal if the header is malformed. */
   readonly timeoutMs: number | undefined;
   /**
-   * Takes the message in. Called once, when it is known who calls and that they may; until then nothing is spent on it.
+   * Reads the message. The pipeline calls it once, after authentication and authorisation; nothing is spent
+   * on the message before.
    *
-   * @throws Refusal, or MessageRefused if what came is no message of the transport's protocol.
+   * @throws Refusal; ProtocolError if the bytes are no message of the transport's protocol.
    */
   receive(principal: Principal): Answer<ReceivedMessage>;
-  /** Aborts when the caller goes away. */
+  /** Aborts when the caller leaves. */
   readonly signal: AbortSignal;
 }
 
-/** What every transport hands its calls to. */
+/** The steps that all calls go through, whatever their transport. */
 export interface Pipeline {
   /**
-   * Answers a call, as soon as its headers are there, with its reply as `encode` makes it for the transport; or rejects with
-   * the Refusal that its caller is to see, or the MessageRefused of its transport, and never with anything else.
+   * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
+   * rejects only with the Refusal that the caller may see, or with the transport's ProtocolError.
    */
   answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
-  /** Judges by its headers whether a stream may bring calls of a route. Rejects as `answer` does. */
+  /**
+   * Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer`
+   * does.
+   */
   authenticate(route: Route, head: CallHead): Promise<Principal>;
 }
 
-export interface PipelineOptions extends ObservedCallOptions {
+export interface PipelineOptions extends CallObserverOptions {
   readonly authenticator: Pick<Authenticator, "authenticate" | "findVerified">;
   readonly admission: Pick<Admission, "enter" | "countMessage" | "admitBatch">;
-  /** For calls that don't say how long they wait. */
+  /** The timeout of calls that send none. */
   readonly defaultTimeoutMs: number;
 }
 
 /**
- * Calls whose callers are being looked up at once. All calls of a replica that stopped, 10,000 waiting ones among them, come to
- * another one together, before it has loaded their key. What they send is not read meanwhile; it lies in the window of its
- * stream, 64 KiB at most, for the milliseconds that a look-up takes.
+ * Calls whose credentials are looked up in the database at once. When a replica stops, all its calls, 10,000
+ * waiting ones among them, come to another replica together, before that has loaded their key. Until then, up
+ * to 64 KiB of each message lie unread in its stream's window, for the milliseconds that a lookup takes.
  */
-const MAX_STRANGERS = 16_384;
-/**
- * Messages that came whole and are not answered yet, in the process. Those of a call that waits, or of a few claims, are too
- * small to count.
- */
-const MAX_BYTES_UNDER_WAY = 128 * 1024 * 1024;
-const SMALL_BYTES = 16 * 1024;
+const MAX_CREDENTIAL_LOOKUPS = 16_384;
+/** Complete messages of a process that are not answered yet. */
+const MAX_IN_FLIGHT_BYTES = 128 * 1024 * 1024;
+/** Smaller messages, such as those of a wait or of a few claims, are not counted. */
+const MIN_COUNTED_BYTES = 16 * 1024;
 const OVERLOADED_RETRY_AFTER_MS = 200;
 /**
- * A message may take half a minute to come. Within this, the caller is who the headers said, and may do what they might;
- * after it, that is judged again.
+ * A message may take half a minute to arrive. If it took longer than this, its caller is authenticated once
+ * more.
  */
-const MAX_VERDICT_AGE_MS = 500;
+const MAX_AUTHENTICATION_AGE_MS = 500;
 
 /**
- * What every call goes through, whatever transport it came by: request id, log, metrics, authentication, authorisation,
- * admission, deadline, handler, errors.
+ * Creates the pipeline of all calls: request id, log, metrics, authentication, authorisation, admission,
+ * deadline, handler, errors.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { authenticator, admission, defaultTimeoutMs } = options;
   const observe = createCallObserver(options);
-  let strangers = 0;
-  let bytesUnderWay = 0;
+  let credentialLookups = 0;
+  let inFlightBytes = 0;
 
-  /** Judges by the headers who calls, and whether they may; at once if memory knows. */
-  function authenticate(
-    route: Route,
-    head: CallHead,
-    deadline: Deadline,
-    refusals: Refusals,
-  ): Answer<Principal> {
+  /** Returns the caller, at once if memory knows the credential. */
+  function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
     const credential = head.header("authorization");
-    const known = authenticator.findVerified(credential);
-    if (known !== undefined) return authorize(known, route, refusals);
-    if (strangers >= MAX_STRANGERS) throw tooManyStrangers();
-    strangers++;
-    const forget = () => {
-      strangers--;
-    };
-    const judged = authenticator.authenticate(credential, deadline).finally(forget);
-    return beforeTimeout(deadline, judged).then((principal) => authorize(principal, route, refusals));
+    const verified = authenticator.findVerified(credential);
+    if (verified !== undefined) return authorize(verified, observed);
+    if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS) throw tooManyLookups();
+    credentialLookups++;
+    const lookup = authenticator.authenticate(credential, deadline).finally(() => {
+      credentialLookups--;
+    });
+    return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
   }
 
-  async function handle(route: Route, incoming: IncomingCall, refusals: Refusals): Promise<Message> {
+  async function handle(observed: ObservedCall, incoming: IncomingCall): Promise<Message> {
     const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
     if (timeoutMs <= 0) throw tooLate("when the call arrived");
-    const judging = authenticate(route, incoming, deadline, refusals);
-    let principal = judging instanceof Promise ? await judging : judging;
+    const authenticating = authenticate(observed, incoming, deadline);
+    let principal = authenticating instanceof Promise ? await authenticating : authenticating;
     const leave = admission.enter(principal);
     let answer: Answer<Message> | undefined;
     try {
-      const judgedAtMs = performance.now();
+      const authenticatedAtMs = performance.now();
       const receiving = incoming.receive(principal);
       const received = receiving instanceof Promise ? await receiving : receiving;
       const receivedAtMs = performance.now();
-      if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had come");
-      if (receivedAtMs - judgedAtMs > MAX_VERDICT_AGE_MS)
-        principal = await authenticate(route, incoming, deadline, refusals);
-      // A caller that was looked up before is no stranger: however many wait, each may be judged again.
-      const again = async (): Promise<Call> => {
-        const now = await authenticator.authenticate(incoming.header("authorization"), deadline);
-        authorize(now, route, refusals);
-        return new AuthenticatedCall(incoming, deadline, now, refusals, again);
-      };
-      const call = new AuthenticatedCall(incoming, deadline, principal, refusals, again);
-      answer = answerTo(route, received, call);
+      if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had arrived");
+      if (receivedAtMs - authenticatedAtMs > MAX_AUTHENTICATION_AGE_MS)
+        principal = await authenticate(observed, incoming, deadline);
+      const call = new AuthenticatedCall(authenticator, observed, incoming, deadline, principal);
+      answer = answerInFlight(observed.route, received, call);
     } finally {
-      // What is past its deadline may still be at work, and counts until it has ended.
+      // The work of a call may last longer than its deadline; the call counts until the work has ended.
       if (leave !== undefined) {
         if (answer instanceof Promise) answer.then(leave, leave);
         else leave();
@@ -133,21 +122,21 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
   }
 
-  /** Answers a call whose message counts as under way until then, if it is large enough to matter. */
-  function answerTo(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+  /** Answers a call, and counts the bytes of a large message until then. */
+  function answerInFlight(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
     const { byteLength } = received.bytes;
-    if (byteLength <= SMALL_BYTES) return answerNow(route, received, call);
-    if (bytesUnderWay + byteLength > MAX_BYTES_UNDER_WAY) throw tooManyBytes();
-    bytesUnderWay += byteLength;
+    if (byteLength <= MIN_COUNTED_BYTES) return answerCall(route, received, call);
+    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES) throw tooManyBytes();
+    inFlightBytes += byteLength;
     const end = () => {
-      bytesUnderWay -= byteLength;
+      inFlightBytes -= byteLength;
     };
-    const answer = (async () => answerNow(route, received, call))();
+    const answer = (async () => answerCall(route, received, call))();
     answer.then(end, end);
     return answer;
   }
 
-  function answerNow(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+  function answerCall(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
     const count = route.method.input === BatchRequestSchema ? admission.admitBatch : admission.countMessage;
     const message = readMessage(route.method, received, (bytes) => count(call.principal, bytes));
     return message instanceof Promise
@@ -159,11 +148,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     async answer(route, incoming, encode) {
       const observed = observe(route, incoming.header("x-request-id"));
       try {
-        const reply = encode(await handle(route, incoming, observed.refusals));
+        const reply = encode(await handle(observed, incoming));
         observed.answered();
         return reply;
       } catch (error) {
-        throw observed.refused(error);
+        throw observed.failed(error);
       }
     },
 
@@ -171,27 +160,26 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const observed = observe(route, head.header("x-request-id"));
       const deadline = new CallDeadline(head, performance.now() + defaultTimeoutMs);
       try {
-        return await authenticate(route, head, deadline, observed.refusals);
+        return await authenticate(observed, head, deadline);
       } catch (error) {
-        throw observed.refused(error);
+        throw observed.failed(error);
       }
     },
   };
 }
 
 /**
- * Returns the caller, whom a refusal is noted for from now on.
+ * Returns the caller, which is the actor of the call's denials from now on.
  *
  * @throws Refusal TENANT_SUSPENDED, ROLE_DENIED.
  */
-function authorize(principal: Principal, route: Route, refusals: Refusals): Principal {
-  refusals.principal = principal;
+function authorize(principal: Principal, observed: ObservedCall): Principal {
+  const { role } = observed.route;
+  observed.principal = principal;
   if (principal.role !== "OPERATOR" && principal.tenant.suspended) {
     throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
   }
-  if (principal.role !== route.role) {
-    throw new Refusal("ROLE_DENIED", `This RPC is for the role ${route.role}.`);
-  }
+  if (principal.role !== role) throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
   return principal;
 }
 
@@ -208,29 +196,48 @@ class CallDeadline implements Deadline {
 }
 
 class AuthenticatedCall implements Call {
+  readonly #authenticator: PipelineOptions["authenticator"];
+  readonly #observed: ObservedCall;
   readonly #incoming: IncomingCall;
-  readonly #refusals: Refusals;
-  readonly atMs: number;
+  readonly #deadline: Deadline;
   readonly principal: Principal;
-  readonly again: () => Promise<Call>;
   constructor(
+    authenticator: PipelineOptions["authenticator"],
+    observed: ObservedCall,
     incoming: IncomingCall,
     deadline: Deadline,
     principal: Principal,
-    refusals: Refusals,
-    again: () => Promise<Call>,
   ) {
+    this.#authenticator = authenticator;
+    this.#observed = observed;
     this.#incoming = incoming;
-    this.#refusals = refusals;
-    this.atMs = deadline.atMs;
+    this.#deadline = deadline;
     this.principal = principal;
-    this.again = again;
+  }
+  /**
+   * Does not count as a credential lookup: all waiting calls may be authenticated once more, however many
+   * they are.
+   */
+  async again(): Promise<Call> {
+    const credential = this.#incoming.header("authorization");
+    const found = await this.#authenticator.authenticate(credential, this.#deadline);
+    const principal = authorize(found, this.#observed);
+    return new AuthenticatedCall(
+      this.#authenticator,
+      this.#observed,
+      this.#incoming,
+      this.#deadline,
+      principal,
+    );
   }
   refusalOf(error: unknown): Refusal {
-    return this.#refusals.of(error);
+    return this.#observed.toRefusal(error);
   }
   get requestId(): string {
-    return this.#refusals.requestId();
+    return this.#observed.requestId;
+  }
+  get atMs(): number {
+    return this.#deadline.atMs;
   }
   get cancelled(): boolean {
     return this.#incoming.cancelled;
@@ -240,30 +247,30 @@ class AuthenticatedCall implements Call {
   }
 }
 
-function tooManyStrangers(): Refusal {
-  return overloaded("This replica has more callers to look up than it takes on.");
+function tooManyLookups(): Refusal {
+  return overloaded("This replica has more callers to look up than it accepts.");
 }
 
 function tooManyBytes(): Refusal {
-  return overloaded("This replica has more large messages under way than it takes on.");
+  return overloaded("This replica has more large messages in flight than it accepts.");
 }
 
 function overloaded(message: string): Refusal {
   return new Refusal("OVERLOADED", message, { retryAfterMs: OVERLOADED_RETRY_AFTER_MS });
 }
 
-/** Before it had any effect. */
+/** Returns the refusal of a call that had no effect. */
 function tooLate(when: string): Refusal {
   return new Refusal("DEADLINE_EXCEEDED", `The deadline had passed ${when}.`);
 }
 
-/** Rejects when the time is up, whether or not the work goes on: a write that was sent may still have its effect. */
+/** Rejects at the deadline. The work continues: a write that was sent may still have its effect. */
 function beforeTimeout<Reply>({ atMs }: Deadline, work: Promise<Reply>): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       const metadata = { effect: "unknown" };
       reject(
-        new Refusal("DEADLINE_EXCEEDED", "The deadline passed while the call was under way.", { metadata }),
+        new Refusal("DEADLINE_EXCEEDED", "The deadline passed while the call was in progress.", { metadata }),
       );
     }, atMs - performance.now());
     work.then(resolve, reject).finally(() => clearTimeout(timer));

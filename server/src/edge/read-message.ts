@@ -8,25 +8,26 @@ import {
   BatchRequestSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { type Compression, inflate } from "./compression.ts";
-import { malformed, tooLarge } from "./malformed.ts";
+import { malformed, tooLarge } from "./errors.ts";
 import { messageLimits } from "./message-limits.ts";
 import { binaryScannerOf } from "./scan-binary.ts";
 import { scanJson } from "./scan-json.ts";
 
-/** A message as it came: nothing has been made of it yet. */
+/** A message as it arrived, neither decompressed nor parsed. */
 export interface ReceivedMessage {
   readonly bytes: Buffer;
   readonly format: "binary" | "json";
-  /** Undefined: none. */
+  /** Undefined if the message is not compressed. */
   readonly compression: Compression | undefined;
 }
 
 /**
- * Reads a request in an order in which each step bounds the next one: size, decompressed size, the number of its parts, and
- * then the parts. Bytes come only from callers who are known. Unknown fields are skipped and not kept.
+ * Decompresses and parses the request of an authenticated caller. Each step limits the next one: size,
+ * decompressed size, number of fields, and then the fields. Unknown fields are dropped.
  *
- * @param onInflated is told how many bytes there are to be read, and may throw to refuse them.
- * @throws Refusal INVALID_REQUEST if it is no message of the method's, or over one of `messageLimits`.
+ * @param onInflated Called with the decompressed size; may throw to refuse the message.
+ * @throws Refusal INVALID_REQUEST if the bytes are no message of the method, or exceed one of
+ *   `messageLimits`.
  */
 export function readMessage(
   method: DescMethodUnary,
@@ -46,7 +47,7 @@ export function readMessage(
   return inflate(bytes, compression, maxBytes).then(read);
 }
 
-/** A few milliseconds' work. */
+/** Parsing so many fields takes a few milliseconds. */
 const FIELDS_PER_TURN = 8192;
 
 function readBinary(method: DescMethodUnary, bytes: Buffer, maxFields: number): Answer<Message> {
@@ -57,7 +58,7 @@ function readBinary(method: DescMethodUnary, bytes: Buffer, maxFields: number): 
 
 const WITHOUT_UNKNOWN = { readUnknownFields: false };
 
-/** Reads a batch with very many parts, and lets other calls have their turns meanwhile. */
+/** Parses a batch with very many fields, in several turns of the event loop. */
 async function readLargeBatch(bytes: Buffer): Promise<Message> {
   const scanner = binaryScannerOf(BatchRequestItemSchema);
   const items: BatchRequestItem[] = [];
@@ -79,7 +80,7 @@ async function readLargeBatch(bytes: Buffer): Promise<Message> {
   return create(BatchRequestSchema, { items });
 }
 
-/** Bytes that aren't UTF-8 are refused: they would be taken for U+FFFD, and different keys would collide. */
+/** Refuses bytes that aren't UTF-8: decoded as U+FFFD, different keys would become equal. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 function readJson(method: DescMethodUnary, bytes: Buffer, maxValues: number): Message {

@@ -1,36 +1,38 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { Refusal } from "../domain/refusal.ts";
-import { malformed } from "./malformed.ts";
+import { malformed } from "./errors.ts";
 
 /**
- * Elements of the lists and maps of one message, without those of the messages in it. More than any request's own limit, so
- * that a list that is a little too long is refused by the rule of its field, together with everything else that is wrong.
+ * Elements of the lists and maps of one message, without those of nested messages. More than any field's own
+ * limit, so that a list that is slightly too long is refused by the rule of its field, together with all
+ * other violations.
  */
 const MAX_ELEMENTS = 1024;
 /**
- * Other fields of one message. No message has half as many; a newer client may know more. A field that comes twice counts
- * twice.
+ * Other fields of one message. No message has half as many; a newer client may know more. A repeated field
+ * counts each time.
  */
 const MAX_FIELDS = 64;
-/** Fields of a message and of all messages in it: a result with as much metadata as is read has 3,100. */
+/** Fields of a message and its nested messages: a result with as much metadata as is read has 3,100. */
 export const MAX_FIELDS_IN_ALL = 4096;
 
-/** Counts what messages of a type consist of, before objects are made of it. */
+/** Counts the fields of a type's messages before they are parsed into objects. */
 export interface BinaryScanner {
   /**
-   * Returns how many fields the bytes hold from `at` to `end`, those of messages within messages included. Takes about a
-   * microsecond for a small message.
+   * Returns the number of fields in the bytes from `at` to `end`, with those of nested messages. Takes about
+   * a microsecond for a small message.
    *
-   * @throws Refusal INVALID_REQUEST for more than `maxFields` in all, for more than 4,096 in a message within, for
-   *   too many of one message, for a field of another type than it has, for a group, and for what ends half-way.
+   * @throws Refusal INVALID_REQUEST for more than `maxFields` in total, more than 4,096 in a nested message,
+   *   too many in one message, a field with another wire type than in the schema, a group, and a truncated
+   *   message.
    */
   countFields(bytes: Uint8Array, at: number, end: number, maxFields: number): number;
 }
 
 const scanners = new WeakMap<DescMessage, Scanner>();
 
-/** The scanner of a type; made at the first call. */
+/** Returns the scanner of a type; creates it at the first call. */
 export function binaryScannerOf(desc: DescMessage): BinaryScanner {
   return scannerOf(desc);
 }
@@ -39,20 +41,20 @@ function scannerOf(desc: DescMessage): Scanner {
   const known = scanners.get(desc);
   if (known !== undefined) return known;
   const made = new Scanner();
-  // Kept before its fields are looked at: a type may hold itself.
+  // Stored before its fields are added: a type may contain itself.
   scanners.set(desc, made);
   for (const field of desc.fields) made.know(field);
   return made;
 }
 
 class Scanner implements BinaryScanner {
-  /** By field number: what scans a field's messages; undefined for a field that is no message. */
+  /** By field number: the scanner of a field's messages; undefined for a field that is no message. */
   readonly #inner: (Scanner | undefined)[] = [];
-  /** By field number: lists and maps by their names, undefined for other fields. */
+  /** By field number: the name of a list or map; undefined for other fields. */
   readonly #lists: (string | undefined)[] = [];
   /**
-   * By field number. protobuf-es reads a field as the schema has it, whatever type stands in front of it on the wire: what
-   * was skipped here as one long text might be a million fields there.
+   * By field number. protobuf-es parses a field by its type in the schema, whatever its wire type: a field
+   * that would be skipped here as one long string might be a million fields there.
    */
   readonly #wireTypes: (WireType | undefined)[] = [];
 
@@ -124,7 +126,7 @@ class Scanner implements BinaryScanner {
   }
 }
 
-/** A map's entries are messages of a name and a value. */
+/** Returns the scanner of a map's entries, which are messages of a key and a value. */
 function entryScanner(field: DescField & { fieldKind: "map" }): Scanner {
   const scanner = new Scanner();
   scanner.knowEntry(1, wireTypeOfScalar(field.mapKey), undefined);
@@ -161,13 +163,16 @@ function wireTypeOfScalar(scalar: ScalarType): WireType {
   }
 }
 
-/** Where the varint that was read last ends. An object for each would cost more than all the rest. */
+/**
+ * The index after the last varint that was read. To return an object for each varint would cost more than all
+ * the rest.
+ */
 let afterVarint = 0;
 
 /** Ten groups of seven bits: https://protobuf.dev/programming-guides/encoding/#varints */
 const MAX_VARINT_BYTES = 10;
 
-/** Reads a varint as an unsigned 32-bit number, which tags and lengths are; a larger one is only skipped. */
+/** Reads a varint as an unsigned 32-bit number, as tags and lengths are; skips a larger one. */
 function readVarint(bytes: Uint8Array, at: number): number {
   const first = bytes[at];
   if (first === undefined) throw unreadable();

@@ -1,10 +1,10 @@
-import { malformed } from "./malformed.ts";
+import { malformed } from "./errors.ts";
 
-/** Objects and lists within each other. Requests have at most seven. */
+/** Levels of nested objects and lists. Requests have at most seven. */
 const MAX_DEPTH = 32;
 /**
- * Characters of a number, as a number or as a text of digits: 64-bit numbers may be written as texts, and to read one takes
- * the square of its length. More is allowed than a metadata value may have, which may consist of digits.
+ * Characters of a number, or of a string of digits: 64-bit numbers may be strings, and parsing one takes the
+ * square of its length. Longer than a metadata value, which may consist of digits.
  */
 const MAX_DIGITS = 4096;
 
@@ -17,10 +17,10 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Judges JSON by what it consists of, before it is parsed; whether it is JSON at all is left to the parser.
+ * Checks how much work it would be to parse JSON, before it is parsed. The parser checks the syntax.
  *
- * @throws Refusal INVALID_REQUEST for more than `maxValues` members and elements, for more than 32 levels, and for a number of
- *   more than 4,096 digits.
+ * @throws Refusal INVALID_REQUEST for more than `maxValues` members and elements, more than 32 levels, or a
+ *   number of more than 4,096 digits.
  */
 export function scanJson(json: Uint8Array, maxValues: number): void {
   let depth = 0;
@@ -28,7 +28,7 @@ export function scanJson(json: Uint8Array, maxValues: number): void {
   for (let at = 0; at < json.length; at++) {
     switch (json[at]) {
       case QUOTE: {
-        const end = endOfText(json, at + 1);
+        const end = endOfString(json, at + 1);
         if (end - at > MAX_DIGITS) refuseDigits(json, at + 1, end);
         at = end;
         break;
@@ -50,8 +50,8 @@ export function scanJson(json: Uint8Array, maxValues: number): void {
   }
 }
 
-/** Where the quote stands that ends a text, or, if none does, the end. */
-function endOfText(json: Uint8Array, start: number): number {
+/** Returns the index of the quote that ends a string, or the end of the JSON. */
+function endOfString(json: Uint8Array, start: number): number {
   let at = start;
   for (; at < json.length; at++) {
     const byte = json[at];

@@ -1,16 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Refusal } from "../domain/refusal.ts";
 
-/** The header under which a timeout gets past a protocol's library. */
+/** The header in which a timeout passes connect-node unseen. */
 export const TIMEOUT_HEADER = "onceward-timeout";
 
 /**
- * Moves a protocol's timeout header out of its library's sight, so that deadlines are kept in one place.
+ * Renames a protocol's timeout header, so that the pipeline enforces all deadlines: connect-node lets calls
+ * that have already expired reach their handlers (decisions/0002).
  *
- * grpc-js converts the timeout to a 32-bit integer, so that a very long one expires at once, and neither library keeps a
- * call that has expired from its handler. `grpc-timeout` is 1-8 digits and a unit
- * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md), `connect-timeout-ms` 1-10 digits
- * (https://connectrpc.com/docs/protocol).
+ * `grpc-timeout` is 1-8 digits and a unit (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md),
+ * `connect-timeout-ms` 1-10 digits (https://connectrpc.com/docs/protocol).
  */
 export function takeTimeoutHeader(headers: IncomingHttpHeaders): void {
   const grpc = headers["grpc-timeout"];
@@ -30,11 +29,11 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   u: 1e-3,
   n: 1e-6,
 };
-/** Nothing here takes longer than a wait, and a timer takes 24 days at most. */
+/** Longer than any call takes; a timer of Node is limited to 24 days. */
 export const MAX_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * How long the caller is willing to wait, clamped to ten minutes; undefined if it didn't say.
+ * Parses the caller's timeout, in milliseconds, clamped to ten minutes; returns undefined if there is none.
  *
  * @throws Refusal INVALID_REQUEST if the header is malformed.
  */

@@ -3,54 +3,63 @@ import { readFileSync } from "node:fs";
 import { createSecureContext, type TlsOptions as NodeTlsOptions, type Server } from "node:tls";
 import { createRepeating } from "../background/repeat.ts";
 
-/** What the ports encrypt with, as files that are renewed from time to time. */
+/** The certificate of all ports, from files that are renewed from time to time. */
 export interface Tls {
-  /** For a server to start with. */
+  /** The options for a new server. */
   readonly options: NodeTlsOptions;
-  /** Whether clients have to show a certificate. */
+  /** Whether clients must present a certificate. */
   readonly asksClients: boolean;
-  /** Gives the server each certificate that is renewed; connections that there are go on with theirs. */
+  /** Gives the server each renewed certificate, for new connections. */
   follow(server: Pick<Server, "setSecureContext">): void;
-  /** Begins to look for renewed files. */
+  /** Starts checking the files for renewals. */
   start(): void;
+  /** Stops checking the files. */
   stop(): Promise<void>;
 }
 
-/** Where each is, or what is in it: PEM. */
+/** The path of each PEM file, or its contents. */
 export interface TlsFiles {
-  /** The server's, and those above it. */
+  /** The server's certificate and its intermediate ones. */
   readonly certificate: string;
   readonly key: string;
-  /** Authorities that clients need a certificate of; undefined: they need none. */
+  /** The authorities of clients' certificates; undefined if clients need none. */
   readonly clientCa: string | undefined;
 }
 
 export interface TlsOptions {
   readonly files: TlsFiles;
   readonly onRenewed: () => void;
-  /** Told why renewed files can't be used; those from before stay in use, and the next look may find better ones. */
+  /**
+   * Called with the reason why renewed files can't be used; the previous ones stay in use until the next
+   * check.
+   */
   readonly onFailed: (error: unknown) => void;
-  readonly lookEveryMs?: number | undefined;
+  readonly checkIntervalMs?: number | undefined;
 }
 
 /**
- * Files are looked at, not watched: a certificate manager that puts a directory in the place of another can't be missed.
- * Certificates are renewed days before their end.
+ * The files are read again, not watched: a watch would miss a certificate manager that replaces the
+ * directory. Certificates are renewed days before they expire.
  */
-const LOOK_EVERY_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
 /**
  * Reads the files.
  *
  * @throws Error naming the variable of a file that can't be read or used.
  */
-export function openTls({ files, onRenewed, onFailed, lookEveryMs = LOOK_EVERY_MS }: TlsOptions): Tls {
+export function openTls({
+  files,
+  onRenewed,
+  onFailed,
+  checkIntervalMs = CHECK_INTERVAL_MS,
+}: TlsOptions): Tls {
   const read = () => optionsOf(readFiles(files));
   const servers: Pick<Server, "setSecureContext">[] = [];
   let inUse = read();
 
-  const looking = createRepeating({
-    intervalMs: lookEveryMs,
+  const checking = createRepeating({
+    intervalMs: checkIntervalMs,
     onFailed,
     async work() {
       const found = read();
@@ -69,8 +78,8 @@ export function openTls({ files, onRenewed, onFailed, lookEveryMs = LOOK_EVERY_M
     follow(server) {
       servers.push(server);
     },
-    start: looking.start,
-    stop: looking.stop,
+    start: checking.start,
+    stop: checking.stop,
   };
 }
 
@@ -92,7 +101,7 @@ function readVariable(variable: string, path: string): string {
 
 function optionsOf({ certificate: cert, key, clientCa }: TlsFiles): NodeTlsOptions {
   try {
-    // OpenSSL would take an empty file for nothing at all, here and below.
+    // OpenSSL would treat an empty file as none, here and below.
     new X509Certificate(cert);
     createPrivateKey(key);
     createSecureContext({ cert, key });

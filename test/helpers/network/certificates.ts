@@ -6,16 +6,16 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** A self-signed certificate of 127.0.0.1 and localhost, as PEM files; made by the `openssl` command. */
+/** A self-signed certificate of 127.0.0.1 and localhost, as PEM files. */
 export interface Certificate {
   readonly certificateFile: string;
   readonly keyFile: string;
-  /** What is in the files, for a client or for another server. */
+  /** The contents of the files, for a client or another server. */
   readonly pem: { readonly cert: string; readonly key: string };
   remove(): Promise<void>;
 }
 
-/** @see Certificate */
+/** Makes a certificate with the `openssl` command. */
 export async function makeCertificate(): Promise<Certificate> {
   const dir = await mkdtemp(join(tmpdir(), "ow-certificate-"));
   const [certificateFile, keyFile] = [join(dir, "certificate.pem"), join(dir, "key.pem")];
@@ -30,7 +30,7 @@ export async function makeCertificate(): Promise<Certificate> {
   };
 }
 
-/** Configures a server with a certificate, and with an authority that clients need one of. */
+/** Returns the settings of a server with a certificate, and with an authority of clients' certificates. */
 export function tlsSettings(certificate: Certificate, clientCa?: Certificate): Record<string, string> {
   return {
     ONCEWARD_TLS_CERT: certificate.certificateFile,

@@ -9,7 +9,7 @@ import type { Addresses } from "../../../server/src/server.ts";
 import type { Claimant } from "../calls/claim-load.ts";
 import { pathOf } from "./raw-grpc.ts";
 
-/** A client of grpc-js, as most services in Node have it: its way with connections is its own. */
+/** A client on grpc-js, as most services in Node use it. It manages its connections itself. */
 export interface GrpcJsClient extends Claimant {
   close(): void;
 }
@@ -37,7 +37,7 @@ export function grpcJsClient({ grpcPort }: Addresses, apiKey: string): GrpcJsCli
   };
 }
 
-/** Both libraries number the codes as gRPC does. */
+/** Converts a code: both libraries use gRPC's numbers. */
 function codeOf(status: grpc.status | undefined): Code {
   return Number(status ?? Code.Unknown);
 }

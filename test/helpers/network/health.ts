@@ -7,11 +7,11 @@ import { Health } from "./standard-services.ts";
 export const SERVING = 1;
 export const NOT_SERVING = 2;
 
-/** A caller of grpc.health.v1; it knows nothing but statuses. */
+/** A client of grpc.health.v1. */
 export interface HealthClient {
-  /** The status of a service; empty: of the server. */
+  /** Resolves with the status of a service, or of the server if the name is empty. */
   check(service: string): Promise<number>;
-  /** The statuses of a service, as they change. */
+  /** Yields the statuses of a service as they change. */
   watch(service: string): AsyncIterator<number>;
 }
 
@@ -21,7 +21,7 @@ interface Status {
 
 export function healthClient({ grpcPort }: Addresses): HealthClient {
   const transport: Transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${grpcPort}` });
-  // The service was described at run time, and so its methods have no types.
+  // The service is described at run time, so its methods have no types.
   const client = createClient(Health, transport) as unknown as {
     check(request: { service: string }): Promise<Status>;
     watch(request: { service: string }): AsyncIterable<Status>;

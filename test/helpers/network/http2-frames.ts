@@ -31,7 +31,7 @@ export function frame(
   return Buffer.concat([head, payload]);
 }
 
-/** A header block of literal fields without indexing or Huffman coding: RFC 7541, section 6.2.2. */
+/** Encodes a header block of literal fields without indexing or Huffman coding: RFC 7541, section 6.2.2. */
 export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   const fields = Object.entries(headers).map(([name, value]) =>
     Buffer.concat([Buffer.from([0]), hpackString(name), hpackString(value)]),
@@ -41,7 +41,7 @@ export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
 
 function hpackString(text: string): Buffer {
   const bytes = Buffer.from(text, "latin1");
-  // A length of seven bits, or all ones and the rest in groups of seven.
+  // The length in seven bits; or seven ones, and the rest in groups of seven bits.
   const length = [Math.min(bytes.byteLength, 127)];
   if (bytes.byteLength >= 127) {
     let rest = bytes.byteLength - 127;
@@ -51,22 +51,22 @@ function hpackString(text: string): Buffer {
   return Buffer.concat([Buffer.from(length), bytes]);
 }
 
-/** Opens a connection of HTTP/2, over TLS if there is some: the preface and empty settings are sent. */
+/** Opens an HTTP/2 connection, over TLS if `tls` is given, and sends the preface and empty settings. */
 export async function openHttp2(port: number, tls?: ConnectionOptions): Promise<RawSocket> {
   const raw = await openSocket(port, tls && { ...tls, ALPNProtocols: ["h2"] });
   await raw.send(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]));
   return raw;
 }
 
-/** What every connection of HTTP/2 begins with: RFC 9113, section 3.4. */
+/** The first bytes of every HTTP/2 connection: RFC 9113, section 3.4. */
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** SETTINGS_INITIAL_WINDOW_SIZE, and how large a window is at most and by itself: RFC 9113, sections 6.5.2 and 6.9. */
+/** SETTINGS_INITIAL_WINDOW_SIZE, and the largest and the default window: RFC 9113, sections 6.5.2 and 6.9. */
 const INITIAL_WINDOW_SIZE = 4;
 const MAX_WINDOW = 2 ** 31 - 1;
 const DEFAULT_WINDOW = 65_535;
 
-/** Lets the peer send whatever it has, on the connection and on each stream, though nobody may read it. */
+/** Returns the frames that open all windows, so that the peer may send everything even if it is not read. */
 export function openWindows(): Buffer {
   const size = Buffer.alloc(6);
   size.writeUInt16BE(INITIAL_WINDOW_SIZE);

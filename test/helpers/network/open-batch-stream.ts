@@ -9,19 +9,21 @@ import {
 import { MessageSplitter } from "../../../clients/typescript/src/wire/grpc-messages.ts";
 import { framed, grpcHeaders } from "./raw-grpc.ts";
 
-/** A BatchStream as a client in any language may use it, frame by frame. */
+/** A BatchStream that a test uses message by message, as a client in any language may. */
 export interface OpenBatchStream {
   readonly stream: ClientHttp2Stream;
-  /** The answers, in the order in which they came. */
+  /** The answers, in the order of their arrival. */
   readonly answers: readonly BatchStreamResponse[];
   send(request: MessageInitShape<typeof BatchStreamRequestSchema>): void;
-  /** The answer to a batch. */
+  /** Resolves with the answer to a batch. */
   answerTo(id: number): Promise<BatchStreamResponse>;
-  /** Resolves with the name of its status, or with `RESET` and the code's number, once it is over. */
+  /**
+   * Resolves when the stream has closed, with the name of its status, or with `RESET` and the code's number.
+   */
   readonly ended: Promise<string>;
 }
 
-/** Opens a stream. Its side stays open until the test ends it. */
+/** Opens a stream. The client's side stays open until the test ends it. */
 export function openBatchStream(session: ClientHttp2Session, apiKey: string | undefined): OpenBatchStream {
   const stream = session.request(grpcHeaders("BatchStream", apiKey), { endStream: false });
   const answers: BatchStreamResponse[] = [];
@@ -40,9 +42,9 @@ export function openBatchStream(session: ClientHttp2Session, apiKey: string | un
   };
   stream.on("response", read);
   stream.on("trailers", read);
-  // Whoever has its status has no more to say.
+  // A client that has the status sends nothing more.
   stream.on("end", () => stream.end());
-  // Not `once`, which an error ends.
+  // `once` of node:events would reject with an error of the stream.
   const next = (event: string) => new Promise((resolve) => stream.once(event, resolve));
   const closed = next("close");
   return {

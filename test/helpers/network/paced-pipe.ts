@@ -1,12 +1,12 @@
 import type { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** How bytes go on: at once, one by one, or this much later. */
+/** How bytes are forwarded: at once, one by one, or after a delay. */
 export type Pace = "at once" | "byte by byte" | { readonly delayMs: number };
 
-/** One direction of a connection, whose pace may change and whose order never does. */
+/** Returns a function that forwards bytes to a stream in their order, at the current pace. */
 export function createPacedPipe(to: Writable, pace: () => Pace): (bytes: Buffer) => void {
-  let underWay = 0;
+  let inFlight = 0;
   let last: Promise<void> = Promise.resolve();
 
   async function deliver(bytes: Buffer, notBeforeMs: number): Promise<void> {
@@ -14,7 +14,7 @@ export function createPacedPipe(to: Writable, pace: () => Pace): (bytes: Buffer)
     if (leftMs > 0) await pause(leftMs);
     let sent = 0;
     while (sent < bytes.length && pace() === "byte by byte") {
-      // Each waits for the one before it, so that the kernel gets them one by one.
+      // Each byte waits for the one before it, so that the kernel gets them one by one.
       await new Promise<unknown>((resolve) => to.write(bytes.subarray(sent, sent + 1), resolve));
       sent++;
       if (to.destroyed) return;
@@ -24,12 +24,12 @@ export function createPacedPipe(to: Writable, pace: () => Pace): (bytes: Buffer)
 
   return (bytes) => {
     const now = pace();
-    if (now === "at once" && underWay === 0) {
+    if (now === "at once" && inFlight === 0) {
       to.write(bytes);
       return;
     }
-    underWay++;
+    inFlight++;
     const notBeforeMs = typeof now === "object" ? performance.now() + now.delayMs : 0;
-    last = last.then(() => deliver(bytes, notBeforeMs)).finally(() => underWay--);
+    last = last.then(() => deliver(bytes, notBeforeMs)).finally(() => inFlight--);
   };
 }

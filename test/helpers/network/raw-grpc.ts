@@ -14,7 +14,7 @@ import {
 import { StatusSchema } from "../../../clients/typescript/src/gen/google/rpc/status_pb.ts";
 import type { ClientTls } from "../calls/clients.ts";
 
-/** What a call of a method with bytes of the test's choosing was answered with. */
+/** The answer to a call with any bytes. */
 export interface RawAnswer {
   /** "OK" or the name of a code. */
   readonly code: string;
@@ -23,7 +23,7 @@ export interface RawAnswer {
   readonly fields: readonly string[];
 }
 
-/** A connection of HTTP/2 on which anything can be sent, over TLS if there is some. */
+/** Opens an HTTP/2 connection, over TLS if `tls` is given. */
 export async function connectHttp2(port: number, tls?: ClientTls): Promise<ClientHttp2Session> {
   const session = http2.connect(`${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, tls);
   session.on("error", () => {});
@@ -31,12 +31,12 @@ export async function connectHttp2(port: number, tls?: ClientTls): Promise<Clien
   return session;
 }
 
-/** The path of a method of IdempotencyService; of another service's, the path itself is given. */
+/** Returns the path of a method of IdempotencyService; a path is returned as it is. */
 export function pathOf(method: string): string {
   return method.startsWith("/") ? method : `/onceward.v1.IdempotencyService/${method}`;
 }
 
-/** The headers of a native gRPC call. */
+/** Returns the headers of a native gRPC call. */
 export function grpcHeaders(
   method: string,
   apiKey: string | undefined,
@@ -52,7 +52,7 @@ export function grpcHeaders(
   };
 }
 
-/** A message with the five bytes in front of it that gRPC wants. */
+/** Returns a message with gRPC's prefix of five bytes. */
 export function frameOf(message: Uint8Array, flags = 0): Buffer {
   const frame = Buffer.alloc(5 + message.byteLength);
   frame.writeUInt8(flags);
@@ -61,12 +61,15 @@ export function frameOf(message: Uint8Array, flags = 0): Buffer {
   return frame;
 }
 
-/** A message as gRPC sends it. */
+/** Returns an encoded message with its prefix. */
 export function framed<Desc extends DescMessage>(desc: Desc, message: MessageInitShape<Desc>): Buffer {
   return frameOf(toBinary(desc, create(desc, message)));
 }
 
-/** Sends a body, and answers how the call ended; a stream that was reset is `RESET` with the code's number. */
+/**
+ * Sends a body; resolves with the answer. The code of a stream that was reset is `RESET` with the code's
+ * number.
+ */
 export function callRaw(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,

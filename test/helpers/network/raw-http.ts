@@ -5,23 +5,23 @@ import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { describeError, type SeenError } from "../calls/errors.ts";
 import { pathOf } from "./raw-grpc.ts";
 
-/** What a request with a body of the test's choosing was answered with; of an error, what the contract says of it. */
+/** The answer to a request with any body; of an error, the parts that the contract defines. */
 export type HttpAnswer = { readonly status: number } & (
   | { readonly code: "OK"; readonly body: Buffer }
   | SeenError
 );
 
-/** How a body is sent. */
+/** How to send a body. */
 export interface Sending {
   readonly contentType: string;
   readonly apiKey: string | undefined;
-  /** Connections to use again; without one, each request has a connection of its own. */
+  /** Keeps connections open; without one, each request has a connection of its own. */
   readonly agent?: Agent;
-  /** More headers; `transfer-encoding: chunked` keeps the length from being declared. */
+  /** Further headers; with `transfer-encoding: chunked`, no length is declared. */
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** Posts a body to a method, which is given as to `pathOf`. */
+/** Posts a body to a method, which is named as for `pathOf`. */
 export function post(port: number, method: string, sending: Sending, body: Buffer): Promise<HttpAnswer> {
   const { contentType, apiKey, agent = false, more = {} } = sending;
   const headers = {
@@ -57,13 +57,18 @@ export function post(port: number, method: string, sending: Sending, body: Buffe
   });
 }
 
+/** Returns the error of an answer; a body that is no JSON, such as that of Node's own 408, has only a status. */
 function jsonError(status: number, body: Buffer): ConnectError | undefined {
   if (status === 200) return undefined;
   const fallback = new AnyConnectError(`HTTP ${status}`, Code.Unknown);
-  return errorFromJsonBytes(body, undefined, fallback);
+  try {
+    return errorFromJsonBytes(body, undefined, fallback);
+  } catch {
+    return fallback;
+  }
 }
 
-/** The trailers are the last frame of the body, behind five bytes. */
+/** Returns the error in the trailers, which are the last frame of the body, after five bytes. */
 function trailerError(body: Buffer): ConnectError | undefined {
   let start = 0;
   while (start < body.byteLength && body.readUInt8(start) < 0x80) start += 5 + body.readUInt32BE(start + 1);

@@ -2,18 +2,18 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 
-/** A TCP connection, or one of TLS, on which anything can be sent. */
+/** A TCP or TLS connection on which a test can send any bytes. */
 export interface RawSocket {
   readonly socket: Socket;
-  /** Everything that came back so far, as latin1. */
+  /** Returns all received bytes so far, as latin1. */
   received(): string;
-  /** Resolves once the connection has ended, whichever way. */
+  /** Resolves when the connection has ended in any way. */
   readonly closed: Promise<void>;
-  /** Sends, and resolves once the bytes have left or the connection has ended. */
+  /** Sends bytes; resolves when they are flushed or the connection has ended. */
   send(bytes: string | Uint8Array): Promise<void>;
 }
 
-/** Opens one, over TLS if there is some. */
+/** Opens a connection, over TLS if `tls` is given. */
 export async function openSocket(port: number, tls?: ConnectionOptions): Promise<RawSocket> {
   const address = { host: "127.0.0.1", port };
   const socket = tls === undefined ? connect(address) : connectTls({ ...tls, ...address });
@@ -34,7 +34,7 @@ export async function openSocket(port: number, tls?: ConnectionOptions): Promise
   };
 }
 
-/** Sends bytes, and answers what came back once the server has closed the connection. */
+/** Sends bytes; resolves with all received bytes when the server has closed the connection. */
 export async function exchange(port: number, bytes: string | Uint8Array): Promise<string> {
   const { send, closed, received } = await openSocket(port);
   await send(bytes);

@@ -10,14 +10,14 @@ import {
 /** A field of a message, by number: its name, and its type, `[]` behind it if it is repeated. */
 type Fields = Readonly<Record<number, readonly [name: string, type: string]>>;
 
-/** What is used of grpc/health/v1/health.proto. */
+/** The parts of grpc/health/v1/health.proto that tests use. */
 const HEALTH: Readonly<Record<string, Fields>> = {
   HealthCheckRequest: { 1: ["service", "string"] },
   // An enum on the wire: 1 is SERVING, 2 NOT_SERVING.
   HealthCheckResponse: { 1: ["status", "int32"] },
 };
 
-/** What is used of grpc/reflection/v1/reflection.proto; v1alpha is the same. */
+/** The parts of grpc/reflection/v1/reflection.proto that tests use; v1alpha has the same. */
 const REFLECTION: Readonly<Record<string, Fields>> = {
   ServerReflectionRequest: {
     3: ["file_by_filename", "string"],
@@ -44,7 +44,7 @@ export const Health = serviceOf("grpc.health.v1", "Health", HEALTH, [
   },
 ]);
 
-/** grpc.reflection, of a version. */
+/** Returns a version of grpc.reflection. */
 export function reflectionService(version: "v1" | "v1alpha"): DescService {
   const [inputType, outputType] = ["ServerReflectionRequest", "ServerReflectionResponse"];
   const both = { clientStreaming: true, serverStreaming: true };
@@ -53,7 +53,7 @@ export function reflectionService(version: "v1" | "v1alpha"): DescService {
   ]);
 }
 
-/** The service that files describe, in whatever order they came. */
+/** Returns a service that the files describe, in any order. */
 export function describedService(files: readonly FileDescriptorProto[], name: string): DescService {
   const file = importedFirst(files);
   const service = createFileRegistry(create(FileDescriptorSetSchema, { file })).getService(name);
@@ -61,7 +61,7 @@ export function describedService(files: readonly FileDescriptorProto[], name: st
   return service;
 }
 
-/** Each file behind those that it imports, as a registry wants them. */
+/** Sorts files so that each follows its imports, as a registry requires. */
 function importedFirst(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
   const sorted = new Set<FileDescriptorProto>();
   const add = (file: FileDescriptorProto) => {

@@ -3,17 +3,17 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createPacedPipe, type Pace } from "./paced-pipe.ts";
 
 /**
- * What happens to what goes through a proxy.
+ * How a proxy treats bytes and connections.
  *
  * - `forward`: everything passes.
- * - `lose-replies`: requests pass; the first bytes that come back cut the connection instead.
- * - `swallow`: bytes of either direction vanish, and connections stay open: a network that went dead.
- * - `refuse`: connections are cut, new ones at once.
- * - `hold`: requests wait, and go on once the mode is another one.
- * - `drop-replies`: requests pass, and nothing comes back; connections stay open.
- * - `reset`: requests pass; the first reply is cut in half, by a reset.
+ * - `lose-replies`: requests pass; the first bytes of a reply cut the connection instead.
+ * - `swallow`: bytes of both directions are dropped, and connections stay open, as in a dead network.
+ * - `refuse`: open connections are cut, and new ones immediately.
+ * - `hold`: requests wait until the mode changes.
+ * - `drop-replies`: requests pass, replies are dropped, and connections stay open.
+ * - `reset`: requests pass; a reset cuts the first reply in half.
  * - `slice`: everything passes, one byte at a time.
- * - `delay`: everything passes, either direction this much later.
+ * - `delay`: everything passes, delayed in both directions.
  */
 export type ProxyMode =
   | "forward"
@@ -29,16 +29,16 @@ export type ProxyMode =
 /** A TCP proxy on a loopback port, for faults between two processes. */
 export interface TcpProxy {
   readonly port: number;
-  /** From now on, for connections that are open as well. */
+  /** Changes the mode of open and new connections. */
   setMode(mode: ProxyMode): void;
-  /** Where connections made from now on lead to. */
+  /** Changes the target of new connections. */
   setTarget(target: ProxyTarget): void;
-  /** Cuts every connection; new ones are still taken. */
+  /** Cuts all connections; new ones are still accepted. */
   cut(): void;
   close(): Promise<void>;
 }
 
-/** Of `delay`. */
+/** The delay of the mode `delay`, in each direction. */
 export const DELAY_MS = 150;
 const PACES: Readonly<Partial<Record<ProxyMode, Pace>>> = {
   slice: "byte by byte",
@@ -48,7 +48,7 @@ const PACES: Readonly<Partial<Record<ProxyMode, Pace>>> = {
 /** A loopback TCP port, or the path of a Unix socket. */
 export type ProxyTarget = number | string;
 
-/** Starts a proxy in mode `forward`. `onRequest` is shown what whoever connects sends. */
+/** Starts a proxy in mode `forward`. `onRequest` is called with the bytes that clients send. */
 export async function startTcpProxy(
   initialTarget: ProxyTarget,
   onRequest: (bytes: Buffer) => void = () => {},

@@ -6,28 +6,29 @@ import { batchItemError } from "../../claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { frameMessage, MessageRefused } from "../grpc-messages.ts";
+import { ProtocolError } from "../errors.ts";
+import { frameMessage } from "../grpc-framing.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
 import { MAX_TIMEOUT_MS } from "../timeouts.ts";
 
-/** What a BatchStreamRequest says beside its items. */
+/** The fields of a BatchStreamRequest other than its items. */
 interface Envelope {
   readonly id: number;
   readonly timeoutMs: number | undefined;
 }
 
-/** Beside the items; a field that the server does not know counts, too. */
+/** Fields of a request other than its items, unknown ones among them. */
 const MAX_OTHER_FIELDS = 64;
-/** More items than a batch may have are refused as the batch's answer, up to this. */
+/** A batch with too many items is refused by its answer, up to this number; with more, the stream ends. */
 const MAX_FIELDS = 2 * MAX_BATCH_ITEMS + MAX_OTHER_FIELDS;
 const TOO_MANY_FIELDS = `Received a BatchStreamRequest of more than ${MAX_FIELDS} fields.`;
 
 const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
 
 /**
- * Reads what stands around the items; they are read after authentication.
+ * Reads the envelope of a batch. The items are read after authentication.
  *
- * @throws MessageRefused INVALID_ARGUMENT if it is no message, or has no id.
+ * @throws ProtocolError INVALID_ARGUMENT if the bytes are no message, or the message has no id.
  */
 export function readEnvelope(message: Buffer): Envelope {
   let id = 0;
@@ -35,7 +36,7 @@ export function readEnvelope(message: Buffer): Envelope {
   try {
     const reader = new BinaryReader(message);
     for (let fields = 0; reader.pos < reader.len; fields++) {
-      if (fields > MAX_FIELDS) throw new MessageRefused(Code.InvalidArgument, TOO_MANY_FIELDS);
+      if (fields > MAX_FIELDS) throw new ProtocolError(Code.InvalidArgument, TOO_MANY_FIELDS);
       const [field, wireType] = reader.tag();
       if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
       else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
@@ -43,10 +44,10 @@ export function readEnvelope(message: Buffer): Envelope {
       else reader.skip(wireType, field);
     }
   } catch (error) {
-    if (error instanceof MessageRefused) throw error;
-    throw new MessageRefused(Code.InvalidArgument, "Received what is no BatchStreamRequest.");
+    if (error instanceof ProtocolError) throw error;
+    throw new ProtocolError(Code.InvalidArgument, "Received a message that is not a BatchStreamRequest.");
   }
-  if (id === 0) throw new MessageRefused(Code.InvalidArgument, "id must be 1 or more.");
+  if (id === 0) throw new ProtocolError(Code.InvalidArgument, "id must be 1 or more.");
   return { id, timeoutMs };
 }
 
@@ -55,17 +56,17 @@ function readDurationMs(bytes: Uint8Array): number {
   return durationMs(fromBinary(DurationSchema, bytes));
 }
 
-/** A BatchResponse, with what makes it a BatchStreamResponse behind it: the id. */
+/** Encodes a BatchResponse and appends the id, which makes it a BatchStreamResponse. */
 export function frameAnswer(id: number, output: DescMessage, reply: Message): Buffer {
   const { number } = BatchStreamResponseSchema.field.id;
-  const named = new BinaryWriter().tag(number, WireType.Varint).uint32(id).finish();
-  return frameMessage(toBinary(output, reply), named);
+  const idField = new BinaryWriter().tag(number, WireType.Varint).uint32(id).finish();
+  return frameMessage(toBinary(output, reply), idField);
 }
 
 /**
- * What a batch is answered with that was refused as a whole.
+ * Encodes the answer to a batch that was refused as a whole.
  *
- * @throws the error, if it is no refusal.
+ * @throws the error, if it is no Refusal.
  */
 export function frameRefusal(id: number, error: unknown): Buffer {
   if (!(error instanceof Refusal)) throw error;

@@ -7,12 +7,12 @@ import {
   BatchStreamRequestSchema,
   IdempotencyService,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { createArrivingBytes } from "../arriving-bytes.ts";
-import { frameMessage } from "../grpc-messages.ts";
+import { frameMessage } from "../grpc-framing.ts";
+import { createInboundBudget } from "../inbound-budget.ts";
+import { createOutboundBudget, createOutboundTotal } from "../outbound-budget.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
-import { createUnreadReplies, createUnreadTotal } from "../unread-replies.ts";
-import { createBatchStreams } from "./batch-stream.ts";
+import { createBatchStreams } from "./batch-streams.ts";
 
 const TIMEOUT_MS = 10_000;
 const IDLE_MS = 30_000;
@@ -28,7 +28,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Answers each batch when it is told to. */
+/** Answers each batch when the test calls `answerNow`. */
 const pipeline: Pipeline = {
   answer: (_route, _incoming, encode) =>
     new Promise((resolve) => {
@@ -58,17 +58,20 @@ class FakeStream extends EventEmitter {
   }
 }
 
-/** A stream, on a connection that may have so much unread. */
-async function open(maxUnreadBytes = 1000): Promise<FakeStream> {
+/** Opens a stream on a connection with an outbound budget; resolves when its credential is verified. */
+async function open(maxUnflushedBytes = 1000): Promise<FakeStream> {
+  return (await openOn(maxUnflushedBytes)).stream;
+}
+
+async function openOn(maxUnflushedBytes: number) {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
-  const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS });
   const stream = new FakeStream();
-  const unread = createUnreadReplies(maxUnreadBytes, createUnreadTotal());
-  const connection = { unread, arriving: createArrivingBytes().ofConnection() };
-  streams.ofConnection(connection)(stream as unknown as ServerHttp2Stream, {});
-  // Its credential is judged.
+  const outbound = createOutboundBudget(maxUnflushedBytes, createOutboundTotal());
+  const connection = { outbound, inbound: createInboundBudget().ofConnection() };
+  const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS })(connection);
+  streams.answer(stream as unknown as ServerHttp2Stream, {});
   await vi.advanceTimersByTimeAsync(0);
-  return stream;
+  return { streams, stream };
 }
 
 function send(stream: FakeStream): void {
@@ -81,7 +84,7 @@ async function answer(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
 
-test("a stream with nothing under way for half a minute is ended", async () => {
+test("a stream without a batch in flight for half a minute is ended", async () => {
   const stream = await open();
   vi.advanceTimersByTime(IDLE_MS / 2);
   send(stream);
@@ -102,7 +105,7 @@ test("a stream that has been ended, and whose client does not end its side, is c
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_CANCEL);
 });
 
-test("a connection with too many unread answers loses the stream that has one more", async () => {
+test("an answer that exhausts the connection's outbound budget closes its stream", async () => {
   const stream = await open(1);
   send(stream);
   await answer();
@@ -110,11 +113,22 @@ test("a connection with too many unread answers loses the stream that has one mo
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 });
 
-test("a stream that is gone leaves no timer, and takes no answer", async () => {
+test("a stream that is closed leaves no timer, and no answer is written to it", async () => {
   const stream = await open();
   send(stream);
   stream.close();
   await answer();
   expect(vi.getTimerCount()).toBe(0);
   expect(stream.write).not.toHaveBeenCalled();
+});
+
+test("a stream of a connection that drains is ended when the batches of the next second are answered", async () => {
+  const { streams, stream } = await openOn(1000);
+  streams.leave();
+  vi.advanceTimersByTime(999);
+  send(stream);
+  vi.advanceTimersByTime(1);
+  expect(stream.end).not.toHaveBeenCalled();
+  await answer();
+  expect(stream.end).toHaveBeenCalledTimes(1);
 });

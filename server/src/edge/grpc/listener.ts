@@ -3,31 +3,29 @@ import { createServer as createSecureServer } from "node:tls";
 import { type AddressLimit, trackConnections } from "../connections.ts";
 import type { Tls } from "../tls.ts";
 
-/** Where native gRPC's connections come from. */
+/** The TCP or TLS listener of the gRPC port. */
 export interface GrpcListener {
-  /** The port it listens on. */
+  /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
-  /** The port, once it listens. */
-  port(): number | undefined;
-  /** Takes no new connection; resolves once the last one has ended, at the latest after so long: then all are cut. */
+  /**
+   * Accepts no new connection, and cuts those that are left after `graceMs`; resolves when the last one has
+   * ended.
+   */
   close(graceMs: number): Promise<void>;
 }
 
 export interface GrpcListenerOptions extends AddressLimit {
-  /** Given each connection, ready for HTTP/2. */
+  /** Called with each connection, once HTTP/2 can begin on it. */
   readonly accept: (socket: Socket) => void;
   readonly tls: Tls | undefined;
+  /** The longest TLS handshake. */
   readonly handshakeTimeoutMs: number;
 }
 
-/** Each costs memory and a file descriptor; a client needs one. */
+/** Each connection costs memory and a file descriptor; a client needs one. */
 const MAX_CONNECTIONS = 10_000;
 
-/**
- * Hands each connection to grpc-js, which would listen by itself, but takes any number of connections, and cannot end
- * those that are left after a drain (its forceShutdown knows none of them where channelz is off). TLS ends here as well:
- * grpc-js has no say in which versions it takes, nor in how long a handshake may last.
- */
+/** @see GrpcListener */
 export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
   const { tls, handshakeTimeoutMs, maxPerAddress } = options;
   const accept = (socket: Socket) => {
@@ -37,7 +35,6 @@ export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
     tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
   const connections = trackConnections(listener, { maxPerAddress });
   listener.maxConnections = MAX_CONNECTIONS;
-  let boundPort: number | undefined;
 
   return {
     listen: (host, port) =>
@@ -45,11 +42,9 @@ export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
         listener.once("error", reject);
         listener.listen(port, host, () => {
           listener.off("error", reject);
-          boundPort = (listener.address() as AddressInfo).port;
-          resolve(boundPort);
+          resolve((listener.address() as AddressInfo).port);
         });
       }),
-    port: () => boundPort,
     close: (graceMs) =>
       new Promise((resolve) => {
         const timer = setTimeout(connections.destroy, graceMs);
@@ -64,12 +59,23 @@ export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
 function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: Socket) => void): Server {
   const options = { ...tls.options, handshakeTimeout, ALPNProtocols: ["h2"] };
   const listener = createSecureServer(options, (socket) => {
-    // A peer that breaks TLS after the handshake ends its connection; HTTP/2 may not listen any more, or not yet.
+    // A peer can break TLS while HTTP/2 does not listen for errors, or no longer does.
     socket.on("error", () => {});
-    accept(socket);
+    if (socket.alpnProtocol === "h2") accept(socket);
+    else endConnection(socket, handshakeTimeout);
   });
-  // A handshake that failed, or took too long: Node leaves it to us to end the connection.
+  // Node leaves the connection of a handshake that failed, or took too long, open.
   listener.on("tlsClientError", (_error, socket) => socket.destroy());
   tls.follow(listener);
   return listener;
+}
+
+/**
+ * Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in
+ * time.
+ */
+function endConnection(socket: Socket, timeoutMs: number): void {
+  socket.end();
+  socket.resume();
+  socket.setTimeout(timeoutMs, () => socket.destroy());
 }

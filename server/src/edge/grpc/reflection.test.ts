@@ -73,8 +73,8 @@ async function filesWith(symbol: string, version = "v1"): Promise<readonly FileD
   return files;
 }
 
-// grpc/reflection/v1/reflection.proto: file_containing_symbol is field 4 of the request, file_descriptor_response field 4 of
-// the response, and file_descriptor_proto field 1 of that.
+// grpc/reflection/v1/reflection.proto: file_containing_symbol is field 4 of the request,
+// file_descriptor_response field 4 of the response, and file_descriptor_proto field 1 of that.
 function encodeRequest(symbol: string): Buffer {
   return Buffer.from(new BinaryWriter().tag(4, 2).string(symbol).finish());
 }

@@ -5,13 +5,17 @@ import { ReflectionService } from "@grpc/reflection";
 import { service as health } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 
-/** Lets clients that have no .proto file ask for the schema, errors' details included: grpc.reflection.v1 and v1alpha. */
+/**
+ * Adds grpc.reflection.v1 and v1alpha, from which clients without .proto files learn the schema, with the
+ * details of errors.
+ */
 export function addReflection(server: Server, services: readonly DescService[]): void {
   const files = new Set<DescFile>();
   for (const service of services) collect(service.file, files);
   collect(file_google_rpc_error_details, files);
-  // Of a package definition, only the files are read. They are handed over as they were compiled: made anew by
-  // proto-loader they lose their imports, and clients that link them, such as grpcurl, can't resolve any type.
+  // ReflectionService reads only the files of a package definition. They are passed as they were compiled:
+  // files that proto-loader creates have no imports, and clients that link them, such as grpcurl, can't
+  // resolve any type.
   const fileDescriptorProtos = Array.from(files, ({ proto }) =>
     Buffer.from(toBinary(FileDescriptorProtoSchema, proto)),
   );
@@ -23,7 +27,10 @@ export function addReflection(server: Server, services: readonly DescService[]):
 
 const HEALTH = "grpc.health.v1.Health";
 
-/** As proto-loader read it, but that types are named from the root on, without which clients can't find them. */
+/**
+ * Returns the files of health as proto-loader read them, with fully qualified type names, which clients need
+ * to find the types.
+ */
 function healthFiles(): readonly Buffer[] {
   const { requestType } = health.Check as unknown as MethodOfProtoLoader;
   return requestType.fileDescriptorProtos.map((bytes) => {
@@ -47,7 +54,7 @@ interface MethodOfProtoLoader {
   readonly requestType: { readonly fileDescriptorProtos: readonly Buffer[] };
 }
 
-/** Where each type is, by its name alone: there are no two of one name. */
+/** Returns the fully qualified name of each type by its simple name. No two types share one. */
 function typeNames(messages: readonly DescriptorProto[], scope: string): ReadonlyMap<string, string> {
   return new Map(
     messages.flatMap(({ name, enumType, nestedType }) => [
@@ -60,7 +67,7 @@ function typeNames(messages: readonly DescriptorProto[], scope: string): Readonl
 
 type PackageDefinition = ConstructorParameters<typeof ReflectionService>[0];
 
-/** A file after everything that it imports. */
+/** Adds a file after its imports. */
 function collect(file: DescFile, files: Set<DescFile>): void {
   for (const dependency of file.dependencies) collect(dependency, files);
   files.add(file);

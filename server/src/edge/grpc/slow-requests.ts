@@ -1,23 +1,25 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 
-/** Ends streams whose request does not arrive whole in time. */
+/** Closes streams whose request does not arrive completely in time. */
 export interface SlowRequests {
-  /** Keeps an eye on a stream until its request is there. Cheap: called for every call. */
+  /** Starts the time of a stream's request. Cheap: called for every call. */
   watch(stream: ServerHttp2Stream): void;
+  /** Stops the timer. */
   stop(): void;
 }
 
 export interface SlowRequestsOptions {
-  /** How long a request may take, from its headers to its last byte; it is ended up to a quarter later. */
+  /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
   readonly timeoutMs: number;
 }
 
 /**
- * A call begins once its request is whole, and for that a stream waits as long as the connection lives: streams that send
- * headers and then nothing would fill memory. One timer serves all streams; they are kept in the order in which they
- * came, so that a look stops at the first one that is young.
+ * Without this limit, streams that send headers and then nothing would fill memory for as long as their
+ * connection lives. One timer serves all streams. They are kept in the order of their start, so that a check
+ * stops at the first young one.
  *
- * It holds for streaming calls too: a reflection client that keeps its stream open has to open another.
+ * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open
+ * another one.
  */
 export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequests {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
@@ -26,17 +28,17 @@ export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequ
     openedAtMs.delete(this);
   }
 
-  function look(): void {
+  function closeSlow(): void {
     const oldestMs = performance.now() - timeoutMs;
     for (const [stream, atMs] of openedAtMs) {
       if (atMs > oldestMs) return;
       openedAtMs.delete(stream);
-      // A request that is whole may be worked on, or waited for, as long as its deadline says.
+      // A complete request may be in progress until its deadline.
       if (!stream.readableEnded) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
 
-  const timer = setInterval(look, timeoutMs / 4);
+  const timer = setInterval(closeSlow, timeoutMs / 4);
   timer.unref();
   return {
     watch(stream) {

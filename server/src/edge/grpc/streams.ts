@@ -3,19 +3,19 @@ import { toBinary } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 import { type Status, StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 
-/** What every answer begins with; without a date, which gRPC has no use for. */
+/** The headers of every reply, but for the date, which gRPC does not use. */
 export const GRPC_HEADERS = {
   ":status": 200,
   "content-type": "application/grpc+proto",
   "grpc-accept-encoding": "identity,deflate,gzip",
 };
 
-/** How a stream ended, as its trailers say it; without a message, as headers that nothing follows. */
+/** A stream's status as trailers, or, in a reply without a message, as headers that end the stream. */
 export type GrpcStatus = OutgoingHttpHeaders;
 
 export const OK: GrpcStatus = { "grpc-status": 0 };
 
-/** The status of an error. */
+/** Returns the status of an error. */
 export function grpcStatus(code: Code, message: string, details?: Status): GrpcStatus {
   const status = { "grpc-status": code, "grpc-message": encodeURI(message) };
   if (details === undefined) return status;
@@ -23,28 +23,29 @@ export function grpcStatus(code: Code, message: string, details?: Status): GrpcS
   return { ...status, "grpc-status-details-bin": encoded };
 }
 
-/** Whether a stream asks for a call as gRPC does: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
+/** Whether a stream is a gRPC call: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
 export function isGrpcCall(headers: IncomingHttpHeaders): boolean {
   return headers[":method"] === "POST" && CONTENT_TYPE.test(headers["content-type"] ?? "");
 }
 
-/** Protobuf and no other format, and not gRPC-Web; what follows a semicolon says nothing. */
+/** Protobuf, no other format, and not gRPC-Web. Parameters after a semicolon are ignored. */
 const CONTENT_TYPE = /^application\/grpc(\+proto)?\s*(;|$)/i;
 
-/** Of a header that may come more than once. */
+/** Returns the first value of a header that may be repeated. */
 export function firstOf(values: string | string[] | undefined): string | undefined {
   return Array.isArray(values) ? values[0] : values;
 }
 
-/** Whether nobody is there any more to be answered. */
-export function isOver(stream: ServerHttp2Stream): boolean {
+/** Whether a stream can no longer be answered. */
+export function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 
 /**
- * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
- * its listeners go the call's request and headers. Whatever breaks a stream also closes it, and then there is nobody to be
- * answered.
+ * Removes all listeners of a stream when it closes, and with them the references to the call's request and
+ * headers: an object of Node's holds the closed stream until the next full garbage collection
+ * (decisions/0009). Errors of the stream are ignored: each also closes the stream, and a closed stream can't
+ * be answered.
  */
 export function forgetWhenClosed(stream: ServerHttp2Stream): void {
   stream.on("error", ignore);

@@ -5,34 +5,33 @@ import { Code } from "@connectrpc/connect";
 import { Refusal } from "../../domain/refusal.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import type { Status } from "../../gen/google/rpc/status_pb.ts";
-import type { ConnectionBytes } from "../arriving-bytes.ts";
 import { grpcCompression } from "../compression.ts";
-import { toStatus } from "../errors.ts";
-import { createMessageReader, frameMessage, MAX_READ_BYTES, MessageRefused } from "../grpc-messages.ts";
+import { ProtocolError, toStatus } from "../errors.ts";
+import { createMessageReader, frameMessage, MAX_FRAMED_BYTES } from "../grpc-framing.ts";
+import { type ConnectionInboundBudget, readBody } from "../inbound-budget.ts";
 import { messageLimits } from "../message-limits.ts";
+import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import type { ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
-import { takeIn } from "../take-in.ts";
 import { parseTimeoutMs } from "../timeouts.ts";
-import type { UnreadReplies } from "../unread-replies.ts";
 import type { SlowRequests } from "./slow-requests.ts";
-import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isOver, OK } from "./streams.ts";
+import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isClosed, OK } from "./streams.ts";
 
-/** As Node would make it of them for each answer. */
+/** In the form to which Node would convert an object for each reply. */
 const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
 const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
 
-/** What the calls of a connection share. */
+/** The parts that the unary calls of a connection share. */
 export interface UnaryConnection {
   readonly pipeline: Pipeline;
   readonly slowRequests: Pick<SlowRequests, "watch">;
-  readonly arriving: ConnectionBytes;
-  readonly unread: UnreadReplies;
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
 }
 
-/** Answers a gRPC call: one message in, one message out or a status. */
+/** Answers a unary gRPC call, with a message or only with a status. */
 export function answerUnaryCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -41,34 +40,34 @@ export function answerUnaryCall(
 ): void {
   forgetWhenClosed(stream);
   const call = new IncomingGrpcCall(stream, headers, route, connection);
-  const encode = (reply: Message) => encodeUnlessUnread(stream, route, reply, connection.unread);
+  const encode = (reply: Message) => encodeReply(stream, route, reply, connection.outbound);
   connection.pipeline.answer(route, call, encode).then(
     (reply) => answer(stream, reply),
     (error: unknown) => fail(stream, error),
   );
 }
 
-/** Undefined, and not even encoded, where nobody reads, or nobody is there any more. */
-function encodeUnlessUnread(
+/** Returns undefined, and does not encode the reply, if it can't be sent. */
+function encodeReply(
   stream: ServerHttp2Stream,
   { method }: Route,
   reply: Message,
-  unread: UnreadReplies,
+  outbound: OutboundBudget,
 ): Uint8Array | undefined {
-  if (unread.isFull() || isOver(stream)) return undefined;
+  if (outbound.isExhausted() || isClosed(stream)) return undefined;
   const bytes = toBinary(method.output, reply);
-  unread.add(stream, bytes.byteLength);
+  outbound.countUntilClosed(stream, bytes.byteLength);
   return bytes;
 }
 
 function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
-  if (isOver(stream)) return;
+  if (isClosed(stream)) return;
   if (reply === undefined) {
-    endWith(stream, Code.Unavailable, "The connection has too many replies that were not read.");
+    endWithStatus(stream, Code.Unavailable, "The connection has too many replies that were not read.");
     return;
   }
-  if (reply.byteLength > MAX_READ_BYTES) {
-    endWith(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
+  if (reply.byteLength > MAX_FRAMED_BYTES) {
+    endWithStatus(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
     return;
   }
   stream.respond(RAW_HEADERS, WITH_MESSAGE);
@@ -81,20 +80,25 @@ function sendOk(this: ServerHttp2Stream): void {
 }
 
 function fail(stream: ServerHttp2Stream, error: unknown): void {
-  if (error instanceof MessageRefused) {
-    endWith(stream, error.code, error.message);
+  if (error instanceof ProtocolError) {
+    endWithStatus(stream, error.code, error.message);
     return;
   }
   if (!(error instanceof Refusal)) throw error;
   const status = toStatus(error);
-  endWith(stream, status.code, status.message, status);
+  endWithStatus(stream, status.code, status.message, status);
 }
 
-/** An answer that is nothing but a status. */
-function endWith(stream: ServerHttp2Stream, code: number, message: string, details?: Status): void {
-  if (isOver(stream)) return;
+/** Ends a stream with a status and no message. */
+export function endWithStatus(
+  stream: ServerHttp2Stream,
+  code: number,
+  message: string,
+  details?: Status,
+): void {
+  if (isClosed(stream)) return;
   stream.respond({ ...GRPC_HEADERS, ...grpcStatus(code, message, details) }, WITHOUT_MESSAGE);
-  // What of the message was not taken in is read and dropped, so that its sender gets to the answer.
+  // The rest of the request is read and dropped, so that its sender gets to the answer.
   stream.resume();
 }
 
@@ -126,22 +130,22 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   async receive(principal: Principal): Promise<ReceivedMessage> {
-    // A request is slow from here on: before, it was not read.
-    const { slowRequests, arriving, unread } = this.#connection;
-    unread.admit();
+    const { slowRequests, inbound, outbound } = this.#connection;
+    outbound.admit();
+    // The request's time starts here: before, the server did not read it.
     slowRequests.watch(this.#stream);
     const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);
-    await takeIn(this.#stream, reader, arriving, principal);
+    await readBody(this.#stream, reader, inbound, principal);
     const { message, compressed } = reader.end();
     const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
     return { bytes: message, format: "binary", compression };
   }
 
   get cancelled(): boolean {
-    return isOver(this.#stream);
+    return isClosed(this.#stream);
   }
 
-  /** Made when somebody asks: few calls wait for anything but the database. */
+  /** Created when it is used: few calls wait for anything but the database. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();

@@ -1,27 +1,29 @@
 import type { Readable } from "node:stream";
 import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
 import type { Principal } from "../../domain/tenant.ts";
-import type { ConnectionBytes } from "../arriving-bytes.ts";
-import { createByteCollector } from "../byte-collector.ts";
 import type { Compression } from "../compression.ts";
-import { createMessageReader, frameMessage } from "../grpc-messages.ts";
-import { malformed, tooLarge } from "../malformed.ts";
+import { malformed, tooLarge } from "../errors.ts";
+import { createByteCollector, createMessageReader, frameMessage } from "../grpc-framing.ts";
+import { type ConnectionInboundBudget, type MessageAssembler, readBody } from "../inbound-budget.ts";
 import type { MessageLimits } from "../message-limits.ts";
 import type { ReceivedMessage } from "../read-message.ts";
-import { type Intake, takeIn } from "../take-in.ts";
 
-/** A request's message, before anything of it is read. */
+/** A request's message that is not read yet. */
 export interface PendingMessage {
   /**
-   * Takes the message in; called once at most.
+   * Reads the message; called at most once.
    *
-   * @throws Refusal INVALID_REQUEST if it is too large; CANCELLED as `takeIn`.
-   * @throws MessageRefused if gRPC-Web's frame is none.
+   * @throws Refusal INVALID_REQUEST if it is too large; OVERLOADED and CANCELLED as `readBody`.
+   * @throws ProtocolError if a gRPC-Web frame is malformed.
    */
-  receive(limits: MessageLimits, room: ConnectionBytes, principal: Principal): Promise<ReceivedMessage>;
+  receive(
+    limits: MessageLimits,
+    budget: ConnectionInboundBudget,
+    principal: Principal,
+  ): Promise<ReceivedMessage>;
 }
 
-/** A request of Connect, gRPC-Web or JSON, apart from its message. */
+/** A request of Connect, gRPC-Web or JSON, separated from its message. */
 export interface SplitRequest {
   /** The same request with an empty message, which connect-node can read in every protocol. */
   readonly empty: ServerRequest;
@@ -31,8 +33,8 @@ export interface SplitRequest {
 type Format = ReceivedMessage["format"];
 
 /**
- * Splits a request, whose body comes as `body`. One that connect-node refuses by its headers stays so: what it says of them is
- * left to it.
+ * Separates a request from its message, which arrives as `body`. The headers stay as they are, so that
+ * connect-node refuses those that it can't accept.
  */
 export function splitRequest(request: ServerRequest, body: Readable): SplitRequest {
   if (request.method === "GET") return splitGet(request);
@@ -69,13 +71,13 @@ function splitConnect(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, EMPTY[format], "content-encoding"),
     message: {
-      async receive(limits, room, principal) {
+      async receive(limits, budget, principal) {
         const { maxBytes } = limits[format];
         const declaredBytes = declaredLength(request);
         if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
-        const intake = new BodyIntake(maxBytes, declaredBytes);
-        await takeIn(body, intake, room, principal);
-        return { bytes: intake.collected.view(), format, compression };
+        const assembler = new BodyAssembler(maxBytes, declaredBytes);
+        await readBody(body, assembler, budget, principal);
+        return { bytes: assembler.collected.view(), format, compression };
       },
     },
   };
@@ -86,9 +88,9 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   return {
     empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
     message: {
-      async receive(limits, room, principal) {
+      async receive(limits, budget, principal) {
         const reader = createMessageReader(limits[format].maxBytes);
-        await takeIn(body, reader, room, principal);
+        await readBody(body, reader, budget, principal);
         const { message, compressed } = reader.end();
         return { bytes: message, format, compression: compressed ? compression : undefined };
       },
@@ -96,10 +98,12 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   };
 }
 
-/** What a body without a declared length may be before it needs room for as much as there may be. */
+/**
+ * A body without a declared length reserves memory for the largest message only when it exceeds this size.
+ */
 const FREE_BYTES = 16 * 1024;
 
-class BodyIntake implements Intake {
+class BodyAssembler implements MessageAssembler {
   readonly collected = createByteCollector();
   readonly #maxBytes: number;
   readonly #declaredBytes: number | undefined;
@@ -115,7 +119,7 @@ class BodyIntake implements Intake {
     this.collected.push(piece);
   }
 
-  get wantedBytes(): number | undefined {
+  get incompleteBytes(): number | undefined {
     const { byteLength } = this.collected;
     if (this.#declaredBytes !== undefined)
       return byteLength < this.#declaredBytes ? this.#declaredBytes : undefined;
@@ -128,7 +132,7 @@ function declaredLength({ header }: ServerRequest): number | undefined {
   return length === null ? undefined : Number(length);
 }
 
-/** Those that connect-node offers; one that it doesn't know, it refuses. */
+/** Returns a compression that connect-node offers; connect-node refuses others. */
 function knownCompression(name: string | null): Compression | undefined {
   return name === "gzip" || name === "br" ? name : undefined;
 }
@@ -144,11 +148,11 @@ async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
   yield body;
 }
 
-/** Standard or URL-safe, with or without padding. */
+/** Decodes standard or URL-safe base64, with or without padding. */
 function fromBase64(text: string): Buffer {
   const standard = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
   const bytes = Buffer.from(standard, "base64");
-  // Node skips what is no base64.
+  // Node skips characters that are no base64.
   if (bytes.toString("base64").replace(/=+$/, "") !== standard) throw malformed("is not base64");
   return bytes;
 }

@@ -12,28 +12,28 @@ import type {
 } from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import type { ConnectionBytes } from "../arriving-bytes.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import { toConnectError } from "../errors.ts";
+import type { ConnectionInboundBudget } from "../inbound-budget.ts";
 import { messageLimits } from "../message-limits.ts";
+import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import type { ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import { parseTimeoutMs, TIMEOUT_HEADER } from "../timeouts.ts";
-import type { UnreadReplies } from "../unread-replies.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 
-/** Answers a request, whose body comes apart; rejects only where the caller has gone and can't be answered. */
+/** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
 export type ConnectHandler = (
   request: ServerRequest,
   body: Readable,
   connection: HttpConnection,
 ) => Promise<ServerResponse>;
 
-/** What the requests of a connection share. */
+/** The parts that the requests of a connection share. */
 export interface HttpConnection {
-  readonly arriving: ConnectionBytes;
-  readonly unread: UnreadReplies;
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
 }
 
 interface Arrival extends HttpConnection {
@@ -43,10 +43,11 @@ interface Arrival extends HttpConnection {
 const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 
 /**
- * The RPCs by path, as Connect, gRPC-Web and JSON.
+ * Returns the handlers of Connect, gRPC-Web and JSON by path.
  *
- * connect-node would decompress and parse a message before the pipeline can ask who sent it. So it is given each request with
- * an empty message, and the pipeline takes the message in. connect-node tells the protocols apart and answers in them.
+ * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it
+ * gets each request with an empty message, and the pipeline reads the message. connect-node recognises the
+ * protocols and answers in them.
  */
 export function createConnectHandlers(
   routes: readonly Route[],
@@ -75,7 +76,7 @@ function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pi
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
-        return await pipeline.answer(route, new IncomingConnectCall(route, context), asItIs);
+        return await pipeline.answer(route, new IncomingConnectCall(route, context), unencoded);
       } catch (error) {
         throw toConnectError(error);
       }
@@ -83,8 +84,8 @@ function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pi
   }
 }
 
-/** connect-node encodes it as the request asks for. */
-function asItIs<Reply>(reply: Reply): Reply {
+/** Returns the reply: connect-node encodes it in the request's protocol. */
+function unencoded<Reply>(reply: Reply): Reply {
   return reply;
 }
 
@@ -107,10 +108,10 @@ class IncomingConnectCall implements IncomingCall {
 
   receive(principal: Principal): Promise<ReceivedMessage> {
     const arrival = this.#context.values.get(ARRIVAL);
-    if (arrival === undefined) throw new Error("a request came past splitRequest");
-    const { message, arriving, unread } = arrival;
-    unread.admit();
-    return message.receive(messageLimits(this.#route.method), arriving, principal);
+    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
+    const { message, inbound, outbound } = arrival;
+    outbound.admit();
+    return message.receive(messageLimits(this.#route.method), inbound, principal);
   }
 
   get cancelled(): boolean {

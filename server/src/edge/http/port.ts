@@ -5,16 +5,19 @@ import type { TlsOptions } from "node:tls";
 import { type AddressLimit, trackConnections } from "../connections.ts";
 import type { Tls } from "../tls.ts";
 
-/** A port that speaks HTTP/1.1, over TLS if there is some. */
+/** A port that serves HTTP/1.1, with TLS if it is configured. */
 export interface HttpPort {
   readonly server: Pick<Server, "maxRequestsPerSocket" | "maxConnections" | "timeout">;
-  /** Listens, and answers on which port. */
+  /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
-  /** Takes no new connection, lets requests finish for so long, then closes what is left. */
+  /**
+   * Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is
+   * left.
+   */
   close(graceMs: number): Promise<void>;
 }
 
-/** `options` are Node's own, and come before those of TLS. */
+/** Creates a port. Node's `options` override those of `tls`. */
 export function createHttpPort(
   options: ServerOptions & TlsOptions,
   tls: Tls | undefined,

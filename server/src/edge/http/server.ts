@@ -3,31 +3,35 @@ import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import type { AddressLimit } from "../connections.ts";
+import type { InboundBudget } from "../inbound-budget.ts";
+import { createOutboundBudget, type OutboundBudget, type OutboundTotal } from "../outbound-budget.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { takeTimeoutHeader } from "../timeouts.ts";
 import type { Tls } from "../tls.ts";
-import type { TransportBudgets } from "../transport-budgets.ts";
-import { createUnreadReplies, type UnreadReplies } from "../unread-replies.ts";
 import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
 import { createHttpPort } from "./port.ts";
 
-/** The port for browsers, curl and everything without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
+/** The port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
 export interface HttpServer {
-  /** The port it listens on. */
+  /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
-  /** From now on every answer asks its connection to leave; requests are still taken. */
+  /** Makes every answer close its connection from now on. Requests are still accepted. */
   startDraining(): void;
-  /** Lets requests finish for so long, then closes what is left. */
+  /**
+   * Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is
+   * left.
+   */
   close(graceMs: number): Promise<void>;
 }
 
 export interface HttpServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
-  readonly budgets: TransportBudgets;
+  readonly inboundBudget: InboundBudget;
+  readonly outboundTotal: OutboundTotal;
   readonly log: Logger;
-  /** How long a request may take to arrive whole; a request that is late is ended up to a second later. */
+  /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
   readonly tls: Tls | undefined;
 }
@@ -35,19 +39,21 @@ export interface HttpServerOptions extends AddressLimit {
 const MAX_HEADERS_TIMEOUT_MS = 10_000;
 const CHECKING_INTERVAL_MS = 1000;
 const KEEP_ALIVE_MS = 65_000;
-/** A caller that doesn't read its answer: longer than any call takes, during which nothing is sent. */
+/**
+ * A connection without traffic is cut after this: longer than any call takes, during which nothing is sent.
+ */
 const SILENCE_MS = 11 * 60_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** A reverse proxy may pipeline many; a connection that sent this many starts over, so that load spreads. */
+/** A connection is closed after so many requests, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
-/** Of a connection: a caller may send many requests before it reads an answer. */
-const MAX_UNREAD_BYTES = 32 * 1024 * 1024;
-/** Each costs memory and a file descriptor; a proxy in front needs far fewer. */
+/** Of a connection, whose caller may send many requests before it reads an answer. */
+const MAX_UNFLUSHED_BYTES = 32 * 1024 * 1024;
+/** Each connection costs memory and a file descriptor; a reverse proxy needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
 /** @see HttpServer */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { routes, pipeline, budgets, log, requestTimeoutMs, tls } = options;
+  const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline);
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
   const limits = {
@@ -62,13 +68,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   function connectionOf(socket: Socket): HttpConnection {
     const known = connections.get(socket);
     if (known !== undefined) return known;
-    const unread = createUnreadReplies(MAX_UNREAD_BYTES, budgets.unread);
-    const made = { arriving: budgets.arriving.ofConnection(), unread };
+    const made = {
+      inbound: options.inboundBudget.ofConnection(),
+      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+    };
     connections.set(socket, made);
     return made;
   }
   let draining = false;
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    // connect-node removes its own listener when the response closes, which may be just before Node emits the
+    // error of a connection that was cut: without another listener, that error would end the process.
+    request.on("error", ignore);
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handle = handlers.get(path);
@@ -78,11 +89,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
       .then((answered) => {
         if (draining || isTooMuchToDrop(request)) response.setHeader("connection", "close");
-        const body = answered.body && countedUntilRead(answered.body, response, connection.unread);
+        const body = answered.body && countedUntilClosed(answered.body, response, connection.outbound);
         return universalResponseToNodeResponse({ ...answered, ...(body && { body }) }, response);
       })
       .catch((error: unknown) => {
-        // The caller went away, or else the answer can't be written: either way it gets none.
+        // The caller has left, or the answer can't be written.
         if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
         response.destroy();
       });
@@ -101,24 +112,29 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-/** What is left of a refused message is read and dropped, so that its sender gets to the answer; beyond this it is cut off. */
+/**
+ * The rest of a refused message is read and dropped, so that its sender gets to the answer; a longer rest is
+ * cut off.
+ */
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
 function isTooMuchToDrop({ complete, headers }: IncomingMessage): boolean {
   return !complete && Number(headers["content-length"] ?? 0) > MAX_DROPPED_BYTES;
 }
 
-/** Counts a reply's bytes as unread until its response is closed. */
-async function* countedUntilRead(
+/** Counts a reply's bytes in the outbound budget until its response closes. */
+async function* countedUntilClosed(
   body: AsyncIterable<Uint8Array>,
   response: ServerResponse,
-  unread: UnreadReplies,
+  outbound: OutboundBudget,
 ): AsyncIterable<Uint8Array> {
   for await (const piece of body) {
-    unread.add(response, piece.byteLength);
+    outbound.countUntilClosed(response, piece.byteLength);
     yield piece;
   }
 }
+
+function ignore(): void {}
 
 function refusePath(response: ServerResponse): void {
   response.writeHead(404);
@@ -126,8 +142,8 @@ function refusePath(response: ServerResponse): void {
 }
 
 /**
- * connect-node makes a URL of the Host header, outside of any try: a host such as `[` would end the process. Told here
- * by the same means.
+ * connect-node makes a URL of the Host header without catching errors: a host such as `[` would end the
+ * process. This check uses the same parser.
  */
 function hasUsableHost({ url, headers: { host } }: IncomingMessage): boolean {
   return host !== undefined && URL.canParse(url ?? "", `http://${host}`);

@@ -5,18 +5,19 @@ import { createHttpPort } from "../http/port.ts";
 import type { Tls } from "../tls.ts";
 
 /**
- * The port for the platform: `/livez`, `/readyz`, `/metrics`. Where clients have to show a certificate, only `/metrics` wants
- * it: what probes a container has none, and learns nothing but whether the replica takes calls.
+ * The port for the platform: `/livez`, `/readyz`, `/metrics`. If clients must present a certificate, only
+ * `/metrics` requires it: probes of a container have none, and learn only whether the replica accepts calls.
  */
 export interface ManagementServer {
-  /** The port it listens on. */
+  /** Listens; resolves with the port. */
   listen(host: string, port: number): Promise<number>;
+  /** Cuts all connections. */
   close(): Promise<void>;
 }
 
 export interface ManagementOptions {
   readonly metrics: Metrics;
-  /** Why the replica should get no traffic; empty if it should. */
+  /** Returns the reasons why the replica should get no traffic; empty if it should. */
   readonly unreadyReasons: () => readonly string[];
   readonly tls: Tls | undefined;
 }
@@ -59,7 +60,10 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
   };
 }
 
-/** One of the configured authorities: the handshake lets others pass, but knows them. */
+/**
+ * Whether the client's certificate is of a configured authority: the handshake accepts others too, but marks
+ * them.
+ */
 function hasCertificate({ socket }: IncomingMessage): boolean {
   return socket instanceof TLSSocket && socket.authorized;
 }

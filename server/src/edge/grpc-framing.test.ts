@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { createMessageReader, createMessageSplitter, frameMessage } from "./grpc-messages.ts";
+import { createMessageReader, createMessageSplitter, frameMessage } from "./grpc-framing.ts";
 
 const MAX_BYTES = 100;
 const MESSAGE = Buffer.from("a message of some bytes");
@@ -82,17 +82,17 @@ describe("a stream's messages", () => {
       splitter.push(whole.subarray(at, at + size));
       for (let next = splitter.next(); next !== undefined; next = splitter.next()) out.push(next);
       const done = at + size >= whole.byteLength;
-      if (done) expect(splitter.isAmidst()).toBe(false);
+      if (done) expect(splitter.hasPartialMessage()).toBe(false);
     }
     expect(out).toEqual(messages);
   });
 
   test("are known not to be all there", () => {
     const splitter = createMessageSplitter(100);
-    expect(splitter.isAmidst()).toBe(false);
+    expect(splitter.hasPartialMessage()).toBe(false);
     splitter.push(frameMessage(Buffer.from("abc")).subarray(0, 6));
     expect(splitter.next()).toBeUndefined();
-    expect(splitter.isAmidst()).toBe(true);
+    expect(splitter.hasPartialMessage()).toBe(true);
   });
 
   test("that are too long, or compressed, are refused by their heads", () => {

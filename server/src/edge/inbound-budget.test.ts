@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { NO_QUOTAS } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
-import { createArrivingBytes } from "./arriving-bytes.ts";
+import { createInboundBudget } from "./inbound-budget.ts";
 
 const LIMITS = { maxBytes: 100, maxTenantBytes: 60, maxConnectionBytes: 40, maxWaitMs: 5000 };
 
@@ -35,45 +35,45 @@ function caller(id: number): Principal {
 const [one, two] = [caller(1), caller(2)];
 const refused = expect.objectContaining({ reason: "OVERLOADED" });
 
-test("a connection has no more than its part, and waits for what it gives back", async () => {
-  const connection = createArrivingBytes(LIMITS).ofConnection();
-  const giveBack = await connection.reserve(one, 40);
+test("a connection has a limit of its own, and a message waits until another one of it is released", async () => {
+  const connection = createInboundBudget(LIMITS).ofConnection();
+  const release = await connection.reserve(one, 40);
   const second = connection.reserve(one, 1);
   expect(second).toBeInstanceOf(Promise);
-  giveBack();
+  release();
   expect(await second).toBeInstanceOf(Function);
 });
 
-test("a tenant has no more than its part, however many connections it has, and leaves the rest to others", async () => {
-  const arriving = createArrivingBytes(LIMITS);
-  await arriving.ofConnection().reserve(one, 40);
-  await arriving.ofConnection().reserve(one, 20);
-  expect(arriving.ofConnection().reserve(one, 1)).toBeInstanceOf(Promise);
-  expect(arriving.ofConnection().reserve(two, 40)).toBeInstanceOf(Function);
+test("a tenant has a limit of its own for all its connections, and the rest is left to other tenants", async () => {
+  const budget = createInboundBudget(LIMITS);
+  await budget.ofConnection().reserve(one, 40);
+  await budget.ofConnection().reserve(one, 20);
+  expect(budget.ofConnection().reserve(one, 1)).toBeInstanceOf(Promise);
+  expect(budget.ofConnection().reserve(two, 40)).toBeInstanceOf(Function);
 });
 
-test("all tenants have no more than there is", async () => {
-  const arriving = createArrivingBytes(LIMITS);
-  for (const id of [1, 2]) await arriving.ofConnection().reserve(caller(id), 40);
-  const giveBack = await arriving.ofConnection().reserve(caller(3), 20);
-  const last = arriving.ofConnection().reserve(caller(4), 20);
+test("all tenants together have a limit", async () => {
+  const budget = createInboundBudget(LIMITS);
+  for (const id of [1, 2]) await budget.ofConnection().reserve(caller(id), 40);
+  const release = await budget.ofConnection().reserve(caller(3), 20);
+  const last = budget.ofConnection().reserve(caller(4), 20);
   expect(last).toBeInstanceOf(Promise);
-  giveBack();
+  release();
   expect(await last).toBeInstanceOf(Function);
 });
 
-test("room is given back once, however often it is asked for", async () => {
-  const connection = createArrivingBytes(LIMITS).ofConnection();
-  const giveBack = await connection.reserve(one, 30);
-  giveBack();
-  giveBack();
+test("a reservation is released once, however often its function is called", async () => {
+  const connection = createInboundBudget(LIMITS).ofConnection();
+  const release = await connection.reserve(one, 30);
+  release();
+  release();
   await connection.reserve(one, 40);
   expect(connection.reserve(one, 1)).toBeInstanceOf(Promise);
 });
 
-test("a message that finds no room in time is refused, and so is one more than may wait", async () => {
-  const arriving = createArrivingBytes(LIMITS);
-  const connection = arriving.ofConnection();
+test("a message that gets no memory in time is refused, and so is a message beyond those that may wait", async () => {
+  const budget = createInboundBudget(LIMITS);
+  const connection = budget.ofConnection();
   await connection.reserve(one, 40);
   const waiting = Array.from({ length: 128 }, () =>
     Promise.resolve(connection.reserve(one, 1)).catch((error: unknown) => error),

@@ -1,0 +1,147 @@
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+
+/** The times of a session, in milliseconds. */
+export interface SessionTimes {
+  /** The session drains at this age, ±10 %, so that clients spread over new replicas. */
+  readonly maxAgeMs: number;
+  /** The session drains after this long without an open stream. */
+  readonly maxIdleMs: number;
+  /** Open streams may last this long after the GOAWAY; then the connection is cut. */
+  readonly drainGraceMs: number;
+  /** From one keepalive PING's answer to the next PING. */
+  readonly keepaliveIntervalMs: number;
+  /** The connection is cut if a PING is not answered within this time. */
+  readonly keepaliveTimeoutMs: number;
+}
+
+type SessionState =
+  /** No stream is open. New streams are accepted. The idle timer runs. */
+  | { readonly name: "idle" }
+  /** At least one stream is open. New streams are accepted. */
+  | { readonly name: "active" }
+  /**
+   * GOAWAY has been sent: HTTP/2 refuses new streams, and open ones may finish until `cutTimer` fires. There
+   * are no keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
+   * stream closes.
+   */
+  | { readonly name: "draining"; readonly cutTimer: NodeJS.Timeout }
+  /** The connection has ended. No timer is left. */
+  | { readonly name: "closed" };
+
+// Shared by all sessions: a lone call takes its session from idle to active and back, and must not allocate
+// for it.
+const IDLE: SessionState = { name: "idle" };
+const ACTIVE: SessionState = { name: "active" };
+const CLOSED: SessionState = { name: "closed" };
+
+/**
+ * The part of the maximum age that is added or subtracted at random, so that sessions that began together end
+ * apart.
+ */
+const AGE_JITTER = 0.1;
+
+/**
+ * Ends an HTTP/2 session of the gRPC port in time.
+ *
+ * | from | to | when |
+ * |---|---|---|
+ * | idle | active | a stream opens |
+ * | active | idle | the last stream closes |
+ * | idle | draining | the session was idle for too long |
+ * | idle, active | draining | the session is too old, the server drains, or the client sends GOAWAY |
+ * | any | closed | the connection ends, a PING is not answered, or draining takes too long |
+ */
+export class SessionLifecycle {
+  readonly #session: ServerHttp2Session;
+  readonly #times: SessionTimes;
+  readonly #onDraining: () => void;
+  readonly #ageTimer: NodeJS.Timeout;
+  readonly #idleTimer: NodeJS.Timeout;
+  /** Until the next PING, or until the answer to the one that was sent. */
+  #keepaliveTimer: NodeJS.Timeout;
+  #openStreams = 0;
+  #state: SessionState = IDLE;
+
+  /**
+   * @param onDraining Called once, when the session begins to drain. It isn't called for a session that ends
+   * without that.
+   */
+  constructor(session: ServerHttp2Session, times: SessionTimes, onDraining: () => void) {
+    this.#session = session;
+    this.#times = times;
+    this.#onDraining = onDraining;
+    const jitter = 1 + AGE_JITTER * (2 * Math.random() - 1);
+    this.#ageTimer = setTimeout(() => this.drain(), times.maxAgeMs * jitter).unref();
+    this.#idleTimer = setTimeout(() => {
+      if (this.#state === IDLE) this.drain();
+    }, times.maxIdleMs).unref();
+    this.#keepaliveTimer = this.#pingLater();
+    session.once("goaway", () => this.drain());
+    session.once("close", () => this.#setState(CLOSED));
+  }
+
+  /** Counts a stream as open until it closes. */
+  streamOpened(stream: ServerHttp2Stream): void {
+    this.#openStreams++;
+    if (this.#state === IDLE) this.#setState(ACTIVE);
+    stream.on("close", this.#streamClosed);
+  }
+
+  /** Sends GOAWAY; does nothing if the session drains already or is closed. */
+  drain(): void {
+    if (this.#state !== IDLE && this.#state !== ACTIVE) return;
+    const cutTimer = setTimeout(() => this.#session.destroy(), this.#times.drainGraceMs).unref();
+    this.#setState({ name: "draining", cutTimer });
+  }
+
+  #setState(next: SessionState): void {
+    const previous = this.#state;
+    this.#state = next;
+    switch (next.name) {
+      case "idle":
+        this.#idleTimer.refresh();
+        break;
+      case "active":
+        break;
+      case "draining":
+        this.#clearTimers();
+        this.#onDraining();
+        this.#session.close();
+        break;
+      case "closed":
+        this.#clearTimers();
+        if (previous.name === "draining") clearTimeout(previous.cutTimer);
+        break;
+      default:
+        next satisfies never;
+    }
+  }
+
+  readonly #streamClosed = () => {
+    this.#openStreams--;
+    if (this.#openStreams === 0 && this.#state === ACTIVE) this.#setState(IDLE);
+  };
+
+  #pingLater(): NodeJS.Timeout {
+    return setTimeout(() => this.#ping(), this.#times.keepaliveIntervalMs).unref();
+  }
+
+  #ping(): void {
+    if (this.#session.destroyed) return;
+    this.#keepaliveTimer = setTimeout(() => this.#session.destroy(), this.#times.keepaliveTimeoutMs).unref();
+    this.#session.ping(this.#pingAnswered);
+  }
+
+  readonly #pingAnswered = (error: Error | null) => {
+    if (this.#state !== IDLE && this.#state !== ACTIVE) return;
+    clearTimeout(this.#keepaliveTimer);
+    if (error === null) this.#keepaliveTimer = this.#pingLater();
+    else this.#session.destroy();
+  };
+
+  #clearTimers(): void {
+    clearTimeout(this.#ageTimer);
+    clearTimeout(this.#idleTimer);
+    clearTimeout(this.#keepaliveTimer);
+  }
+}
