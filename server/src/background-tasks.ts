@@ -41,6 +41,9 @@ export interface BackgroundOptions {
   readonly onFailed: (task: string) => (error: unknown) => void;
 }
 
+/** Records per statement of the sweep; a statement that takes too long halves it for a while. */
+const SWEEP_BATCH_ROWS = 1000;
+
 /** Each task runs on every replica, and none is the leader. */
 export function createBackground(options: BackgroundOptions): Background {
   const {
@@ -84,7 +87,7 @@ export function createBackground(options: BackgroundOptions): Background {
     metrics,
     log,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
-    batchRows: config.ONCEWARD_SWEEP_BATCH,
+    batchRows: SWEEP_BATCH_ROWS,
     onSwept: countSwept,
   });
 

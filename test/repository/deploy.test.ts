@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig, VARIABLES } from "../../server/src/config/config.ts";
+import { readConfig } from "../../server/src/config/config.ts";
+import { VARIABLES } from "../../server/src/config/variables.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 
 const run = promisify(execFile);
@@ -159,9 +160,9 @@ test("the health check fails where /livez does, and where nothing listens", asyn
 });
 
 const DEFAULT_PORTS = [
-  VARIABLES.ONCEWARD_GRPC_PORT.fallback,
-  VARIABLES.ONCEWARD_HTTP_PORT.fallback,
-  VARIABLES.ONCEWARD_MANAGEMENT_PORT.fallback,
+  VARIABLES.ONCEWARD_GRPC_PORT.default,
+  VARIABLES.ONCEWARD_HTTP_PORT.default,
+  VARIABLES.ONCEWARD_MANAGEMENT_PORT.default,
 ];
 
 /** As Compose fills variables in: the default, or, where it insists on a value, 64 digits. */
