@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import { createCounter } from "./admission/counter.ts";
-import { createTotals, type Totals } from "./admission/totals.ts";
+import { createRecordCounter } from "./admission/record-counter.ts";
+import { createStorageTotals, type StorageTotals } from "./admission/storage-totals.ts";
 import { createHeartbeat } from "./background/heartbeat.ts";
 import { createJobWorker } from "./background/jobs/worker.ts";
 import { createPruners } from "./background/pruner.ts";
@@ -16,7 +16,7 @@ import type { Metrics } from "./telemetry/metrics.ts";
 /** Everything that a replica does without being called. */
 export interface Background {
   readonly usage: UsageMeter;
-  readonly totals: Totals;
+  readonly totals: StorageTotals;
   readonly liveReplicas: () => number;
   /** Resolves once the replica is known to the others. */
   start(): Promise<void>;
@@ -58,8 +58,8 @@ export function createBackground(options: BackgroundOptions): Background {
   } = options;
   const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
   const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
-  const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
-  const counter = createCounter({
+  const totals = createStorageTotals({ pool, onFailed: onFailed("store_totals") });
+  const counter = createRecordCounter({
     pool: administrationPool.forTask("counts"),
     onFailed: onFailed("count_records"),
   });

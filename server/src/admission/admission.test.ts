@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { createAdmission } from "./admission.ts";
-import type { Totals } from "./totals.ts";
+import type { StorageTotals } from "./storage-totals.ts";
 
-const COPIES = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
+const CACHE_EPOCH = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
 const SHOP = 7;
 
 function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
@@ -13,7 +13,7 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
     name: "shop",
     suspended: false,
     uid: "",
-    copies: COPIES,
+    cacheEpoch: CACHE_EPOCH,
     overrides: {},
   };
   return {
@@ -29,7 +29,7 @@ function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
   const refused: string[] = [];
   const changes: StoredTotals[] = [];
   let reserved = 0;
-  const totals: Totals = {
+  const totals: StorageTotals = {
     add: (change) => changes.push(change),
     of: () => stored,
     reserve: (_, records) => {
@@ -51,9 +51,9 @@ test("a call that has ended makes room for another", () => {
   const { admission, refused } = newAdmission();
   const one = caller({ concurrentCalls: 1 });
   for (let call = 1; call <= 3; call++) {
-    const leave = admission.enter(one);
+    const leave = admission.startCall(one);
     admission.admitOperation(one);
-    const leaveToo = admission.enter(one);
+    const leaveToo = admission.startCall(one);
     expect(() => admission.admitOperation(one)).toThrow(
       expect.objectContaining({ reason: "QUOTA_CONCURRENCY" }),
     );
@@ -68,12 +68,12 @@ test("calls that a dry run let in are counted until they have ended", () => {
   const { admission, refused } = newAdmission();
   const dry = caller({ concurrentCalls: 1, dryRun: true });
   const leaves = [1, 2, 3].map(() => {
-    const leave = admission.enter(dry);
+    const leave = admission.startCall(dry);
     admission.admitOperation(dry);
     return leave;
   });
   for (const leave of leaves) leave?.();
-  admission.enter(dry);
+  admission.startCall(dry);
   admission.admitOperation(dry);
   expect(refused).toEqual(Array(2).fill("shop concurrency dry_run"));
 });
@@ -81,7 +81,7 @@ test("calls that a dry run let in are counted until they have ended", () => {
 test("an operator has no quota", () => {
   const { admission } = newAdmission();
   const operator: Principal = { role: "OPERATOR", actor: "a key", goodUntilMs: 0 };
-  expect(admission.enter(operator)).toBeUndefined();
+  expect(admission.startCall(operator)).toBeUndefined();
   admission.admitOperation(operator);
   admission.admitRecord(operator);
 });
@@ -89,10 +89,10 @@ test("an operator has no quota", () => {
 test("a tenant's weight is what its latest call knew of it", () => {
   const { admission } = newAdmission();
   expect(admission.weightOf(SHOP)).toBe(1);
-  admission.enter(caller({ weight: 9 }));
-  admission.enter(caller({}, 8));
+  admission.startCall(caller({ weight: 9 }));
+  admission.startCall(caller({}, 8));
   expect([admission.weightOf(SHOP), admission.weightOf(8)]).toEqual([9, 1]);
-  admission.enter(caller({ weight: 1 }));
+  admission.startCall(caller({ weight: 1 }));
   expect(admission.weightOf(SHOP)).toBe(1);
 });
 

@@ -5,7 +5,7 @@ import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { WeightOf } from "../store/batching/tenant-limiter.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
-import type { Totals } from "./totals.ts";
+import type { StorageTotals } from "./storage-totals.ts";
 
 /**
  * Holds tenants to their quotas, before the database is reached. An operator has none, and nor has a tenant that none
@@ -13,7 +13,7 @@ import type { Totals } from "./totals.ts";
  */
 export interface Admission {
   /** A call begins. Whoever gets a function calls it when the call has ended. */
-  enter(principal: Principal): (() => void) | undefined;
+  startCall(principal: Principal): (() => void) | undefined;
   /**
    * Counts a call's message by its bytes, once it is decompressed: of 16 KiB begun, each but the first costs the tenant's rate
    * an operation more. Never refused: it may tell of an effect that has happened.
@@ -79,7 +79,7 @@ export type SettleRecord = (added: boolean) => void;
 export type LimitedTenant = Pick<Tenant, "name" | "quotas">;
 
 export interface AdmissionOptions {
-  readonly totals: Totals;
+  readonly totals: StorageTotals;
   /** Among how many a tenant's rate is shared. */
   readonly liveReplicas: () => number;
   /** Told of every refusal, and, of a tenant whose quotas only count, of what would have been one. */
@@ -185,7 +185,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       countMessage(principal, messageBytes);
     },
 
-    enter(principal) {
+    startCall(principal) {
       if (principal.role === "OPERATOR") return undefined;
       const { tenant } = principal;
       noteWeight(tenant);

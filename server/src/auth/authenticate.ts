@@ -5,74 +5,79 @@ import type { Pool } from "../store/pool.ts";
 import type { KnownApiKey } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
-import { parseAuthorization, presumeApiKey } from "./authorization.ts";
+import { parseAuthorization, sliceApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";
-import { createKnownKeys, type LoadedKey } from "./known-keys.ts";
 import { createRefreshingCache } from "./refreshing-cache.ts";
+import { type CachedApiKey, createApiKeyCache } from "./verified-credential-cache.ts";
 
-/** Tells who is calling, from the `authorization` header. */
+/** Identifies callers by their `authorization` header. */
 export interface Authenticator {
   /**
-   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether it is malformed, unknown, expired,
-   *   revoked or has another secret; ISSUER_UNAVAILABLE, as TokenVerifier.
+   * Returns the principal of a credential.
+   *
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
+   *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
-  /** Who it is, if it is an API key and memory knows all about it; undefined otherwise: `authenticate` tells. */
-  findVerified(authorization: string | undefined): Principal | undefined;
-  /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
+  /**
+   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh; undefined
+   * otherwise: call `authenticate` then.
+   */
+  cachedPrincipal(authorization: string | undefined): Principal | undefined;
+  /** Drops a tenant that was changed through this replica, so that its next call here sees the change. Other replicas: within 10 s. */
   tenantChanged(id: number): void;
-  /** As `tenantChanged`. */
+  /** Drops an API key, as `tenantChanged` drops a tenant. */
   apiKeyChanged(id: string): void;
-  /** The database was restored, or is another one: drops everything that is known of keys and tenants. */
+  /** Drops all keys and tenants, after the database was restored or replaced. */
   databaseChanged(): void;
 }
 
-/** Whoever has to follow changes of tenants and keys. */
+/** Receives changes of tenants and keys. */
 export type ChangeListener = Pick<Authenticator, "tenantChanged" | "apiKeyChanged">;
 
 export interface AuthenticatorOptions {
-  /** Keys the digests of secrets; the same on every replica. */
+  /** Secret that keys the digests of API keys' secrets; the same on every replica. */
   readonly pepper: string;
-  /** An operator's key that isn't in the database. */
+  /** An operator's key that is not stored in the database. */
   readonly operatorKey: ApiKey | undefined;
-  /** Undefined: tokens are not taken. */
+  /** Undefined: tokens are refused. */
   readonly tokens: TokenVerifier | undefined;
-  /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
+  /** Calls without a credential act as a CALLER of this tenant. Undefined: they are refused. */
   readonly anonymousTenant: string | undefined;
-  /** How old what memory knows of keys and tenants may be, in milliseconds. */
+  /** Maximum age of cached keys and tenants, in milliseconds. */
   readonly maxAgeMs?: number | undefined;
 }
 
 /**
- * A revoked key, a suspended tenant and a changed policy are effective everywhere within 10 s: the contract's bound, less
- * a second for a load that is under way.
+ * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere within 10 s. One
+ * second of it is for a load that is in flight.
  */
 const MAX_AGE_MS = 9000;
-/** The rest of the contract's bound: what is decided by a principal is decided this long after MAX_AGE_MS at the latest. */
+/** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
 const DECISION_MS = 1000;
 const REFRESH_AFTER_MS = 4000;
 const MAX_CACHED_TENANTS = 20_000;
-/** Compared with where there is no key, so that a wrong id takes as long as a wrong secret. */
+/** Compared with if the key does not exist, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @see Authenticator */
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
   const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
-  const keys = createKnownKeys(pool, aging);
+  const keys = createApiKeyCache(pool, aging);
   const tenants = createRefreshingCache<number, Tenant>({
     load: createFindTenants(pool),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
-  /** A name that is free again belongs to another tenant later: the old id is gone from `tenants` by then. */
+  /** A tenant's name can be used again after a deletion. By then `tenants` no longer holds the old id. */
   const tenantIds = createRefreshingCache<string, number>({
     load: (names) => findTenantIds(pool, names),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
 
-  /** Until when something may be decided by what the database said at a moment. */
+  /** Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds. */
   function goodUntilMs(askedAtMs: number): number {
     return askedAtMs + maxAgeMs + DECISION_MS;
   }
@@ -83,7 +88,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     return tenant;
   }
 
-  /** As read together with its key, or after it: after a restore the id of a tenant may be another one's. */
+  /** Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to another tenant. */
   async function tenantOfKey(
     { id, tenantUid }: KnownApiKey,
     tenantId: number,
@@ -102,7 +107,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const id = await tenantIds.get(name, deadline);
     if (id === undefined) throw credentialInvalid();
     const tenant = await liveTenant(id, deadline);
-    // The id may have been given out again after a restore, to a tenant of another name.
+    // After a restore, the id may belong to a tenant with another name.
     if (tenant.name !== name) throw credentialInvalid();
     return tenant;
   }
@@ -117,7 +122,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       actor: "anonymous",
       tenant,
       namespaces: undefined,
-      goodUntilMs: goodUntilMs(tenant.copies.askedAtMs),
+      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
     };
   }
 
@@ -127,7 +132,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
     const tenant = await tenantNamed(tenantName, deadline);
-    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.copies.askedAtMs) };
+    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs) };
   }
 
   async function byApiKey({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
@@ -141,11 +146,11 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       sameDigest(digestSecret(secret, pepper), NO_DIGEST);
       throw credentialInvalid();
     }
-    if (!loaded.isSecret(secret, pepper)) throw credentialInvalid();
+    if (!loaded.hasSecret(secret, pepper)) throw credentialInvalid();
     return byLoadedKey(loaded, deadline);
   }
 
-  async function byLoadedKey(loaded: LoadedKey, deadline: Deadline): Promise<Principal> {
+  async function byLoadedKey(loaded: CachedApiKey, deadline: Deadline): Promise<Principal> {
     const { id, role, tenantId, namespaces, askedAtMs, endsAtMs } = loaded.key;
     if (role === "OPERATOR" || tenantId === undefined) {
       return {
@@ -155,12 +160,12 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       };
     }
     const tenant = await tenantOfKey(loaded.key, tenantId, deadline);
-    return loaded.standsFor({
+    return loaded.storePrincipal({
       role,
       actor: id,
       tenant,
       namespaces: namespaces && new Set(namespaces),
-      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.copies.askedAtMs)), endsAtMs),
+      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
     });
   }
 
@@ -170,11 +175,11 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     databaseChanged() {
       for (const cache of [keys, tenants, tenantIds]) cache.clear();
     },
-    findVerified(authorization) {
-      const presented = authorization === undefined ? undefined : presumeApiKey(authorization);
+    cachedPrincipal(authorization) {
+      const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
       if (presented === undefined) return undefined;
       const nowMs = performance.now();
-      const principal = keys.peek(presented.id, nowMs)?.findVerified(presented.secret);
+      const principal = keys.peek(presented.id, nowMs)?.cachedPrincipal(presented.secret);
       if (principal === undefined || principal.role === "OPERATOR") return undefined;
       return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
     },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "./api-key.ts";
-import { MAX_TOKEN_LENGTH, parseAuthorization, presumeApiKey } from "./authorization.ts";
+import { MAX_TOKEN_LENGTH, parseAuthorization, sliceApiKey } from "./authorization.ts";
 
 const API_KEY = generateApiKey();
 const TEXT = formatApiKey(API_KEY);
@@ -35,7 +35,7 @@ test.each([
 });
 
 test("a key is presumed only where its parts would stand", () => {
-  expect(presumeApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
+  expect(sliceApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
   const others = [
     "",
     `bearer ${TEXT}`,
@@ -44,5 +44,5 @@ test("a key is presumed only where its parts would stand", () => {
     `Bearer ${TEXT.slice(0, -1)}`,
     `Bearer ${TOKEN}`,
   ];
-  for (const header of others) expect(presumeApiKey(header)).toBeUndefined();
+  for (const header of others) expect(sliceApiKey(header)).toBeUndefined();
 });

@@ -88,17 +88,20 @@ describe("an issuer's keys", () => {
   test.each([
     ["a token is verified", (jwks: Jwks) => jwks.keyFor({ alg: "ES256", kid: "first" }, TOKEN)],
     ["a cached token is used", (jwks: Jwks) => jwks.current()],
-  ])("are fetched again after five minutes when %s, so that a withdrawn key becomes unknown", async (_when, use) => {
-    const { published, respond, jwks, find } = await setUp();
-    await find("first");
-    const before = jwks.current();
-    published.keys = [await publicJwk("second")];
-    vi.advanceTimersByTime(REFRESH_AFTER_MS);
-    await use(jwks);
-    await vi.waitUntil(() => jwks.current() !== before);
-    await expect(find("first")).rejects.toEqual(unknown);
-    expect(respond).toHaveBeenCalledTimes(2);
-  });
+  ])(
+    "are fetched again after five minutes when %s, so that a withdrawn key becomes unknown",
+    async (_when, use) => {
+      const { published, respond, jwks, find } = await setUp();
+      await find("first");
+      const before = jwks.current();
+      published.keys = [await publicJwk("second")];
+      vi.advanceTimersByTime(REFRESH_AFTER_MS);
+      await use(jwks);
+      await vi.waitUntil(() => jwks.current() !== before);
+      await expect(find("first")).rejects.toEqual(unknown);
+      expect(respond).toHaveBeenCalledTimes(2);
+    },
+  );
 
   test("keep their object while they stay the same", async () => {
     const { respond, jwks, find } = await setUp();
@@ -135,7 +138,10 @@ describe("an issuer's keys", () => {
     ["an error", fail],
     ["no JSON", (response) => response.end("<html>")],
     ["no keys", (response) => response.end("{}")],
-    ["more than 256 KiB", (response) => response.end(JSON.stringify({ keys: [], more: "x".repeat(300_000) }))],
+    [
+      "more than 256 KiB",
+      (response) => response.end(JSON.stringify({ keys: [], more: "x".repeat(300_000) })),
+    ],
     ["a redirect", redirect],
     ["a closed connection", (response) => response.destroy()],
   ])("stay unchanged when the issuer answers with %s", async (_what, answer) => {

@@ -55,7 +55,7 @@ function createReplicas() {
       memory: createMemoryCache(1024 * 1024),
       redis,
       secret: "a pepper of thirty-two characters",
-      onLook: (layer, result) => looks.push(`${layer} ${result}`),
+      onLookup: (layer, result) => looks.push(`${layer} ${result}`),
     });
     // Repeats are frequent here.
     for (let i = 0; i < 20; i++) replayCache.countAnswer(id, true);
@@ -187,7 +187,7 @@ test("without Redis, memory alone answers", async () => {
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
     secret: "a pepper of thirty-two characters",
-    onLook: () => {},
+    onLookup: () => {},
   });
   replica.keep(id, COPY, epoch());
   expect(await replica.find(id, epoch())).toBeDefined();

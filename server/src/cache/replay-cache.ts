@@ -26,7 +26,7 @@ export interface ReplayCache {
 }
 
 /** Told of every look, for the metrics. */
-export type OnLook = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
+export type OnLookup = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
 
 export interface ReplayCacheOptions {
   readonly memory: MemoryCache;
@@ -34,7 +34,7 @@ export interface ReplayCacheOptions {
   readonly redis: RedisCache | undefined;
   /** Keys the digest of what is kept in Redis; the same on every replica. */
   readonly secret: string;
-  readonly onLook: OnLook;
+  readonly onLookup: OnLookup;
 }
 
 /** Forgetting is effective everywhere within this: a call that knows only an older scope finds nothing. */
@@ -45,7 +45,7 @@ const MAX_LIFETIME_MS = 3_600_000;
 const MAX_PAYLOAD_BYTES = 16 * 1024;
 
 /** @see ReplayCache */
-export function createReplayCache({ memory, redis, secret, onLook }: ReplayCacheOptions): ReplayCache {
+export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
   const looks = new Map<string, Promise<CachedCompletion | undefined>>();
   const key = createSecretKey(secret, "utf8");
@@ -54,7 +54,7 @@ export function createReplayCache({ memory, redis, secret, onLook }: ReplayCache
     const bytes = memory.get(name);
     const copy = bytes && decodeCompletion(bytes);
     const found = copy !== undefined && leftMs(copy, latestNowMs(epoch)) > 0 ? copy : undefined;
-    onLook("memory", found === undefined ? "miss" : "hit");
+    onLookup("memory", found === undefined ? "miss" : "hit");
     return found;
   }
 
@@ -66,7 +66,7 @@ export function createReplayCache({ memory, redis, secret, onLook }: ReplayCache
   ): Promise<CachedCompletion | undefined> {
     const { bytes: entry, answered } = await cache.get(name);
     if (entry === undefined) {
-      onLook("redis", answered ? "miss" : "unanswered");
+      onLookup("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
     const bytes = openEntry(name, entry, key);
@@ -74,10 +74,10 @@ export function createReplayCache({ memory, redis, secret, onLook }: ReplayCache
     // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
     const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(epoch));
     if (bytes === undefined || lifetimeMs <= 0) {
-      onLook("redis", "invalid");
+      onLookup("redis", "invalid");
       return undefined;
     }
-    onLook("redis", "hit");
+    onLookup("redis", "hit");
     meter.count(namespaceOf(id), true);
     memory.set(name, bytes, Math.min(lifetimeMs, MAX_LIFETIME_MS));
     return copy;

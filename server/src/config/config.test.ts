@@ -53,14 +53,20 @@ describe("the configuration", () => {
   test("has a format and a description for every variable", () => {
     for (const [name, schema] of Object.entries<VariableSchema>(VARIABLES)) {
       const { format, description } = factsOf(schema);
-      expect([name, format, description]).toEqual([name, expect.stringMatching(/./), expect.stringMatching(/./)]);
+      expect([name, format, description]).toEqual([
+        name,
+        expect.stringMatching(/./),
+        expect.stringMatching(/./),
+      ]);
     }
   });
 
   test("names the limits of a value that is out of them", () => {
     const read = () => readConfig({ ...REQUIRED, ONCEWARD_POOL_SIZE: "201", ONCEWARD_DRAIN_DELAY: "6m" });
     expect(read).toThrow("- ONCEWARD_POOL_SIZE must be a whole number from 2 to 200\n");
-    expect(read).toThrow("- ONCEWARD_DRAIN_DELAY must be a duration from 0s to 5m, such as 250ms, 3s, 10m or 1h");
+    expect(read).toThrow(
+      "- ONCEWARD_DRAIN_DELAY must be a duration from 0s to 5m, such as 250ms, 3s, 10m or 1h",
+    );
   });
 
   test("reports every invalid and unknown variable in one error", () => {

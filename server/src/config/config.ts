@@ -26,14 +26,16 @@ export class ConfigError extends Error {
 export function readConfig(env: Environment): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([, text]) => Boolean(text)));
   const result = v.safeParse(SCHEMA, set);
-  const malformed = (result.issues ?? []).map(({ path: [variable] }) => describeIssue(variable.key, set));
+  const malformed = (result.issues ?? []).map(({ path }) => describeIssue(path?.[0].key, set));
   const problems = [...new Set(malformed), ...unknownNames(env), ...openToAll(set), ...incompleteGroups(set)];
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(result.output);
 }
 
 function describeIssue(name: Name, set: Environment): string {
-  return set[name] === undefined ? `${name} is required` : `${name} must be ${factsOf(VARIABLES[name]).format}`;
+  return set[name] === undefined
+    ? `${name} is required`
+    : `${name} must be ${factsOf(VARIABLES[name]).format}`;
 }
 
 function unknownNames(env: Environment): readonly string[] {
@@ -41,7 +43,10 @@ function unknownNames(env: Environment): readonly string[] {
   return unknown.map((name) => `${name} is not known`);
 }
 
-function openToAll({ ONCEWARD_ANONYMOUS_TENANT: tenant, ONCEWARD_HOST: host }: Environment): readonly string[] {
+function openToAll({
+  ONCEWARD_ANONYMOUS_TENANT: tenant,
+  ONCEWARD_HOST: host,
+}: Environment): readonly string[] {
   if (tenant === undefined || isLoopback(host ?? VARIABLES.ONCEWARD_HOST.default)) return [];
   return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
 }

@@ -21,10 +21,7 @@ import {
 const MIN_PEPPER_LENGTH = 32;
 
 const apiKey = secretWith((text) => parseApiKey(text) !== undefined, "an API key, ow_<id>_<secret>");
-const redisUrl = secretWith(
-  (text) => parseRedisUrl(text) !== undefined,
-  "a URL such as redis://host:6379",
-);
+const redisUrl = secretWith((text) => parseRedisUrl(text) !== undefined, "a URL such as redis://host:6379");
 const port = wholeNumber(0, 65_535);
 
 /**
@@ -65,7 +62,9 @@ export const VARIABLES = {
   ),
   ONCEWARD_JWT_ISSUER: v.pipe(
     v.optional(anyText),
-    v.description("Accepts [tokens](#tokens) of this issuer (`iss`) as credentials, in addition to API keys."),
+    v.description(
+      "Accepts [tokens](#tokens) of this issuer (`iss`) as credentials, in addition to API keys.",
+    ),
   ),
   ONCEWARD_JWT_AUDIENCE: v.pipe(
     v.optional(anyText),
@@ -85,7 +84,9 @@ export const VARIABLES = {
   ),
   ONCEWARD_JWT_ROLE_CLAIM: v.pipe(
     v.optional(anyText, "onceward_role"),
-    v.description("Claim with the role: `CALLER`, `TENANT_ADMIN` or `OPERATOR`; `CALLER` if the claim is missing."),
+    v.description(
+      "Claim with the role: `CALLER`, `TENANT_ADMIN` or `OPERATOR`; `CALLER` if the claim is missing.",
+    ),
   ),
   ONCEWARD_JWT_NAMESPACES_CLAIM: v.pipe(
     v.optional(anyText, "onceward_namespaces"),
@@ -164,7 +165,9 @@ export const VARIABLES = {
   ),
   ONCEWARD_DRAIN_DELAY: v.pipe(
     v.optional(duration("0s", "5m"), "3s"),
-    v.description("Time from SIGTERM, when health reports NOT_SERVING, until connections are asked to close."),
+    v.description(
+      "Time from SIGTERM, when health reports NOT_SERVING, until connections are asked to close.",
+    ),
   ),
   ONCEWARD_DRAIN_TIMEOUT: v.pipe(
     v.optional(duration("0s", "5m"), "10s"),
@@ -198,7 +201,9 @@ export interface VariableFacts extends FormatMetadata {
 /** Returns the facts about a variable that are printed. */
 export function factsOf(schema: VariableSchema): VariableFacts {
   const isOptional = schema.type === "optional";
-  const { format, secret, unit } = v.getMetadata(isOptional ? schema.wrapped : schema) as unknown as FormatMetadata;
+  const { format, secret, unit } = v.getMetadata(
+    isOptional ? schema.wrapped : schema,
+  ) as unknown as FormatMetadata;
   return {
     format,
     ...(secret !== undefined && { secret }),

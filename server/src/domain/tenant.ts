@@ -14,7 +14,7 @@ export interface Tenant {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CacheEpoch;
+  readonly cacheEpoch: CacheEpoch;
   /** What the tenant sets. */
   readonly overrides: PolicyOverrides;
   /** Of every namespace that has no policy of its own. */
@@ -105,7 +105,7 @@ export function policyFor(tenant: Tenant, namespace: string): Policy {
 
 /** Undefined for an operator, who has no records. */
 export function cacheEpochOf(principal: Principal): CacheEpoch | undefined {
-  return principal.role === "OPERATOR" ? undefined : principal.tenant.copies;
+  return principal.role === "OPERATOR" ? undefined : principal.tenant.cacheEpoch;
 }
 
 const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
@@ -116,7 +116,7 @@ export function makeTenant(stored: {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
-  readonly copies: CacheEpoch;
+  readonly cacheEpoch: CacheEpoch;
   readonly overrides: PolicyOverrides;
   readonly namespaces?: NamespacePolicies;
   readonly quotas?: Quotas;

@@ -19,7 +19,7 @@ function caller(id: number): Principal {
     name: `tenant-${id}`,
     suspended: false,
     uid: "",
-    copies: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
+    cacheEpoch: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
     overrides: {},
     quotas: NO_QUOTAS,
   });

@@ -45,8 +45,8 @@ export interface Pipeline {
 }
 
 export interface PipelineOptions extends ObservedCallOptions {
-  readonly authenticator: Pick<Authenticator, "authenticate" | "findVerified">;
-  readonly admission: Pick<Admission, "enter" | "countMessage" | "admitBatch">;
+  readonly authenticator: Pick<Authenticator, "authenticate" | "cachedPrincipal">;
+  readonly admission: Pick<Admission, "startCall" | "countMessage" | "admitBatch">;
   /** For calls that don't say how long they wait. */
   readonly defaultTimeoutMs: number;
 }
@@ -88,7 +88,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     refusals: Refusals,
   ): Answer<Principal> {
     const credential = head.header("authorization");
-    const known = authenticator.findVerified(credential);
+    const known = authenticator.cachedPrincipal(credential);
     if (known !== undefined) return authorize(known, route, refusals);
     if (strangers >= MAX_STRANGERS) throw tooManyStrangers();
     strangers++;
@@ -105,7 +105,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     if (timeoutMs <= 0) throw tooLate("when the call arrived");
     const judging = authenticate(route, incoming, deadline, refusals);
     let principal = judging instanceof Promise ? await judging : judging;
-    const leave = admission.enter(principal);
+    const leave = admission.startCall(principal);
     let answer: Answer<Message> | undefined;
     try {
       const judgedAtMs = performance.now();

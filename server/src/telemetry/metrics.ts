@@ -19,7 +19,7 @@ export interface Metrics {
   /** Counts a Claim's outcome. */
   claimed(tenant: string, outcome: string): void;
   /** Counts a look for a completed record. */
-  lookedForCopy(layer: string, result: string): void;
+  countCacheLookup(layer: string, result: string): void;
   /** Counts what a quota refused, or would have. */
   refusedByQuota(tenant: string, cause: string, mode: string): void;
   /** Starts showing what is read when the metrics are. */
@@ -157,7 +157,7 @@ export function createMetrics(version: string): Metrics {
       labelNames: ["task"],
       registers,
     }),
-    lookedForCopy: createTally({
+    countCacheLookup: createTally({
       name: "onceward_cache_requests_total",
       help: "Looks for a completed record, by layer and result.",
       labelNames: ["layer", "result"],

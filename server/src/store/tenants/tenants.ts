@@ -46,7 +46,7 @@ export function createFindTenants(pool: Pool): FindTenants {
         uid: row.uid,
         name: row.name,
         suspended: row.suspended,
-        copies: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
+        cacheEpoch: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
         overrides: parsePolicy(row),
         namespaces: await loaded.of(
           { tenantId: row.id, identity: `${row.installation_id}/${row.uid}` },

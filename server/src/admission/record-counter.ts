@@ -8,7 +8,7 @@ import {
   takeCount,
 } from "../store/tenants/tenant-totals.ts";
 
-export interface CounterOptions {
+export interface RecordCounterOptions {
   readonly pool: Runner;
   readonly onFailed: (error: unknown) => void;
 }
@@ -26,7 +26,7 @@ const PAUSE_PER_MS = 20;
  * it died stays wrong. Every replica does, and a tenant is one replica's at a time. While a tenant is being counted its
  * records change: what is so missed, or counted though a replica is about to add it, is right again with the next count.
  */
-export function createCounter({ pool, onFailed }: CounterOptions): Repeating {
+export function createRecordCounter({ pool, onFailed }: RecordCounterOptions): Repeating {
   const stopping = new AbortController();
 
   async function countDue(): Promise<void> {

@@ -9,7 +9,7 @@ import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts"
  * changed since. What it does not know of (another replica's last seconds, a checkpoint, the row of an ended record that
  * is claimed anew) comes with the next count.
  */
-export interface Totals {
+export interface StorageTotals {
   /** So much more is stored, or, if negative, less. */
   add(change: TotalsChange): void;
   /** What the tenant stores now. */
@@ -23,7 +23,7 @@ export interface Totals {
   stop(): Promise<void>;
 }
 
-export interface TotalsOptions {
+export interface StorageTotalsOptions {
   readonly pool: Pool;
   readonly onFailed: (error: unknown) => void;
 }
@@ -47,8 +47,8 @@ const MAX_FLUSHED = 1000;
 const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 
-/** @see Totals */
-export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
+/** @see StorageTotals */
+export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): StorageTotals {
   const tallies = new Map<number, Tally>();
 
   /** A flush that fails is made again: if it had an effect all the same, the next count sets that right. */
@@ -98,10 +98,10 @@ export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
       tally.storedBytes += storedBytes;
     },
 
-    of({ id, totals, copies }) {
+    of({ id, totals, cacheEpoch }) {
       const tally = tallies.get(id);
       if (tally === undefined) return totals;
-      const latest = tally.storedAtMs > copies.askedAtMs ? tally.stored : totals;
+      const latest = tally.storedAtMs > cacheEpoch.askedAtMs ? tally.stored : totals;
       return {
         records: latest.records + tally.records,
         storedBytes: latest.storedBytes + tally.storedBytes,

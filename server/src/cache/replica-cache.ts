@@ -8,7 +8,7 @@ import { createReplayCache, type ReplayCache } from "./replay-cache.ts";
 import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
 /** The fast path of one replica. */
-export interface FastPath {
+export interface ReplicaCache {
   readonly replayCache: ReplayCache;
   /** Undefined where there is no Redis. */
   readonly wakeChannel: WakeChannel | undefined;
@@ -21,7 +21,7 @@ export interface FastPath {
   close(): void;
 }
 
-export interface FastPathOptions {
+export interface ReplicaCacheOptions {
   readonly maxBytes: number;
   /** Undefined: memory alone. */
   readonly redisUrl: string | undefined;
@@ -38,8 +38,8 @@ export interface FastPathOptions {
 /** What goes wrong with Redis goes wrong with every command: the metric counts each time, the log says it now and then. */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** @see FastPath */
-export function openFastPath(options: FastPathOptions): FastPath {
+/** @see ReplicaCache */
+export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
   const { maxBytes, redisUrl, secret, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
@@ -48,7 +48,7 @@ export function openFastPath(options: FastPathOptions): FastPath {
       memory,
       redis: redis?.cache,
       secret,
-      onLook: metrics.lookedForCopy,
+      onLookup: metrics.countCacheLookup,
     }),
     wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,
@@ -67,7 +67,7 @@ interface OpenRedis {
   close(): void;
 }
 
-function openRedis(url: string, { installationId, onSettled, metrics, log }: FastPathOptions): OpenRedis {
+function openRedis(url: string, { installationId, onSettled, metrics, log }: ReplicaCacheOptions): OpenRedis {
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
   let warnedAtMs = Number.NEGATIVE_INFINITY;
