@@ -26,7 +26,7 @@ export class ConfigError extends Error {
 export function readConfig(env: Environment): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([, text]) => Boolean(text)));
   const result = v.safeParse(SCHEMA, set);
-  const malformed = (result.issues ?? []).map(({ path }) => describeIssue(path?.[0].key, set));
+  const malformed = (result.issues ?? []).map(({ path }) => describeIssue(path?.[0].key as Name, set));
   const problems = [...new Set(malformed), ...unknownNames(env), ...openToAll(set), ...incompleteGroups(set)];
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(result.output);
