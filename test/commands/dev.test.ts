@@ -60,7 +60,7 @@ test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT
     expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
     // Redis had just been connected to.
-    expect(ended.stdout).not.toMatch(/Redis is in trouble/);
+    expect(ended.stdout).not.toMatch(/Redis failed/);
     await expectNothingLeft(workplace);
   },
 );
