@@ -37,7 +37,7 @@ test("a schema that a newer server made is served and said to be ahead", async (
   await onDatabase(databaseUrl, "insert into schema_migrations (name, run_on) values ('9999_later', now())");
   expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual({
     exit: 0,
-    stdout: "The schema is ahead of this server, which goes on with it: 9999_later\n",
+    stdout: "The schema is newer than this server, which can use it: 9999_later\n",
     stderr: "",
   });
   const serve = await startServe(workplace, settings);

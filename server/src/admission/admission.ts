@@ -8,87 +8,87 @@ import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { StorageTotals } from "./storage-totals.ts";
 
 /**
- * Holds tenants to their quotas, before the database is reached. An operator has none, and nor has a tenant that none
- * were set for: its calls cost a comparison each.
+ * Enforces tenants' quotas, before the database is reached. Operators have no quotas, nor do tenants without configured ones: their
+ * calls cost a comparison each.
  */
 export interface Admission {
-  /** A call begins. Whoever gets a function calls it when the call has ended. */
+  /** Counts a call in flight. Returns the function that ends the count, to be called when the call has ended; undefined: nothing to end. */
   startCall(principal: Principal): (() => void) | undefined;
   /**
-   * Counts a call's message by its bytes, once it is decompressed: of 16 KiB begun, each but the first costs the tenant's rate
-   * an operation more. Never refused: it may tell of an effect that has happened.
+   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one more operation. Never
+   * refuses, because the message may report an effect that has happened.
    */
   countMessage(principal: Principal, messageBytes: number): void;
   /**
-   * A batch comes, which is refused before it is read while its tenant owes more than five seconds' operations: one that
-   * settles no more than it claims never does. Counts its message otherwise.
+   * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the batch's message otherwise.
+   * A tenant that settles no more than it claims never has such a debt.
    *
    * @throws Refusal QUOTA_RATE.
    */
   admitBatch(principal: Principal, messageBytes: number): void;
   /**
-   * An operation or a call of the administration comes, within a call that was entered, that may be refused.
+   * Admits an operation or an administrative call that may be refused, within a started call.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
    */
   admitOperation(principal: Principal): void;
   /**
-   * An operation comes that settles or prolongs a claim: it counts, and is never refused. Its effect has happened, and
-   * claims that wait must not keep it from being told.
+   * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting claims must not prevent
+   * its report.
    */
   countOperation(principal: Principal): void;
-  /** Whether records of the principal's tenant are counted: claims of others need not be admitted one by one. */
+  /** Returns whether the tenant's records are counted; if not, its claims need no admission one by one. */
   countsRecords(principal: Principal): boolean;
   /**
-   * A claim comes that no copy answers, and that may so add a record: room for it is reserved until it is settled. Undefined:
-   * claims under way have reserved what is left.
+   * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one record until the returned
+   * function is called. Returns undefined if claims in flight have reserved the remaining room.
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
   admitRecord(principal: Principal): SettleRecord | undefined;
-  /** As `admitRecord`, of a claim that hardly adds a record, and is not refused. */
+  /** Reserves room as `admitRecord` does, for a claim that rarely adds a record; never refuses. */
   expectRecord(principal: Principal): SettleRecord;
   /**
-   * A claim that `admitRecord` had no room for would add a record.
+   * Refuses a claim that would add a record and for which `admitRecord` had no room.
    *
    * @throws Refusal QUOTA_RECORDS.
    */
   refuseRecord(principal: Principal): void;
   /**
-   * A namespace is to be declared, by a tenant that has declared so many.
+   * Admits the declaration of a namespace by a tenant that has declared `declared` namespaces.
    *
    * @throws Refusal QUOTA_NAMESPACES.
    */
   admitNamespace(tenant: LimitedTenant, declared: number): void;
   /**
-   * A record job is to be made, for a tenant of which so many are unfinished.
+   * Admits a record job of a tenant with `unfinished` unfinished jobs.
    *
-   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because it is no quota of the tenant's.
+   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because the limit is not one of the tenant's quotas.
    */
   admitRecordJob(tenant: LimitedTenant, unfinished: number): void;
-  /** A result was stored. */
+  /** Counts a stored result. */
   resultAdded(principal: Principal, result: Result): void;
-  /** Of the tenants that have called. */
+  /** Returns a tenant's weight as of its latest call. */
   readonly weightOf: WeightOf;
 }
 
-/** Ends what was admitted, once: the claim has added a record, or none, and the room for it is returned. */
+/** Returns the reserved room, once; `added` tells whether the claim has added a record. */
 export type SettleRecord = (added: boolean) => void;
 
-/** Whose quotas they are. */
+/** The tenant that a quota limits. */
 export type LimitedTenant = Pick<Tenant, "name" | "quotas">;
 
 export interface AdmissionOptions {
   readonly totals: StorageTotals;
-  /** Among how many a tenant's rate is shared. */
+  /** Returns the number of replicas that share a tenant's rate. */
   readonly liveReplicas: () => number;
-  /** Told of every refusal, and, of a tenant whose quotas only count, of what would have been one. */
+  /** Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been refused. */
   readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
 }
 
 /**
- * What a tenant's calls in progress and its rate are counted under: its administration apart from its callers, each up to
- * the quota, so that neither can lock the other out.
+ * Returns the id under which calls in flight and rate are counted. A tenant's administration and its callers are counted separately,
+ * each up to the quota, so that neither can lock the other out.
  */
 function meterOf({ role, tenant }: Exclude<Principal, { readonly role: "OPERATOR" }>): number {
   return role === "TENANT_ADMIN" ? -tenant.id : tenant.id;
@@ -96,22 +96,22 @@ function meterOf({ role, tenant }: Exclude<Principal, { readonly role: "OPERATOR
 
 interface CallsInProgress {
   count: number;
-  readonly leave: () => void;
+  readonly end: () => void;
 }
 
-/** What an operation's message may have for the price of one: most results and checkpoints fit. */
+/** Message size that the price of one operation covers: most results and checkpoints fit. */
 const BYTES_PER_OPERATION = 16 * 1024;
-/** Half of what can be owed. */
+/** Half of the maximum debt. */
 const MAX_OWED_BY_BATCHES_MS = 5000;
-/** About as long as a call takes. */
+/** About the duration of a call. */
 const CONCURRENCY_RETRY_AFTER_MS = 100;
-/** Until the sweep or the next count can have changed anything. */
+/** Time in which the sweep or the next count can change the totals. */
 const STORAGE_RETRY_AFTER_MS = 15_000;
 
-/** Until claims under way have told whether they use the room that they reserved. */
+/** Time in which claims in flight use or return the room that they reserved. */
 const RESERVED_RETRY_AFTER_MS = 1000;
 
-/** Only a person makes room: an administrator deletes a namespace, or an operator raises the quota. */
+/** Only a person can make room: an administrator deletes a namespace, or an operator raises the quota. */
 const NAMESPACES_RETRY_AFTER_MS = 60_000;
 
 function settleNothing(): void {}
@@ -120,10 +120,10 @@ function settleNothing(): void {}
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   const rateLimit = createRateLimit();
   const inProgress = new Map<number, CallsInProgress>();
-  /** Other than 1. */
+  /** Weights other than 1. */
   const weights = new Map<number, number>();
 
-  /** Refuses, or only counts, as the tenant's quotas say. */
+  /** Refuses; in a dry run, only reports. */
   function refuse(
     cause: QuotaCause,
     { name, quotas }: LimitedTenant,
@@ -142,7 +142,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
   function addCalls(meter: number): CallsInProgress {
     const calls: CallsInProgress = {
       count: 0,
-      leave() {
+      end() {
         calls.count--;
         if (calls.count === 0) inProgress.delete(meter);
       },
@@ -193,7 +193,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       const meter = meterOf(principal);
       const calls = inProgress.get(meter) ?? addCalls(meter);
       calls.count++;
-      return calls.leave;
+      return calls.end;
     },
 
     admitOperation(principal) {
@@ -268,7 +268,7 @@ function isCounted({ liveRecords, storedBytes }: Quotas): boolean {
   return liveRecords !== undefined || storedBytes !== undefined;
 }
 
-/** As the records' table counts them. */
+/** Returns a result's size as the table of records counts it. */
 function bytesOf({ payload, metadata }: Result): number {
   for (const _ in metadata) return payload.byteLength + Buffer.byteLength(JSON.stringify(metadata));
   return payload.byteLength;
