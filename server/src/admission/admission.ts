@@ -86,17 +86,14 @@ export interface AdmissionOptions {
   readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
 }
 
+type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
+
 /**
  * Returns the id under which calls in flight and rate are counted. A tenant's administration and its callers are counted separately,
  * each up to the quota, so that neither can lock the other out.
  */
-function meterOf({ role, tenant }: Exclude<Principal, { readonly role: "OPERATOR" }>): number {
+function meterOf({ role, tenant }: TenantPrincipal): number {
   return role === "TENANT_ADMIN" ? -tenant.id : tenant.id;
-}
-
-interface CallsInProgress {
-  count: number;
-  readonly end: () => void;
 }
 
 /** Message size that the price of one operation covers: most results and checkpoints fit. */
@@ -116,47 +113,48 @@ const NAMESPACES_RETRY_AFTER_MS = 60_000;
 
 function settleNothing(): void {}
 
+type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAfterMs: number) => void;
+
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
-  const rateLimit = createRateLimit();
-  const inProgress = new Map<number, CallsInProgress>();
-  /** Weights other than 1. */
-  const weights = new Map<number, number>();
-
   /** Refuses; in a dry run, only reports. */
-  function refuse(
-    cause: QuotaCause,
-    { name, quotas }: LimitedTenant,
-    limit: number,
-    retryAfterMs: number,
-  ): void {
+  const refuse: Refuse = (cause, { name, quotas }, limit, retryAfterMs) => {
     onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
-  }
+  };
+
+  return {
+    ...limitCalls(liveReplicas, refuse),
+    ...limitRecords(totals, refuse),
+
+    admitNamespace(tenant, declared) {
+      const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
+      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
+    },
+
+    admitRecordJob({ name }, unfinished) {
+      if (unfinished < MAX_UNFINISHED_JOBS) return;
+      onRefused(name, "jobs", "enforced");
+      throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
+    },
+  };
+}
+
+type CallLimits = Pick<
+  Admission,
+  "startCall" | "countMessage" | "admitBatch" | "admitOperation" | "countOperation" | "weightOf"
+>;
+
+/** Limits calls in flight and the rate of operations. */
+function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
+  const rateLimit = createRateLimit();
+  const inFlight = createCallCounts();
+  /** Weights other than 1. */
+  const weights = new Map<number, number>();
 
   function noteWeight({ id, quotas }: Tenant): void {
     if (quotas.weight !== 1) weights.set(id, quotas.weight);
     else if (weights.size > 0) weights.delete(id);
-  }
-
-  function addCalls(meter: number): CallsInProgress {
-    const calls: CallsInProgress = {
-      count: 0,
-      end() {
-        calls.count--;
-        if (calls.count === 0) inProgress.delete(meter);
-      },
-    };
-    inProgress.set(meter, calls);
-    return calls;
-  }
-
-  function reserveRecord(tenantId: number): SettleRecord {
-    totals.reserve(tenantId, 1);
-    return (added) => {
-      totals.reserve(tenantId, -1);
-      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
-    };
   }
 
   function shareOf(operationsPerSecond: number, burst = operationsPerSecond): Rate {
@@ -164,16 +162,26 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     return { perSecond: operationsPerSecond / replicas, burst: burst / replicas };
   }
 
-  function countMessage(principal: Principal, messageBytes: number): void {
-    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+  function owe(principal: TenantPrincipal, operations: number): void {
     const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
     if (limit === undefined) return;
-    const more = Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1;
-    rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), more);
+    rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), operations);
+  }
+
+  function countMessage(principal: Principal, messageBytes: number): void {
+    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+    owe(principal, Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1);
   }
 
   return {
     countMessage,
+
+    startCall(principal) {
+      if (principal.role === "OPERATOR") return undefined;
+      noteWeight(principal.tenant);
+      if (principal.tenant.quotas.concurrentCalls === undefined) return undefined;
+      return inFlight.start(meterOf(principal));
+    },
 
     admitBatch(principal, messageBytes) {
       if (principal.role === "OPERATOR") return;
@@ -185,22 +193,11 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       countMessage(principal, messageBytes);
     },
 
-    startCall(principal) {
-      if (principal.role === "OPERATOR") return undefined;
-      const { tenant } = principal;
-      noteWeight(tenant);
-      if (tenant.quotas.concurrentCalls === undefined) return undefined;
-      const meter = meterOf(principal);
-      const calls = inProgress.get(meter) ?? addCalls(meter);
-      calls.count++;
-      return calls.end;
-    },
-
     admitOperation(principal) {
       if (principal.role === "OPERATOR") return;
       const meter = meterOf(principal);
       const { operationsPerSecond: limit, burst, concurrentCalls } = principal.tenant.quotas;
-      if (concurrentCalls !== undefined && (inProgress.get(meter)?.count ?? 0) > concurrentCalls) {
+      if (concurrentCalls !== undefined && inFlight.countOf(meter) > concurrentCalls) {
         refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS);
       }
       if (limit === undefined) return;
@@ -209,11 +206,55 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     },
 
     countOperation(principal) {
-      if (principal.role === "OPERATOR") return;
-      const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
-      if (limit !== undefined) rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), 1);
+      if (principal.role !== "OPERATOR") owe(principal, 1);
     },
 
+    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
+  };
+}
+
+/** Counts calls in flight by meter; `start` returns the function that ends the call. */
+function createCallCounts() {
+  const counts = new Map<number, { calls: number; readonly end: () => void }>();
+
+  function add(meter: number) {
+    const count = {
+      calls: 0,
+      end() {
+        count.calls--;
+        if (count.calls === 0) counts.delete(meter);
+      },
+    };
+    counts.set(meter, count);
+    return count;
+  }
+
+  return {
+    start(meter: number): () => void {
+      const count = counts.get(meter) ?? add(meter);
+      count.calls++;
+      return count.end;
+    },
+    countOf: (meter: number) => counts.get(meter)?.calls ?? 0,
+  };
+}
+
+type RecordLimits = Pick<
+  Admission,
+  "countsRecords" | "admitRecord" | "expectRecord" | "refuseRecord" | "resultAdded"
+>;
+
+/** Limits stored records and bytes. */
+function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
+  function reserveRecord(tenantId: number): SettleRecord {
+    totals.reserve(tenantId, 1);
+    return (added) => {
+      totals.reserve(tenantId, -1);
+      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
+    };
+  }
+
+  return {
     countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
 
     admitRecord(principal) {
@@ -233,17 +274,6 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       return reserveRecord(tenant.id);
     },
 
-    admitNamespace(tenant, declared) {
-      const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
-      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
-    },
-
-    admitRecordJob({ name }, unfinished) {
-      if (unfinished < MAX_UNFINISHED_JOBS) return;
-      onRefused(name, "jobs", "enforced");
-      throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
-    },
-
     expectRecord(principal) {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       return reserveRecord(principal.tenant.id);
@@ -259,8 +289,6 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
       totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: bytesOf(result) });
     },
-
-    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
   };
 }
 
