@@ -70,7 +70,7 @@ test("npm start ends in order when its own process alone is told to, as a superv
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   process.kill(npm.pid, "SIGTERM");
-  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.untilPrinted(/Stopped. Claims are kept/);
   await npm.ended;
   await expectNothingLeft(workplace);
 });
@@ -80,7 +80,7 @@ test("npm start ends in order at Ctrl-C, which the server is told twice", async 
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   npm.signal("SIGINT");
-  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.untilPrinted(/Stopped. Claims are kept/);
   await npm.ended;
   await expectNothingLeft(workplace);
 });
