@@ -6,12 +6,12 @@ const API_KEY = generateApiKey();
 const TEXT = formatApiKey(API_KEY);
 const TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl";
 
-test("an API key is read, and so is a token", () => {
+test("an API key and a token are parsed", () => {
   expect(parseAuthorization(`Bearer ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
   expect(parseAuthorization(`Bearer ${TOKEN}`)).toEqual({ kind: "token", token: TOKEN });
 });
 
-test("the scheme may be written in any case", () => {
+test("the scheme is case-insensitive", () => {
   for (const scheme of ["bearer", "BEARER"])
     expect(parseAuthorization(`${scheme} ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
 });
@@ -29,12 +29,12 @@ test.each([
   ["many spaces", `Bearer ${" ".repeat(4000)}${TEXT}`],
   ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
   ["padding", `Bearer ${TOKEN}=`],
-  ["what is longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
+  ["a text longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
 ])("%s is no credential", (_what, header) => {
   expect(parseAuthorization(header)).toBeUndefined();
 });
 
-test("a key is presumed only where its parts would stand", () => {
+test("a key is cut out only of a header with the usual length and separators", () => {
   expect(sliceApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
   const others = [
     "",
