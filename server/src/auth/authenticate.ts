@@ -7,7 +7,7 @@ import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
 import { parseAuthorization, sliceApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";
-import { createRefreshingCache } from "./refreshing-cache.ts";
+import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
 import { type CachedApiKey, createApiKeyCache } from "./verified-credential-cache.ts";
 
 /** Identifies callers by their `authorization` header. */
@@ -60,32 +60,57 @@ const MAX_CACHED_TENANTS = 20_000;
 /** Compared with if the key does not exist, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** @see Authenticator */
-export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
-  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
-  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
-  const keys = createApiKeyCache(pool, aging);
-  const tenants = createRefreshingCache<number, Tenant>({
+type Aging = Pick<RefreshingCacheOptions<number, Tenant>, "maxAgeMs" | "refreshAfterMs">;
+
+/** Caches tenants by id and by name. `get` and `named` refuse a tenant that does not exist with CREDENTIAL_INVALID. */
+function createTenantCache(pool: Pool, aging: Aging) {
+  const byId = createRefreshingCache<number, Tenant>({
     load: createFindTenants(pool),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
-  /** A tenant's name can be used again after a deletion. By then `tenants` no longer holds the old id. */
-  const tenantIds = createRefreshingCache<string, number>({
+  /** A tenant's name can be used again after a deletion. By then `byId` no longer holds the old id. */
+  const ids = createRefreshingCache<string, number>({
     load: (names) => findTenantIds(pool, names),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
 
+  async function get(id: number, deadline: Deadline): Promise<Tenant> {
+    const tenant = await byId.get(id, deadline);
+    if (tenant === undefined) throw credentialInvalid();
+    return tenant;
+  }
+
+  return {
+    get,
+    async named(name: string, deadline: Deadline): Promise<Tenant> {
+      const id = await ids.get(name, deadline);
+      if (id === undefined) throw credentialInvalid();
+      const tenant = await get(id, deadline);
+      // After a restore, the id may belong to a tenant with another name.
+      if (tenant.name !== name) throw credentialInvalid();
+      return tenant;
+    },
+    peek: byId.peek,
+    drop: byId.drop,
+    clear() {
+      byId.clear();
+      ids.clear();
+    },
+  };
+}
+
+/** @see Authenticator */
+export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
+  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
+  const keys = createApiKeyCache(pool, aging);
+  const tenants = createTenantCache(pool, aging);
+
   /** Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds. */
   function goodUntilMs(askedAtMs: number): number {
     return askedAtMs + maxAgeMs + DECISION_MS;
-  }
-
-  async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
-    const tenant = await tenants.get(id, deadline);
-    if (tenant === undefined) throw credentialInvalid();
-    return tenant;
   }
 
   /** Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to another tenant. */
@@ -94,29 +119,20 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     tenantId: number,
     deadline: Deadline,
   ): Promise<Tenant> {
-    const tenant = await liveTenant(tenantId, deadline);
+    const tenant = await tenants.get(tenantId, deadline);
     if (tenant.uid === tenantUid) return tenant;
     tenants.drop(tenantId);
     keys.drop(id);
-    const reread = await liveTenant(tenantId, deadline);
+    const reread = await tenants.get(tenantId, deadline);
     if (reread.uid !== tenantUid) throw credentialInvalid();
     return reread;
-  }
-
-  async function tenantNamed(name: string, deadline: Deadline): Promise<Tenant> {
-    const id = await tenantIds.get(name, deadline);
-    if (id === undefined) throw credentialInvalid();
-    const tenant = await liveTenant(id, deadline);
-    // After a restore, the id may belong to a tenant with another name.
-    if (tenant.name !== name) throw credentialInvalid();
-    return tenant;
   }
 
   async function anonymous(deadline: Deadline): Promise<Principal> {
     if (options.anonymousTenant === undefined) {
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
     }
-    const tenant = await tenantNamed(options.anonymousTenant, deadline);
+    const tenant = await tenants.named(options.anonymousTenant, deadline);
     return {
       role: "CALLER",
       actor: "anonymous",
@@ -131,7 +147,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const identity = await options.tokens.verify(token);
     if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
-    const tenant = await tenantNamed(tenantName, deadline);
+    const tenant = await tenants.named(tenantName, deadline);
     return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs) };
   }
 
@@ -173,7 +189,8 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     tenantChanged: tenants.drop,
     apiKeyChanged: keys.drop,
     databaseChanged() {
-      for (const cache of [keys, tenants, tenantIds]) cache.clear();
+      keys.clear();
+      tenants.clear();
     },
     cachedPrincipal(authorization) {
       const presented = authorization === undefined ? undefined : sliceApiKey(authorization);

@@ -48,7 +48,10 @@ const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /** Tenants with a label of their own. Further tenants share `other`, so that the label stays bounded. */
 const MAX_TENANT_LABELS = 100;
 
-/** Creates the metrics of one server in their own registry, because tests start several servers in one process. */
+/**
+ * Creates the metrics of one server in their own registry, because tests start several servers in one process. Longer than a screen,
+ * because it is one list of declarations without branches.
+ */
 export function createMetrics(version: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
