@@ -5,7 +5,9 @@ import type { DevSecrets } from "./secrets.ts";
 /** The tenant that `npm start` creates. */
 export const DEMO_TENANT = "demo";
 
-/** Returns the lines that `npm start` prints once it serves: addresses, servers, keys, and an example call. */
+/**
+ * Returns the lines that `npm start` prints once it serves: addresses, servers, keys, and an example call.
+ */
 export function devBanner(
   config: Config,
   addresses: Addresses,

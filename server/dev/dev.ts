@@ -18,9 +18,9 @@ const DATA_DIR = ".onceward";
 const DATABASE = "onceward";
 
 /**
- * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is set, a Redis if one is
- * installed, the schema, a demo tenant with two keys and an operator's key. Prints a banner with an example call. All files are under
- * `.onceward/`.
+ * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is
+ * set, a Redis if one is installed, the schema, a demo tenant with two keys and an operator's key. Prints a
+ * banner with an example call. All files are under `.onceward/`.
  */
 export async function dev(host: Host): Promise<void> {
   // From here on, Ctrl-C lets a start in progress finish, so that it can be stopped in order.
@@ -49,7 +49,10 @@ interface Embedded {
   readonly redis: EmbeddedRedis | undefined;
 }
 
-/** Returns undefined after Ctrl-C, which the terminal also sends to processes that we have just started, such as initdb. */
+/**
+ * Returns undefined after Ctrl-C, which the terminal also sends to processes that we have just started, such
+ * as initdb.
+ */
 async function startPostgres(
   host: Host,
   dataDir: string,
@@ -108,7 +111,9 @@ function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, text]) => text !== ""));
 }
 
-/** Sets the embedded database, also for migrations, whichever database the shell's environment names for them. */
+/**
+ * Sets the embedded database, also for migrations, whichever database the shell's environment names for them.
+ */
 async function onEmbedded(embedded: EmbeddedPostgres, env: Environment): Promise<Environment> {
   await ensureDatabase(embedded.url("postgres"), DATABASE);
   return { ...env, DATABASE_URL: embedded.url(DATABASE), DATABASE_DIRECT_URL: undefined };

@@ -13,7 +13,10 @@ export interface DevSecrets {
 
 const PEPPER_BYTES = 32;
 
-/** Reads or creates the secrets. Writes each key to a file of its own, too, for commands: `caller.key`, `admin.key`, `operator.key`. */
+/**
+ * Reads or creates the secrets. Writes each key to a file of its own, too, for commands: `caller.key`,
+ * `admin.key`, `operator.key`.
+ */
 export async function ensureDevSecrets(dataDir: string): Promise<DevSecrets> {
   await mkdir(dataDir, { recursive: true });
   const made = {
@@ -33,7 +36,10 @@ function newKey(): string {
   return formatApiKey(generateApiKey());
 }
 
-/** Returns the file's contents; creates it from `text` if it is missing. Concurrent starts agree: one complete file is linked, and all read it. */
+/**
+ * Returns the file's contents; creates it from `text` if it is missing. Concurrent starts agree: one complete
+ * file is linked, and all read it.
+ */
 async function ensureFile(file: string, text: string): Promise<string> {
   await fromDraft(file, text, (draft) => link(draft, file).catch(unlessThere));
   return (await readFile(file, "utf8")).trim();

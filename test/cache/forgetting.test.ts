@@ -52,8 +52,8 @@ describeWithRedis("A forgotten record", () => {
   });
 
   /**
-   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas keep it
-   * (what they know of a tenant is never older) is what is tested.
+   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas
+   * keep it (what they know of a tenant is never older) is what is tested.
    */
   test("is forgotten on every replica within 10 s, also without a connection to Redis", {
     timeout: 30_000,

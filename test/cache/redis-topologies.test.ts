@@ -72,7 +72,10 @@ describeWithRedis("Completions are cached", () => {
     await expectWaking(redis.url, client, apiKey);
   });
 
-  /** A replica that does not poll learns of settlements on another one. Single messages may be lost, but not all. */
+  /**
+   * A replica that does not poll learns of settlements on another one. Single messages may be lost, but not
+   * all.
+   */
   async function expectWaking(redisUrl: string, near: IdempotencyClient, apiKey: string): Promise<void> {
     const replica = await startTestServer(database.url, { REDIS_URL: redisUrl }, { waiterTickMs: 600_000 });
     onTestFinished(() => replica.stop());

@@ -32,7 +32,10 @@ async function startReplicas({ url }: RestorableDatabase): Promise<readonly Test
   return servers;
 }
 
-/** Claims and completes every key at the first replica, and repeats it at all, so that every replica has cached it. */
+/**
+ * Claims and completes every key at the first replica, and repeats it at all, so that every replica has
+ * cached it.
+ */
 async function work(clients: readonly IdempotencyClient[], text: string): Promise<Map<string, bigint>> {
   const tokens = new Map<string, bigint>();
   const [first] = clients as [IdempotencyClient];

@@ -35,7 +35,10 @@ describeWithRedis("A claim that waits on another replica", () => {
     await Promise.all([redis?.stop(), database?.drop()]);
   });
 
-  /** Starts two replicas that know of each other: ORDER is claimed on one, and a claim waits for it on the other. */
+  /**
+   * Starts two replicas that know of each other: ORDER is claimed on one, and a claim waits for it on the
+   * other.
+   */
   async function holderAndWaiter(tuning = NEVER_LOOK as { readonly waiterTickMs?: number }) {
     const env = { REDIS_URL: redis.url };
     const [near, far] = await Promise.all([
@@ -62,7 +65,10 @@ describeWithRedis("A claim that waits on another replica", () => {
     return count;
   }
 
-  /** Records the messages between replicas; `heard` returns them after all messages published by now have arrived. */
+  /**
+   * Records the messages between replicas; `heard` returns them after all messages published by now have
+   * arrived.
+   */
   async function eavesdrop() {
     const listener = new Redis(redis.port);
     onTestFinished(() => listener.disconnect());

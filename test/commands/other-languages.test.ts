@@ -128,7 +128,10 @@ function addressOf({ grpcUrl }: Dev): string {
   return new URL(grpcUrl).host;
 }
 
-/** Returns the first Python with grpcio: the system's Python may have it although another one is first on the PATH. */
+/**
+ * Returns the first Python with grpcio: the system's Python may have it although another one is first on the
+ * PATH.
+ */
 async function findPython(): Promise<string | undefined> {
   for (const candidate of ["python3", "/usr/bin/python3"]) {
     if (await succeeds(candidate, ["-c", "import grpc, grpc_status, google.protobuf"])) return candidate;
@@ -136,7 +139,9 @@ async function findPython(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Returns the PATH by which Go finds its plugins for protobuf; undefined where one of the three is missing. */
+/**
+ * Returns the PATH by which Go finds its plugins for protobuf; undefined where one of the three is missing.
+ */
 async function findGo(): Promise<string | undefined> {
   const { stdout } = await run("go", ["env", "GOPATH"], { timeout: TIMEOUT_MS }).catch(() => ({
     stdout: "",

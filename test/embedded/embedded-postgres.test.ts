@@ -229,7 +229,10 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   return server;
 }
 
-/** Runs a process that starts the server, prints its result, and stops the server when its standard input ends. */
+/**
+ * Runs a process that starts the server, prints its result, and stops the server when its standard input
+ * ends.
+ */
 async function startElsewhere(dataDir: string) {
   const module = new URL("../../server/dev/embedded/postgres.ts", import.meta.url).href;
   const program = `

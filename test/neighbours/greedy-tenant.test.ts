@@ -14,8 +14,9 @@ import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-// A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served before the greedy tenant's
-// requests are done, in a number of statements that does not depend on their number.
+// A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
+// before the greedy tenant's requests are done, in a number of statements that does not depend on their
+// number.
 
 const NAMESPACE = "charges";
 const PATIENCE = { timeout: 15_000, interval: 20 };

@@ -19,7 +19,8 @@ const CRASHES = 3;
 async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-crash-"));
   const all: EmbeddedPostgres[] = [];
-  // Hooks run in reverse order: this one after those that close connections, which would keep Postgres running.
+  // Hooks run in reverse order: this one after those that close connections, which would keep Postgres
+  // running.
   onTestFinished(async () => {
     for (const started of all) await started.stop();
     await rm(dir, { recursive: true, force: true });

@@ -16,7 +16,8 @@ test("the lockfile contains no address of a registry: each machine uses its own"
   expect(addresses).toEqual([]);
 });
 
-// npm omits a platform's package that the registry does not have yet, and npm ci then refuses the lockfile on all machines.
+// npm omits a platform's package that the registry does not have yet, and npm ci then refuses the lockfile on
+// all machines.
 test("the packages of every platform are locked, not only those of the machine that wrote the lockfile", () => {
   const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).filter(

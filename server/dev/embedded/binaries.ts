@@ -28,8 +28,8 @@ export function packagedBinaries(): string {
 }
 
 /**
- * Returns the bin directory of an installed PostgreSQL of this major version, or undefined. Searches Debian's directory first, then
- * the directories of `path`, written like `$PATH`.
+ * Returns the bin directory of an installed PostgreSQL of this major version, or undefined. Searches Debian's
+ * directory first, then the directories of `path`, written like `$PATH`.
  */
 export async function findSystemPostgres(major: number, path = ""): Promise<string | undefined> {
   for (const dir of [`/usr/lib/postgresql/${major}/bin`, ...path.split(delimiter).filter(Boolean)]) {

@@ -23,15 +23,18 @@ const run = promisify(execFile);
 // initdb takes 1–3 s; a busy laptop with a slow disk and fsync can take ten times as long.
 const INITDB_TIMEOUT_MS = 120_000;
 
-/** The superuser of every embedded cluster. It needs no password, because only the server's user can reach the socket. */
+/**
+ * The superuser of every embedded cluster. It needs no password, because only the server's user can reach the
+ * socket.
+ */
 export const SUPERUSER = "onceward";
 
 /** Excludes the caller's environment (PGPORT, LC_*, TZ), which would change the server's behaviour. */
 export const SERVER_ENVIRONMENT: NodeJS.ProcessEnv = { LC_ALL: "C", TZ: "UTC" };
 
 /**
- * Returns the directory of the data: `dataDir`, or if the server's user cannot reach it, a new directory in a shelter, to which
- * `dataDir` becomes a symbolic link.
+ * Returns the directory of the data: `dataDir`, or if the server's user cannot reach it, a new directory in a
+ * shelter, to which `dataDir` becomes a symbolic link.
  *
  * @throws Error if existing data is in a directory that the server's user cannot reach.
  */
@@ -60,8 +63,8 @@ export async function locateData(
 }
 
 /**
- * Creates an empty cluster (UTF-8, C collation) at `place` unless it exists. Creates it beside `place` and renames it, so that an
- * incomplete cluster is never used.
+ * Creates an empty cluster (UTF-8, C collation) at `place` unless it exists. Creates it beside `place` and
+ * renames it, so that an incomplete cluster is never used.
  *
  * @throws Error with the output of initdb.
  */

@@ -5,14 +5,18 @@ import { basename, join } from "node:path";
 /** A running server: its process, and the directory and port its socket is named after. */
 export type Postmaster = { readonly pid: number; readonly port: number; readonly socketDir: string };
 
-/** The contents of `postmaster.pid`. The status is `starting`, `ready` or `stopping`; a crash leaves it unchanged. */
+/**
+ * The contents of `postmaster.pid`. The status is `starting`, `ready` or `stopping`; a crash leaves it
+ * unchanged.
+ */
 export type PidFile = Postmaster & { readonly status: string; readonly sharedMemoryId: number };
 
 /**
  * Reads a data directory's `postmaster.pid`; undefined if it does not exist, as after an orderly shutdown.
  *
- * Line by line: process, data directory, start time, port, socket directory, TCP address, shared memory key and id, status. They
- * are written one after the other while the server starts. Source: src/include/utils/pidfile.h in PostgreSQL.
+ * Line by line: process, data directory, start time, port, socket directory, TCP address, shared memory key
+ * and id, status. They are written one after the other while the server starts. Source:
+ * src/include/utils/pidfile.h in PostgreSQL.
  */
 export async function readPidFile(dataDir: string): Promise<PidFile | undefined> {
   let text: string;
@@ -34,8 +38,8 @@ export async function readPidFile(dataDir: string): Promise<PidFile | undefined>
 }
 
 /**
- * Returns whether a process is alive and, on systems with /proc, is a postmaster: process numbers are reused, soon in a container, and
- * a zombie has an empty command line.
+ * Returns whether a process is alive and, on systems with /proc, is a postmaster: process numbers are reused,
+ * soon in a container, and a zombie has an empty command line.
  */
 export function isPostmaster(pid: number): boolean {
   if (!isAlive(pid)) return false;
@@ -54,7 +58,9 @@ export function isAlive(pid: number): boolean {
   return pid > 0 && signalProcess(pid, 0);
 }
 
-/** Sends a signal; returns false if the process does not exist. Another user's process does not receive it. */
+/**
+ * Sends a signal; returns false if the process does not exist. Another user's process does not receive it.
+ */
 export function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(pid, signal);

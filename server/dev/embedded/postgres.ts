@@ -20,7 +20,10 @@ const DEATH_TIMEOUT_MS = 2000;
 export type EmbeddedPostgresOptions = {
   /** The data directory, created if needed. `<dataDir>.log` and `<dataDir>.lock` are beside it. */
   readonly dataDir: string;
-  /** Settings as in postgresql.conf. Only the process that starts the server applies them, not one that adopts it. */
+  /**
+   * Settings as in postgresql.conf. Only the process that starts the server applies them, not one that adopts
+   * it.
+   */
   readonly settings?: Readonly<Record<string, string>>;
   /** A bin directory with `postgres` and `initdb`, in place of the one that npm installed. */
   readonly binaries?: string;
@@ -39,15 +42,15 @@ export type EmbeddedPostgres = {
   /** The postmaster's process number, for tests that kill it. */
   readonly pid: number;
   /**
-   * Ends this process' use of the server; the last process stops it. Close all connections before, because a connection counts as a
-   * use. Can be called repeatedly.
+   * Ends this process' use of the server; the last process stops it. Close all connections before, because a
+   * connection counts as a use. Can be called repeatedly.
    */
   readonly stop: () => Promise<void>;
 };
 
 /**
- * Starts a PostgreSQL on a data directory, or adopts the running one. Creates the data on first use. The server listens on a Unix
- * socket only, and all processes that start it share it.
+ * Starts a PostgreSQL on a data directory, or adopts the running one. Creates the data on first use. The
+ * server listens on a Unix socket only, and all processes that start it share it.
  *
  * @throws Error with the reason and, if available, the end of the server's log. All waits are bounded.
  */

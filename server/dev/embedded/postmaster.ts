@@ -36,8 +36,8 @@ type LaunchPlan = {
 };
 
 /**
- * Returns the server that runs on this data once it is ready, or undefined. Removes files of a killed server that PostgreSQL does not
- * remove itself.
+ * Returns the server that runs on this data once it is ready, or undefined. Removes files of a killed server
+ * that PostgreSQL does not remove itself.
  *
  * @throws Error if a server neither becomes ready nor ends.
  */
@@ -56,8 +56,8 @@ export async function findPostmaster(dataDir: string): Promise<Postmaster | unde
 }
 
 /**
- * Starts a server and waits until it accepts connections. The server has its own process group, so that Ctrl-C in a terminal does not
- * reach it.
+ * Starts a server and waits until it accepts connections. The server has its own process group, so that
+ * Ctrl-C in a terminal does not reach it.
  *
  * @throws Error with the end of its log.
  */
@@ -79,7 +79,8 @@ export async function launch(plan: LaunchPlan): Promise<Postmaster> {
   child.once("exit", (code, signalName) => {
     failure = `it ended with ${signalName ?? `exit code ${code}`}`;
   });
-  // A stale file may contain this very process number, because numbers are reused; the socket directory is new every time.
+  // A stale file may contain this very process number, because numbers are reused; the socket directory is
+  // new every time.
   const isReady = (file?: PidFile) => file?.socketDir === plan.socketDir && file.status === "ready";
   let current: PidFile | undefined;
   await waitUntil(async () => {
@@ -119,8 +120,8 @@ function serverArguments({ dataDir, socketDir, settings }: LaunchPlan): string[]
   return ["-D", dataDir, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])];
 }
 
-// PostgreSQL replaces a dead server's postmaster.pid itself, unless any process of its user has the number, even a zombie. We know
-// that this process is not a postmaster.
+// PostgreSQL replaces a dead server's postmaster.pid itself, unless any process of its user has the number,
+// even a zombie. We know that this process is not a postmaster.
 async function clearLeftovers(dataDir: string, left: PidFile): Promise<void> {
   const orphansGone = async () => (await countAttached(left.sharedMemoryId)) === 0;
   if (!(await waitUntil(orphansGone, ORPHANS_TIMEOUT_MS))) {

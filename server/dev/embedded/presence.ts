@@ -7,8 +7,8 @@ const QUERY_TIMEOUT_MS = 10_000;
 const SETTLE_MS = 1_000;
 
 /**
- * One connection that shows other processes that this process uses the server, also while its pools are closed. It ends with the
- * process, however the process ends.
+ * One connection that shows other processes that this process uses the server, also while its pools are
+ * closed. It ends with the process, however the process ends.
  */
 export type Presence = {
   /** The server's version, such as `18.4`. */

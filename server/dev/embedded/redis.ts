@@ -27,8 +27,8 @@ const SETTINGS = {
   unixsocketperm: "700",
 };
 /**
- * Runs the server until standard input ends: on `stop`, and also when this process is killed, which would otherwise leave the server
- * running.
+ * Runs the server until standard input ends: on `stop`, and also when this process is killed, which would
+ * otherwise leave the server running.
  */
 const WATCHED = '"$@" & read -r _; kill $!; wait; rm -rf "$0"';
 
@@ -46,7 +46,8 @@ export async function startEmbeddedRedis(path: string): Promise<EmbeddedRedis | 
   const socket = join(dir, "redis.sock");
   const settings = { ...SETTINGS, dir, unixsocket: socket };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-  // A process group of its own, so that Ctrl-C in a terminal does not reach Redis: the service stops it after its last call.
+  // A process group of its own, so that Ctrl-C in a terminal does not reach Redis: the service stops it after
+  // its last call.
   const child = spawn("sh", ["-c", WATCHED, dir, program, ...args], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
@@ -66,7 +67,9 @@ async function end(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Returns the path of the first server program in the directories of a `PATH`; undefined if there is none. */
+/**
+ * Returns the path of the first server program in the directories of a `PATH`; undefined if there is none.
+ */
 export async function findRedisProgram(path: string): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     for (const dir of path.split(delimiter)) {

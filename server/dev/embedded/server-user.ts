@@ -11,8 +11,8 @@ const CD_TIMEOUT_MS = 10_000;
 export type ServerUser = { readonly uid: number; readonly gid: number };
 
 /**
- * Selects the user that runs PostgreSQL: this process' user (undefined) or, because PostgreSQL refuses to run as root, the owner of
- * existing data or else `nobody`.
+ * Selects the user that runs PostgreSQL: this process' user (undefined) or, because PostgreSQL refuses to run
+ * as root, the owner of existing data or else `nobody`.
  *
  * @throws Error if the data belongs to another user, and on a platform without users (Windows).
  */

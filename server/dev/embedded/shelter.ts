@@ -6,8 +6,8 @@ import { versionOf } from "./binaries.ts";
 import { canEnter, type ServerUser } from "./server-user.ts";
 
 /**
- * Directories for root's files if the server's user cannot reach the clone (under /root). The first that can be created and entered is
- * used. Only the first survives a reboot on every system.
+ * Directories for root's files if the server's user cannot reach the clone (under /root). The first that can
+ * be created and entered is used. Only the first survives a reboot on every system.
  */
 export const SHELTERS: readonly string[] = ["/var/lib/onceward", join(tmpdir(), "onceward"), "/tmp/onceward"];
 
@@ -33,8 +33,8 @@ export async function openShelter(shelters: readonly string[], user: ServerUser)
 }
 
 /**
- * Returns a bin directory whose PostgreSQL the server's user can run: the given one, or a copy of its tree in a shelter, which all
- * clones share.
+ * Returns a bin directory whose PostgreSQL the server's user can run: the given one, or a copy of its tree in
+ * a shelter, which all clones share.
  *
  * @throws Error if the copy does not run either.
  */

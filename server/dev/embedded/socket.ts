@@ -7,10 +7,14 @@ import { canEnter, type ServerUser } from "./server-user.ts";
 
 const PREFIX = "onceward-";
 
-// A socket's path has at most 104 bytes on macOS and 108 on Linux, with its final zero byte. mkdtemp appends six letters.
+// A socket's path has at most 104 bytes on macOS and 108 on Linux, with its final zero byte. mkdtemp appends
+// six letters.
 const PARENT_LIMIT_BYTES = 103 - `/${PREFIX}XXXXXX/.s.PGSQL.5432`.length;
 
-/** Creates a directory for the server's socket that only its user (and root) can enter. There is no other authentication. */
+/**
+ * Creates a directory for the server's socket that only its user (and root) can enter. There is no other
+ * authentication.
+ */
 export async function makeSocketDir(user: ServerUser | undefined): Promise<string> {
   const socketDir = await mkdtemp(join(await socketParent(user), PREFIX));
   if (user !== undefined) await chown(socketDir, user.uid, user.gid);

@@ -4,7 +4,8 @@ import { setTimeout as pause } from "node:timers/promises";
 const STEP_MS = 20;
 
 /**
- * Polls until `condition` holds. Returns true as soon as it holds, false after `timeoutMs`; the caller throws the error.
+ * Polls until `condition` holds. Returns true as soon as it holds, false after `timeoutMs`; the caller throws
+ * the error.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,

@@ -8,20 +8,23 @@ import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { StorageTotals } from "./storage-totals.ts";
 
 /**
- * Enforces tenants' quotas, before the database is reached. Operators have no quotas, nor do tenants without configured ones: their
- * calls cost a comparison each.
+ * Enforces tenants' quotas, before the database is reached. Operators have no quotas, nor do tenants without
+ * configured ones: their calls cost a comparison each.
  */
 export interface Admission {
-  /** Counts a call in flight. Returns the function that ends the count, to be called when the call has ended; undefined: nothing to end. */
+  /**
+   * Counts a call in flight. Returns the function that ends the count, to be called when the call has ended;
+   * undefined: nothing to end.
+   */
   startCall(principal: Principal): (() => void) | undefined;
   /**
-   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one more operation. Never
-   * refuses, because the message may report an effect that has happened.
+   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one
+   * more operation. Never refuses, because the message may report an effect that has happened.
    */
   countMessage(principal: Principal, messageBytes: number): void;
   /**
-   * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the batch's message otherwise.
-   * A tenant that settles no more than it claims never has such a debt.
+   * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the
+   * batch's message otherwise. A tenant that settles no more than it claims never has such a debt.
    *
    * @throws Refusal QUOTA_RATE.
    */
@@ -33,15 +36,16 @@ export interface Admission {
    */
   admitOperation(principal: Principal): void;
   /**
-   * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting claims must not prevent
-   * its report.
+   * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting
+   * claims must not prevent its report.
    */
   countOperation(principal: Principal): void;
   /** Returns whether the tenant's records are counted; if not, its claims need no admission one by one. */
   countsRecords(principal: Principal): boolean;
   /**
-   * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one record until the returned
-   * function is called. Returns undefined if claims in flight have reserved the remaining room.
+   * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one
+   * record until the returned function is called. Returns undefined if claims in flight have reserved the
+   * remaining room.
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
@@ -82,15 +86,18 @@ export interface AdmissionOptions {
   readonly totals: StorageTotals;
   /** Returns the number of replicas that share a tenant's rate. */
   readonly liveReplicas: () => number;
-  /** Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been refused. */
+  /**
+   * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
+   * refused.
+   */
   readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
 }
 
 type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
 
 /**
- * Returns the id under which calls in flight and rate are counted. A tenant's administration and its callers are counted separately,
- * each up to the quota, so that neither can lock the other out.
+ * Returns the id under which calls in flight and rate are counted. A tenant's administration and its callers
+ * are counted separately, each up to the quota, so that neither can lock the other out.
  */
 function meterOf({ role, tenant }: TenantPrincipal): number {
   return role === "TENANT_ADMIN" ? -tenant.id : tenant.id;

@@ -10,8 +10,9 @@ export interface Rate {
 /**
  * A token bucket for each tenant: an operation takes a token, and tokens return at the tenant's rate.
  *
- * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share changes with the number
- * of replicas, and they refuse the debt that settlements run up because they are never refused.
+ * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share
+ * changes with the number of replicas, and they refuse the debt that settlements run up because they are
+ * never refused.
  */
 export interface RateLimit {
   /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */

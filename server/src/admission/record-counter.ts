@@ -22,9 +22,10 @@ const MIN_PAUSE_MS = 15_000;
 const PAUSE_PER_MS = 20;
 
 /**
- * Counts the records of tenants with a storage quota, one tenant after another, which corrects changes that a crashed replica did not
- * store. All replicas count, but never the same tenant at once. A tenant's records change during its count; the next count corrects
- * records that were missed, or counted twice because a replica stored its change afterwards.
+ * Counts the records of tenants with a storage quota, one tenant after another, which corrects changes that a
+ * crashed replica did not store. All replicas count, but never the same tenant at once. A tenant's records
+ * change during its count; the next count corrects records that were missed, or counted twice because a
+ * replica stored its change afterwards.
  */
 export function createRecordCounter({ pool, onFailed }: RecordCounterOptions): Repeating {
   const stopping = new AbortController();

@@ -5,9 +5,9 @@ import type { Pool } from "../store/pool.ts";
 import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts";
 
 /**
- * The numbers of records and bytes that tenants store, precise enough for a quota: the totals of the database plus the changes of this
- * replica since. Unknown changes (of other replicas in the last seconds, of checkpoints, of ended records that are claimed again) are
- * included from the next count on.
+ * The numbers of records and bytes that tenants store, precise enough for a quota: the totals of the database
+ * plus the changes of this replica since. Unknown changes (of other replicas in the last seconds, of
+ * checkpoints, of ended records that are claimed again) are included from the next count on.
  */
 export interface StorageTotals {
   /** Adds a change, which may be negative. */
@@ -40,7 +40,9 @@ interface Tally {
   storedAtMs: number;
 }
 
-/** Changes between a count and a flush are counted twice until the next count: at most those of one second. */
+/**
+ * Changes between a count and a flush are counted twice until the next count: at most those of one second.
+ */
 const FLUSH_INTERVAL_MS = 1000;
 /** Tenants per statement: few, so that their rows are not locked for long. */
 const MAX_FLUSHED = 1000;
@@ -52,7 +54,10 @@ const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): StorageTotals {
   const tallies = new Map<number, Tally>();
 
-  /** Stores changes. A failed flush is repeated; if it had an effect nevertheless, the next count corrects the totals. */
+  /**
+   * Stores changes. A failed flush is repeated; if it had an effect nevertheless, the next count corrects the
+   * totals.
+   */
   async function flush(): Promise<void> {
     const changes: TotalsChange[] = [];
     for (const [tenantId, { records, storedBytes }] of tallies) {

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 /**
- * An API key, written `ow_<id>_<secret>`. Secret scanners find it by the prefix, the server finds its row by the id, and the
- * secret is 256 random bits.
+ * An API key, written `ow_<id>_<secret>`. Secret scanners find it by the prefix, the server finds its row by
+ * the id, and the secret is 256 random bits.
  */
 export interface ApiKey {
   readonly id: string;
@@ -37,8 +37,8 @@ export function parseApiKey(text: string): ApiKey | undefined {
 }
 
 /**
- * Returns the digest that the database stores of a secret: HMAC-SHA256 under the deployment's pepper, so that a stolen table is
- * useless without the pepper.
+ * Returns the digest that the database stores of a secret: HMAC-SHA256 under the deployment's pepper, so that
+ * a stolen table is useless without the pepper.
  */
 export function digestSecret(secret: string, pepper: string): Buffer {
   return createHmac("sha256", pepper).update(secret).digest();

@@ -20,11 +20,14 @@ export interface Authenticator {
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
   /**
-   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh; undefined
-   * otherwise: call `authenticate` then.
+   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
+   * undefined otherwise: call `authenticate` then.
    */
   cachedPrincipal(authorization: string | undefined): Principal | undefined;
-  /** Drops a tenant that was changed through this replica, so that its next call here sees the change. Other replicas: within 10 s. */
+  /**
+   * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
+   * replicas: within 10 s.
+   */
   tenantChanged(id: number): void;
   /** Drops an API key, as `tenantChanged` drops a tenant. */
   apiKeyChanged(id: string): void;
@@ -49,8 +52,8 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere within 10 s. One
- * second of it is for a load that is in flight.
+ * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere
+ * within 10 s. One second of it is for a load that is in flight.
  */
 const MAX_AGE_MS = 9000;
 /** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
@@ -62,7 +65,10 @@ const NO_DIGEST = Buffer.alloc(32);
 
 type Aging = Pick<RefreshingCacheOptions<number, Tenant>, "maxAgeMs" | "refreshAfterMs">;
 
-/** Caches tenants by id and by name. `get` and `named` refuse a tenant that does not exist with CREDENTIAL_INVALID. */
+/**
+ * Caches tenants by id and by name. `get` and `named` refuse a tenant that does not exist with
+ * CREDENTIAL_INVALID.
+ */
 function createTenantCache(pool: Pool, aging: Aging) {
   const byId = createRefreshingCache<number, Tenant>({
     load: createFindTenants(pool),
@@ -108,12 +114,17 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   const keys = createApiKeyCache(pool, aging);
   const tenants = createTenantCache(pool, aging);
 
-  /** Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds. */
+  /**
+   * Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds.
+   */
   function goodUntilMs(askedAtMs: number): number {
     return askedAtMs + maxAgeMs + DECISION_MS;
   }
 
-  /** Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to another tenant. */
+  /**
+   * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
+   * another tenant.
+   */
   async function tenantOfKey(
     { id, tenantUid }: KnownApiKey,
     tenantId: number,

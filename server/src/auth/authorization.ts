@@ -19,8 +19,9 @@ const SECRET_AT = ID_AT + ID_LENGTH + 1;
 const USUAL_LENGTH = SECRET_AT + SECRET_LENGTH;
 
 /**
- * Cuts an API key out of a header by the offsets of its parts, in a sixth of the time of `parseAuthorization`. The result is not
- * validated: use it only to look up and compare a known key. Returns undefined if the header has another form.
+ * Cuts an API key out of a header by the offsets of its parts, in a sixth of the time of
+ * `parseAuthorization`. The result is not validated: use it only to look up and compare a known key. Returns
+ * undefined if the header has another form.
  */
 export function sliceApiKey(header: string): ApiKey | undefined {
   if (header.length !== USUAL_LENGTH || !header.startsWith(USUAL_START)) return undefined;
@@ -29,8 +30,8 @@ export function sliceApiKey(header: string): ApiKey | undefined {
 }
 
 /**
- * Parses a credential: `Bearer`, one space, and an API key or a token, with nothing before or after it. Returns undefined if the
- * header has another form or is too long.
+ * Parses a credential: `Bearer`, one space, and an API key or a token, with nothing before or after it.
+ * Returns undefined if the header has another form or is too long.
  */
 export function parseAuthorization(header: string): Credential | undefined {
   if (header.length > SCHEME_LENGTH + MAX_TOKEN_LENGTH) return undefined;

@@ -12,16 +12,17 @@ import { Refusal } from "../domain/refusal.ts";
 /** The public keys of an issuer, as it last published them. */
 export interface Jwks {
   /**
-   * Finds the key that signed a token. Fetches the keys again for an unknown key, at most once in a cooldown. Known keys keep
-   * working while the issuer does not answer.
+   * Finds the key that signed a token. Fetches the keys again for an unknown key, at most once in a cooldown.
+   * Known keys keep working while the issuer does not answer.
    *
    * @throws Refusal ISSUER_UNAVAILABLE for an unknown key while the issuer does not answer.
    * @throws errors.JOSEError if the issuer publishes no such key, or several that match.
    */
   readonly keyFor: JWTVerifyGetKey;
   /**
-   * Returns an object that stays the same while the keys stay the same: a token that was verified under another object must be
-   * verified again. Undefined before the first fetch. Like `keyFor`, refreshes old keys in the background.
+   * Returns an object that stays the same while the keys stay the same: a token that was verified under
+   * another object must be verified again. Undefined before the first fetch. Like `keyFor`, refreshes old
+   * keys in the background.
    */
   current(): object | undefined;
   /** Fetches the keys in the background, so that the first token does not wait. */
@@ -36,16 +37,20 @@ export interface JwksOptions {
   readonly onFailed: (error: unknown) => void;
 }
 
-/** A key that the issuer withdrew is unknown here after this time, or just after the first token that follows it. */
+/**
+ * A key that the issuer withdrew is unknown here after this time, or just after the first token that follows
+ * it.
+ */
 const REFRESH_AFTER_MS = 5 * 60_000;
 const TIMEOUT_MS = 5000;
 /** Some hundred keys. */
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Wraps `createRemoteJWKSet` of jose, which fetches, parses and selects keys, shares one fetch among concurrent tokens and
- * limits fetches after a success. Three promises of ours need more: a limit of fetches after a failure, a bound of the
- * response's size, and known keys that outlive their age while the issuer is down.
+ * Wraps `createRemoteJWKSet` of jose, which fetches, parses and selects keys, shares one fetch among
+ * concurrent tokens and limits fetches after a success. Three promises of ours need more: a limit of fetches
+ * after a failure, a bound of the response's size, and known keys that outlive their age while the issuer is
+ * down.
  *
  * @see Jwks
  */
@@ -113,7 +118,10 @@ function issuerUnavailable(retryAfterMs: number): Refusal {
   return new Refusal("ISSUER_UNAVAILABLE", message, { retryAfterMs });
 }
 
-/** @throws if the response is not 200, is too large, is not a key set or does not arrive in time. Redirects are not followed. */
+/**
+ * @throws if the response is not 200, is too large, is not a key set or does not arrive in time. Redirects
+ * are not followed.
+ */
 async function fetchKeys(...[url, request]: Parameters<FetchImplementation>): Promise<Response> {
   const response = await fetch(url, request);
   if (response.status !== 200) {

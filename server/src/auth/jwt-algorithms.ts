@@ -1,6 +1,7 @@
 /**
- * Signature algorithms of tokens that can be configured: those with a private key, which only the issuer has. Of RFC 7518 the
- * HMAC algorithms (`HS256` and others) and `none` are excluded, because the published keys would be enough to forge a token.
+ * Signature algorithms of tokens that can be configured: those with a private key, which only the issuer has.
+ * Of RFC 7518 the HMAC algorithms (`HS256` and others) and `none` are excluded, because the published keys
+ * would be enough to forge a token.
  */
 export const JWT_ALGORITHMS = [
   "RS256",

@@ -42,8 +42,8 @@ interface Verified {
 }
 
 /**
- * Creates a verifier with a cache, because verifying a signature costs more than the rest of a call. The times in a token are
- * compared with this machine's clock, because the issuer does not know the database's.
+ * Creates a verifier with a cache, because verifying a signature costs more than the rest of a call. The
+ * times in a token are compared with this machine's clock, because the issuer does not know the database's.
  */
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { jwks, issuer, audience, algorithms, claims, onRefused } = options;
@@ -87,7 +87,9 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   };
 }
 
-/** Returns a code, and for a failed claim its name as jose knows it: a message of jose may quote the token. */
+/**
+ * Returns a code, and for a failed claim its name as jose knows it: a message of jose may quote the token.
+ */
 function describe(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed) return `${error.code} ${error.claim}`;
   return error instanceof errors.JOSEError ? error.code : "ERR_UNUSABLE_KEY";

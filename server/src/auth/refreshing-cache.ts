@@ -5,12 +5,14 @@ import { createBatcher } from "../store/batching/batcher.ts";
 /**
  * A cache of database rows that bounds their age.
  *
- * `fetch` of `lru-cache` does not replace it: it loads one key at a time, where this cache loads all keys that are requested
- * together in one statement, and it dates a value from the end of a load, where our bound counts from the start.
+ * `fetch` of `lru-cache` does not replace it: it loads one key at a time, where this cache loads all keys
+ * that are requested together in one statement, and it dates a value from the end of a load, where our bound
+ * counts from the start.
  */
 export interface RefreshingCache<Key, Value> {
   /**
-   * Returns a value that is at most `maxAgeMs` old and has not ended; undefined if the database has no such key.
+   * Returns a value that is at most `maxAgeMs` old and has not ended; undefined if the database has no such
+   * key.
    *
    * @throws Refusal the error of the load, if the cached value is missing or too old.
    */
@@ -26,17 +28,25 @@ export interface RefreshingCache<Key, Value> {
 export interface RefreshingCacheOptions<Key, Value> {
   /** Loads many keys in few statements. The map lacks keys that do not exist. */
   readonly load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>;
-  /** Maximum age of a returned value, in milliseconds: the time within which a change is effective on every replica. */
+  /**
+   * Maximum age of a returned value, in milliseconds: the time within which a change is effective on every
+   * replica.
+   */
   readonly maxAgeMs: number;
-  /** Age from which a returned value is reloaded in the background, so that no call waits for it, in milliseconds. */
+  /**
+   * Age from which a returned value is reloaded in the background, so that no call waits for it, in
+   * milliseconds.
+   */
   readonly refreshAfterMs: number;
   readonly maxEntries: number;
-  /** Maximum size of all values, as `bytesOf` counts them. The least recently used values are evicted first. */
+  /**
+   * Maximum size of all values, as `bytesOf` counts them. The least recently used values are evicted first.
+   */
   readonly maxBytes?: number;
   readonly bytesOf?: (value: Value) => number;
   /**
-   * Returns when a value expires by itself, in `performance.now()` milliseconds; from then on it is loaded again. Undefined: values
-   * do not expire.
+   * Returns when a value expires by itself, in `performance.now()` milliseconds; from then on it is loaded
+   * again. Undefined: values do not expire.
    */
   readonly endsAtMs?: (value: Value) => number;
 }
@@ -50,7 +60,10 @@ interface Entry<Value> {
 
 /** Maximum age of the knowledge that a key does not exist: it may have been created since. */
 const MAX_ABSENCE_AGE_MS = 1000;
-/** Keys that do not exist have a cache of their own: a stranger can invent any number, and they must not evict values. */
+/**
+ * Keys that do not exist have a cache of their own: a stranger can invent any number, and they must not evict
+ * values.
+ */
 const MAX_ABSENCES = 1000;
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 

@@ -20,19 +20,23 @@ export interface ClaimNames {
   readonly namespaces: string;
 }
 
-/** Recorded in audit events. The length is from https://openid.net/specs/openid-connect-core-1_0.html#IDToken. */
+/**
+ * Recorded in audit events. The length is from https://openid.net/specs/openid-connect-core-1_0.html#IDToken.
+ */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Reads the identity from the claims of a verified token. Returns undefined if a claim is missing or malformed, or if claims
- * contradict each other: a role is never guessed, and a malformed limit never means "no limit".
+ * Reads the identity from the claims of a verified token. Returns undefined if a claim is missing or
+ * malformed, or if claims contradict each other: a role is never guessed, and a malformed limit never means
+ * "no limit".
  */
 export function identityOf(claims: JWTPayload, names: ClaimNames): TokenIdentity | undefined {
   const { sub: actor, [names.tenant]: tenantName, [names.namespaces]: listed } = claims;
   if (typeof actor !== "string" || !SUBJECT.test(actor)) return undefined;
   const role = claims[names.role] ?? "CALLER";
   if (role === "OPERATOR") {
-    // An issuer's rule that assigns tenants may be less trusted than the rule that makes operators: a token has one of the two.
+    // An issuer's rule that assigns tenants may be less trusted than the rule that makes operators: a token
+    // has one of the two.
     return tenantName === undefined && listed === undefined ? { role, actor } : undefined;
   }
   if (role !== "CALLER" && role !== "TENANT_ADMIN") return undefined;

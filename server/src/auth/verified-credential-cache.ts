@@ -10,8 +10,8 @@ import {
 } from "./refreshing-cache.ts";
 
 /**
- * An API key of the database with its verified secret and its principal. A reload of the key replaces the whole object, so that
- * a verified secret never outlives the digest that it was verified against.
+ * An API key of the database with its verified secret and its principal. A reload of the key replaces the
+ * whole object, so that a verified secret never outlives the digest that it was verified against.
  */
 export class CachedApiKey {
   readonly key: KnownApiKey;
@@ -22,7 +22,10 @@ export class CachedApiKey {
     this.key = key;
   }
 
-  /** Returns whether this is the key's secret. Computes a digest only for a secret that was not verified before. */
+  /**
+   * Returns whether this is the key's secret. Computes a digest only for a secret that was not verified
+   * before.
+   */
   hasSecret(secret: string, pepper: string): boolean {
     if (this.#isVerified(secret)) return true;
     if (!sameDigest(digestSecret(secret, pepper), this.key.digest)) return false;

@@ -9,7 +9,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Creates a breaker that opens after three failures and probes every second; records its changes and probes. */
+/**
+ * Creates a breaker that opens after three failures and probes every second; records its changes and probes.
+ */
 function open(works: () => boolean = () => false) {
   const changes: boolean[] = [];
   let probes = 0;

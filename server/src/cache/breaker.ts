@@ -4,8 +4,8 @@
  * - closed: calls pass; consecutive failures are counted.
  * - open: calls are refused until a probe succeeds.
  *
- * Not a library's breaker: those let a call of a user probe a half-open circuit, and that call would wait for Redis' time-out.
- * Here a timer probes, and no call waits.
+ * Not a library's breaker: those let a call of a user probe a half-open circuit, and that call would wait for
+ * Redis' time-out. Here a timer probes, and no call waits.
  */
 type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 

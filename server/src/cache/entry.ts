@@ -3,8 +3,9 @@ import { createHmac, type KeyObject } from "node:crypto";
 /**
  * An entry in Redis consists of a digest and the encoded completion.
  *
- * The digest covers the entry's name, so that an altered or truncated value, or one stored under another name, is refused. It is
- * keyed by the installation's secret, so that write access to Redis is not enough to forge a result.
+ * The digest covers the entry's name, so that an altered or truncated value, or one stored under another
+ * name, is refused. It is keyed by the installation's secret, so that write access to Redis is not enough to
+ * forge a result.
  */
 const DIGEST_BYTES = 16;
 /** Part of the digest's input, so that entries of another format are refused. */

@@ -21,7 +21,8 @@ const NAME_AT = 24;
 
 /** Reserves a buffer for entries. The system allocates its pages when they are first written. */
 export function createEntries(maxBytes: number) {
-  // Not shared with any thread. V8 counts an unshared buffer towards garbage collection, and starts one when it is created.
+  // Not shared with any thread. V8 counts an unshared buffer towards garbage collection, and starts one when
+  // it is created.
   const bytes = Buffer.from(new SharedArrayBuffer(maxBytes));
   const view = new DataView(bytes.buffer);
   const at = (entry: number, field: number) => entry * WORD_BYTES + field;

@@ -17,8 +17,8 @@ const MAX_NAME_BYTES = 1056;
 export const WORD_BYTES = 4;
 
 /**
- * Returns a function that writes names to one buffer. It returns undefined for a name that is too long, or that contains half of a
- * surrogate pair, because another name has the same bytes.
+ * Returns a function that writes names to one buffer. It returns undefined for a name that is too long, or
+ * that contains half of a surrogate pair, because another name has the same bytes.
  */
 export function createNameWriter(hash: NameHash): (text: string) => Name | undefined {
   const bytes = Buffer.from(new ArrayBuffer(MAX_NAME_BYTES + WORD_BYTES));

@@ -121,7 +121,8 @@ test("64 MiB hold 160,000 completions with small results, almost entirely outsid
   };
   const before = used();
   const cache = createMemoryCache(64 * MIB);
-  // The lengths of a name with a key of 60 characters and of a completion with a fingerprint and a payload of 200 bytes.
+  // The lengths of a name with a key of 60 characters and of a completion with a fingerprint and a payload of
+  // 200 bytes.
   const nameOf = (i: number) => `${"s".repeat(22)}:7:charges${String(i).padStart(60, "0")}`;
   const content = some(264);
   for (let i = 0; i < 160_000; i++) cache.set(nameOf(i), content, DAY_MS);
@@ -239,7 +240,10 @@ interface Written {
   readonly after: number;
 }
 
-/** Gets and sets at random. Every hit must be the last value written under the name, and new entries must be found. */
+/**
+ * Gets and sets at random. Every hit must be the last value written under the name, and new entries must be
+ * found.
+ */
 function compareWithModel(cache: MemoryCache, operations: number, safeBytes: number): void {
   const random = createRandom(operations);
   const model = new Map<string, Written>();

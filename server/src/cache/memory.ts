@@ -2,8 +2,8 @@ import { createEntries, entryWords } from "./memory-entries.ts";
 import { createNameHash, createNameWriter, type Name, type NameHash, WORD_BYTES } from "./memory-name.ts";
 
 /**
- * A bounded map from names to bytes in this process' memory. Evicts the oldest entries first. An entry that was read since its last
- * turn survives its eviction once, as far as room remains for new entries.
+ * A bounded map from names to bytes in this process' memory. Evicts the oldest entries first. An entry that
+ * was read since its last turn survives its eviction once, as far as room remains for new entries.
  */
 export interface MemoryCache {
   /** Returns a copy of the bytes; undefined if there are none. */
@@ -24,15 +24,19 @@ const MAX_SURVIVING_WORDS = (SECTION_WORDS * 3) / 4;
 const MAX_ENTRY_WORDS = SECTION_WORDS - MAX_SURVIVING_WORDS - 1;
 /** Gives nearly every entry a chain of its own, in less than a hundredth of the memory. */
 const BYTES_PER_CHAIN = 512;
-/** Later entries of a chain are lost: a stranger with colliding names causes misses of those names, but no slow lookups. */
+/**
+ * Later entries of a chain are lost: a stranger with colliding names causes misses of those names, but no
+ * slow lookups.
+ */
 const MAX_CHAIN = 32;
 /** Offset of a section's first entry, so that no entry has the offset `NONE`. */
 const FIRST_ENTRY = 1;
 const NONE = 0;
 
 /**
- * Creates an empty cache. Sections are filled in turn, round and round. A hash table of chains finds an entry; the newest entry of a
- * chain comes first. One closure of 110 lines, because all its functions share the index and the position of the next entry.
+ * Creates an empty cache. Sections are filled in turn, round and round. A hash table of chains finds an
+ * entry; the newest entry of a chain comes first. One closure of 110 lines, because all its functions share
+ * the index and the position of the next entry.
  *
  * @see MemoryCache
  */
@@ -78,7 +82,10 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     return before !== NONE;
   }
 
-  /** Starts the next section. If it is the oldest, evicts its entries and moves the surviving ones to its front. */
+  /**
+   * Starts the next section. If it is the oldest, evicts its entries and moves the surviving ones to its
+   * front.
+   */
   function startNextSection(): void {
     ends[section] = end;
     section = (section + 1) % sections;

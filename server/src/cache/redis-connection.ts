@@ -8,14 +8,18 @@ export type RedisConnection = Redis | Cluster;
 surviveSecondErrors();
 
 const CONNECT_TIMEOUT_MS = 1000;
-/** A connection whose reply is overdue by this time is closed and opened again; for a cluster, after reading its slots again. */
+/**
+ * A connection whose reply is overdue by this time is closed and opened again; for a cluster, after reading
+ * its slots again.
+ */
 const SILENCE_TIMEOUT_MS = 1000;
 const MAX_RECONNECT_DELAY_MS = 1000;
 /** Minimum time between reconnects after a server became a replica: its name may lead to the new master. */
 const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
 /**
- * Connects in the background and reconnects when the connection is lost. Without a connection, commands fail at once.
+ * Connects in the background and reconnects when the connection is lost. Without a connection, commands fail
+ * at once.
  *
  * @param purpose commands or subscriptions; the caller renews its subscriptions after each event "ready".
  */
@@ -38,7 +42,8 @@ function open(target: RedisTarget, purpose: "commands" | "subscriptions"): Redis
     reconnectOnError: createReadOnlyDetector(),
     // ioredis' own renewal leaves its errors unhandled, which would end the process.
     autoResubscribe: false,
-    // Commands of one turn of the event loop are sent in one write. Not with a cluster: ioredis would drop some on a MOVED.
+    // Commands of one turn of the event loop are sent in one write. Not with a cluster: ioredis would drop
+    // some on a MOVED.
     enableAutoPipelining: purpose === "commands",
   };
   switch (target.kind) {

@@ -9,16 +9,16 @@ export interface Setting {
 }
 
 /**
- * Runs `SET` for each value. One command for many values saves a fifth of this process' time for a claim and its completion
- * (server/decisions/0005-what-a-claim-costs.md).
+ * Runs `SET` for each value. One command for many values saves a fifth of this process' time for a claim and
+ * its completion (server/decisions/0005-what-a-claim-costs.md).
  */
 const SET_ALL = `for i = 1, #KEYS do redis.call("SET", KEYS[i], ARGV[2 * i - 1], "PX", ARGV[2 * i]) end`;
 /** Time after which a Redis that refused the script is tried again. */
 const NO_SCRIPTS_FOR_MS = 60_000;
 
 /**
- * Returns a function that stores several values by one script. Falls back to one command per value if Redis refuses the script: in
- * a cluster, where a script may access only one slot, and for a user without `+eval`.
+ * Returns a function that stores several values by one script. Falls back to one command per value if Redis
+ * refuses the script: in a cluster, where a script may access only one slot, and for a user without `+eval`.
  *
  * The function rejects if a value was not stored.
  */

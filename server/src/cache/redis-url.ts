@@ -28,9 +28,11 @@ const SENTINEL_PORT = 26379;
  * - `redis+cluster://[user:password@]host[:port],host[:port]`: a cluster;
  * - `redis+unix://[user:password@]/path/to.sock`: one server, by its socket.
  *
- * `rediss` selects TLS. User, password and path are percent-encoded. Returns undefined if the text is malformed.
+ * `rediss` selects TLS. User, password and path are percent-encoded. Returns undefined if the text is
+ * malformed.
  *
- * The parser of ioredis does not replace it: it knows neither sentinels nor clusters, and takes any text for a socket's path.
+ * The parser of ioredis does not replace it: it knows neither sentinels nor clusters, and takes any text for
+ * a socket's path.
  */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const { tls, kind, user, password, hosts = "", path = "" } = FORMAT.exec(text)?.groups ?? {};

@@ -2,13 +2,16 @@ import { createBreaker } from "./breaker.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { createRedisSetter, type Setting } from "./redis-setter.ts";
 
-/** Bytes by name in Redis. Redis may be empty, slow, wrong or unreachable: no method rejects or takes longer than 50 ms. */
+/**
+ * Bytes by name in Redis. Redis may be empty, slow, wrong or unreachable: no method rejects or takes longer
+ * than 50 ms.
+ */
 export interface RedisCache {
   /** Reads bytes; undefined if the name does not exist or Redis does not answer in time. */
   get(name: string): Promise<{ readonly bytes: Buffer | undefined; readonly answered: boolean }>;
   /**
-   * Stores bytes, without a result. `bytes` is called just before they are sent, after this turn of the event loop, so that no
-   * reply waits for their computation.
+   * Stores bytes, without a result. `bytes` is called just before they are sent, after this turn of the event
+   * loop, so that no reply waits for their computation.
    */
   set(name: string, bytes: () => Buffer, lifetimeMs: number): void;
   /** Publishes a message, without a result. The channel's name gets no prefix. */
@@ -29,7 +32,10 @@ export interface RedisObserver {
 
 /** A slower answer is not worth the wait: Postgres answers in less time. */
 const COMMAND_TIMEOUT_MS = 50;
-/** Concurrent time-outs cost calls 50 ms once. After three in a row, Redis is probed once a second and no call waits for it. */
+/**
+ * Concurrent time-outs cost calls 50 ms once. After three in a row, Redis is probed once a second and no call
+ * waits for it.
+ */
 const MAX_FAILURES = 3;
 const PAUSE_MS = 1000;
 /** Maximum writes in flight. Further writes are dropped, so that they do not pile up behind a slow Redis. */

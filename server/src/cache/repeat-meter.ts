@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres only where repeats are frequent, so
- * that a fresh claim elsewhere does not pay for it.
+ * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres only where
+ * repeats are frequent, so that a fresh claim elsewhere does not pay for it.
  */
 export interface RepeatMeter {
   /** Counts a claim that was answered with a result (`repeat`) or with anything else. */

@@ -8,8 +8,8 @@ import type { RedisCache } from "./redis.ts";
 import { createRepeatMeter } from "./repeat-meter.ts";
 
 /**
- * A cache of completed records. A completed record changes only by being forgotten, so that a cached completion is as good as the
- * record while its tenant's cache epoch lasts.
+ * A cache of completed records. A completed record changes only by being forgotten, so that a cached
+ * completion is as good as the record while its tenant's cache epoch lasts.
  *
  * - It only answers *completed*. A miss grants nothing: only Postgres grants.
  * - It answers no completion whose record's or result's retention has ended on the database's clock.
@@ -17,9 +17,15 @@ import { createRepeatMeter } from "./repeat-meter.ts";
  *   restored), even if that completion is stored late.
  */
 export interface ReplayCache {
-  /** Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command timeout. */
+  /**
+   * Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command
+   * timeout.
+   */
   find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
-  /** Keeps a completion that a statement returned. Call it after the commit, with the epoch from before the statement. */
+  /**
+   * Keeps a completion that a statement returned. Call it after the commit, with the epoch from before the
+   * statement.
+   */
   keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void;
   /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
   countAnswer(id: RecordId, repeat: boolean): void;
@@ -84,8 +90,8 @@ export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCac
   }
 
   /**
-   * Shares one lookup among concurrent claims of a record: Redis is asked once for a popular key, and the claims continue in the
-   * order of their arrival, as the calls of a batch must.
+   * Shares one lookup among concurrent claims of a record: Redis is asked once for a popular key, and the
+   * claims continue in the order of their arrival, as the calls of a batch must.
    */
   function findOnceInRedis(
     cache: RedisCache,
@@ -123,7 +129,10 @@ export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCac
   };
 }
 
-/** Returns the latest time that the database's clock can show now: exact but for the time that reading the clock took. */
+/**
+ * Returns the latest time that the database's clock can show now: exact but for the time that reading the
+ * clock took.
+ */
 function latestNowMs({ askedAtMs, databaseTimeMs }: CacheEpoch): number {
   return databaseTimeMs + performance.now() - askedAtMs;
 }
@@ -133,7 +142,10 @@ function remainingMs({ resultExpiresAtMs, expiresAtMs }: CachedCompletion, nowMs
   return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
 }
 
-/** Returns the entry's name. The scope identifies the tenant; the namespace's length separates namespace and key unambiguously. */
+/**
+ * Returns the entry's name. The scope identifies the tenant; the namespace's length separates namespace and
+ * key unambiguously.
+ */
 function nameOf({ namespace, key }: RecordId, { scope }: CacheEpoch): string {
   return `${scope}:${namespace.length}:${namespace}${key}`;
 }

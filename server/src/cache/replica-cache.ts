@@ -16,7 +16,9 @@ export interface ReplicaCache {
   readonly bytes: () => number;
   /** Returns whether Redis is configured but not used now. */
   readonly redisBypassed: () => boolean;
-  /** Changes the installation's id: empties the memory cache, and listens only to replicas with the new id. */
+  /**
+   * Changes the installation's id: empties the memory cache, and listens only to replicas with the new id.
+   */
   moveTo(installationId: string): void;
   close(): void;
 }
@@ -35,7 +37,10 @@ export interface ReplicaCacheOptions {
   readonly log: Logger;
 }
 
-/** During an outage of Redis every command fails: the metric counts each failure, the log has one line per interval. */
+/**
+ * During an outage of Redis every command fails: the metric counts each failure, the log has one line per
+ * interval.
+ */
 const WARNING_INTERVAL_MS = 60_000;
 
 /** @see ReplicaCache */

@@ -4,12 +4,12 @@ import type { RedisConnection } from "./redis-connection.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
 /**
- * Notifies replicas that a record was settled on another replica, by Redis' publish and subscribe. Nothing depends on a message: a
- * waiting claim polls Postgres, and a message only makes it poll at once.
+ * Notifies replicas that a record was settled on another replica, by Redis' publish and subscribe. Nothing
+ * depends on a message: a waiting claim polls Postgres, and a message only makes it poll at once.
  *
- * A replica subscribes to one channel for each record that claims await there. While it has waiters, it announces so on a channel of
- * all replicas, at once and then every second. A replica publishes settlements only after a recent announcement of another replica,
- * so that settlements cost nothing while no claim waits.
+ * A replica subscribes to one channel for each record that claims await there. While it has waiters, it
+ * announces so on a channel of all replicas, at once and then every second. A replica publishes settlements
+ * only after a recent announcement of another replica, so that settlements cost nothing while no claim waits.
  */
 export interface WakeChannel {
   /** Subscribes to a record that a claim awaits here, named by `recordName`. */
@@ -67,7 +67,9 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
     publisher.publish(waitersChannel, replica);
   }
 
-  /** Publishes an echo to itself. A subscriber gets no error when its server dies: a missing echo shows it. */
+  /**
+   * Publishes an echo to itself. A subscriber gets no error when its server dies: a missing echo shows it.
+   */
   function checkEcho(): void {
     const nowMs = performance.now();
     if (publisher.isBypassed() || !subscriptions.isConnected()) heardAtMs = nowMs;

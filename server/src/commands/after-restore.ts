@@ -13,9 +13,9 @@ import { requireSchema } from "./schema.ts";
 const TOKEN = /^\d{1,18}$/;
 
 /**
- * `after-restore [--force] [--above TOKEN]`: prevents that tokens and ids are used twice after a restore of the database or a
- * promotion of a standby. Gives the installation a new id, which is part of the names of cached completions, and raises the sequences
- * of fencing tokens and ids above all used values.
+ * `after-restore [--force] [--above TOKEN]`: prevents that tokens and ids are used twice after a restore of
+ * the database or a promotion of a standby. Gives the installation a new id, which is part of the names of
+ * cached completions, and raises the sequences of fencing tokens and ids above all used values.
  */
 export async function afterRestore(host: Host): Promise<void> {
   const { force, above } = readArguments(host.args, {

@@ -20,8 +20,8 @@ export async function operatorKey(host: Host): Promise<void> {
 }
 
 /**
- * `tenant-key --tenant NAME [--role caller|admin]`: creates an API key of a tenant directly in the database, and the tenant if it does
- * not exist, and prints the key, once.
+ * `tenant-key --tenant NAME [--role caller|admin]`: creates an API key of a tenant directly in the database,
+ * and the tenant if it does not exist, and prints the key, once.
  */
 export async function tenantKey(host: Host): Promise<void> {
   const { tenant = "", role } = readArguments(host.args, {

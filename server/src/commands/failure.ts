@@ -1,6 +1,9 @@
 import { AssertionError } from "node:assert";
 
-/** Returns the text that a failed command prints: the error's message and its causes. A stack is included only for our own defects. */
+/**
+ * Returns the text that a failed command prints: the error's message and its causes. A stack is included only
+ * for our own defects.
+ */
 export function describeFailure(error: unknown): string {
   const lines: string[] = [];
   for (let link = error; link !== undefined; link = link instanceof Error ? link.cause : undefined) {

@@ -10,13 +10,16 @@ export interface Host {
   print(line: string): void;
   readonly logDestination: DestinationStream;
   /**
-   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call. A second signal, more than a second later, ends the process
-   * at once. A command that has something to clean up calls this before anything else.
+   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call. A second signal, more than a second
+   * later, ends the process at once. A command that has something to clean up calls this before anything
+   * else.
    */
   untilStopRequested(): Promise<void>;
 }
 
-/** An error that the user can correct. The command prints its message and its causes, and exits with code 1. */
+/**
+ * An error that the user can correct. The command prints its message and its causes, and exits with code 1.
+ */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

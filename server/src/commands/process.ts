@@ -1,14 +1,17 @@
 import { describeFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
 
-/** A supervisor such as npm forwards a signal that the terminal has already sent to the whole process group: both count as one. */
+/**
+ * A supervisor such as npm forwards a signal that the terminal has already sent to the whole process group:
+ * both count as one.
+ */
 const SAME_REQUEST_MS = 1000;
 
 let stopRequested: Promise<void> | undefined;
 
 /**
- * Runs a command with this process' environment, output and signals. If the command throws, prints the error to standard error and sets
- * exit code 1.
+ * Runs a command with this process' environment, output and signals. If the command throws, prints the error
+ * to standard error and sets exit code 1.
  */
 export async function runCommand(
   command: (host: Host) => Promise<void>,

@@ -14,7 +14,8 @@ export function runMigrations(databases: Databases): Promise<readonly string[]> 
 }
 
 /**
- * Returns the database's migrations that this server does not know: a newer server made them, and both can serve.
+ * Returns the database's migrations that this server does not know: a newer server made them, and both can
+ * serve.
  *
  * @throws CommandError if the schema is older than this server, or if the database cannot be used.
  */

@@ -10,7 +10,10 @@ export type Config = Readonly<v.InferOutput<typeof SCHEMA>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 type Name = keyof typeof VARIABLES;
 
-/** Lists every problem of an environment. Its message contains names and formats of variables, never their values. */
+/**
+ * Lists every problem of an environment. Its message contains names and formats of variables, never their
+ * values.
+ */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   constructor(problems: readonly string[]) {
@@ -51,7 +54,10 @@ function openToAll({
   return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
 }
 
-/** All three are required: without an audience, the server would accept the issuer's tokens for other services. */
+/**
+ * All three are required: without an audience, the server would accept the issuer's tokens for other
+ * services.
+ */
 const TOKENS: readonly Name[] = ["ONCEWARD_JWT_ISSUER", "ONCEWARD_JWT_AUDIENCE", "ONCEWARD_JWT_JWKS_URL"];
 
 /** Returns the variables that others need and that are unset. */
@@ -67,7 +73,10 @@ function incompleteGroups(set: Environment): readonly string[] {
   return problems;
 }
 
-/** Returns the variables that are set or have a default, as text that may be printed: `(secret)` replaces every secret. */
+/**
+ * Returns the variables that are set or have a default, as text that may be printed: `(secret)` replaces
+ * every secret.
+ */
 export function redactedConfig(config: Config): Readonly<Record<string, string>> {
   return Object.fromEntries(
     (Object.keys(VARIABLES) as Name[]).flatMap((name) => {

@@ -27,9 +27,13 @@ export function secretWith(isValid: (text: string) => boolean, format: string) {
   return v.pipe(v.string(), v.check(isValid), v.metadata({ format, secret: true }));
 }
 
-/** The URL of a Postgres database. Secret because it can contain a password. `pg` would read any other text as a host name. */
+/**
+ * The URL of a Postgres database. Secret because it can contain a password. `pg` would read any other text as
+ * a host name.
+ */
 export const postgresUrl = secretWith(
-  // A user without a host is valid together with `?host=/run/postgresql`, but not in a URL of the URL standard.
+  // A user without a host is valid together with `?host=/run/postgresql`, but not in a URL of the URL
+  // standard.
   (text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text.replace("@/", "@host/")),
   "a URL such as postgresql://user:password@host:5432/database",
 );
@@ -63,7 +67,10 @@ export function oneOf<const Choices extends readonly string[]>(choices: Choices)
   return v.pipe(v.picklist(choices), v.metadata({ format: `one of ${choices.join(", ")}` }));
 }
 
-/** Returns the schema of one or more of the choices, separated by commas. Its value has the order of `choices`. */
+/**
+ * Returns the schema of one or more of the choices, separated by commas. Its value has the order of
+ * `choices`.
+ */
 export function someOf<const Choices extends readonly string[]>(choices: Choices) {
   return v.pipe(
     v.string(),
@@ -89,7 +96,9 @@ export function wholeNumber(min: number, max: number) {
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/;
 
-/** Returns the schema of a duration such as `250ms`, `3s`, `10m`, `1h` or `7d`; its value is in milliseconds. */
+/**
+ * Returns the schema of a duration such as `250ms`, `3s`, `10m`, `1h` or `7d`; its value is in milliseconds.
+ */
 export function duration(min: string, max: string) {
   return v.pipe(
     v.string(),

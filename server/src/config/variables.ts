@@ -25,8 +25,8 @@ const redisUrl = secretWith((text) => parseRedisUrl(text) !== undefined, "a URL 
 const port = wholeNumber(0, 65_535);
 
 /**
- * Every environment variable of the server: its format, its default and its description. `npm run generate` writes the table
- * in `server/README.md` from it.
+ * Every environment variable of the server: its format, its default and its description. `npm run generate`
+ * writes the table in `server/README.md` from it.
  */
 export const VARIABLES = {
   DATABASE_URL: v.pipe(postgresUrl, v.description("Postgres. `npm start` starts its own if unset.")),

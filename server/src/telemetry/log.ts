@@ -5,8 +5,9 @@ export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * Creates a log of JSON lines. It never contains data of a tenant: no key, no result, no credential. Errors of the database are logged
- * without their detail, in which Postgres quotes values, and without their message if that may quote one.
+ * Creates a log of JSON lines. It never contains data of a tenant: no key, no result, no credential. Errors
+ * of the database are logged without their detail, in which Postgres quotes values, and without their message
+ * if that may quote one.
  */
 export function createLog(level: LogLevel, destination: DestinationStream): Logger {
   return pino(
@@ -16,8 +17,8 @@ export function createLog(level: LogLevel, destination: DestinationStream): Logg
 }
 
 /**
- * SQLSTATE classes whose messages can quote a value, such as `invalid input syntax`: data exception (22), and errors that a trigger or
- * function raises (P0).
+ * SQLSTATE classes whose messages can quote a value, such as `invalid input syntax`: data exception (22), and
+ * errors that a trigger or function raises (P0).
  */
 const QUOTING_STATE = /^(22|P0)...$/;
 const UNQUOTED = "(not shown: it may quote a value)";

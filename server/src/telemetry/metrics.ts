@@ -49,8 +49,8 @@ const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 const MAX_TENANT_LABELS = 100;
 
 /**
- * Creates the metrics of one server in their own registry, because tests start several servers in one process. Longer than a screen,
- * because it is one list of declarations without branches.
+ * Creates the metrics of one server in their own registry, because tests start several servers in one
+ * process. Longer than a screen, because it is one list of declarations without branches.
  */
 export function createMetrics(version: string): Metrics {
   const registry = new Registry();
