@@ -91,7 +91,7 @@ test("after-restore is refused while a replica serves, unless forced", async () 
   const before = await readCounted(database);
   const refused = await run("after-restore");
   expect(refused).toMatchObject({ exit: 1, stdout: "" });
-  expect(refused.stderr).toMatch(/^1 replicas said .* --force/);
+  expect(refused.stderr).toMatch(/^1 replicas have reported .* --force/);
   expect((await readCounted(database)).installation).toBe(before.installation);
   expect(await run("after-restore", "--force")).toMatchObject({ exit: 0, stderr: "" });
   expect((await readCounted(database)).installation).not.toBe(before.installation);
