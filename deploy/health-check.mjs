@@ -1,10 +1,10 @@
-// Exits with 0 if the replica of this container answers /livez, with the settings that the replica itself has.
+// Exits with 0 if the replica of this container answers /livez with 200. Reads the same settings as the replica.
 import http from "node:http";
 import https from "node:https";
 
-/** Below the time-out of HEALTHCHECK, so that this process ends by itself. */
+/** Shorter than the time-out of HEALTHCHECK, so that this process exits by itself. */
 const TIMEOUT_MS = 2500;
-/** A server that listens on every address is asked on loopback. */
+/** A server that listens on all addresses is reached on loopback. */
 const LOOPBACK = new Map([
   ["0.0.0.0", "127.0.0.1"],
   ["::", "::1"],
@@ -18,7 +18,7 @@ const request = client.get({
   port: env.ONCEWARD_MANAGEMENT_PORT || 9090,
   path: "/livez",
   timeout: TIMEOUT_MS,
-  // The certificate is for the names by which clients know the service, not for this address.
+  // The certificate names the service's host names, not this address.
   rejectUnauthorized: false,
 });
 request.on("response", ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1));

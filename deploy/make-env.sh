@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes .env for docker-compose.yml: a database password and a pepper for API keys that nobody else has. Never replaces
-# one: with another password the database stays shut, and with another pepper every API key stops working.
+# Writes .env for docker-compose.yml: a random database password and a random pepper for API keys. Never replaces an existing
+# file: with another password the database refuses connections, and with another pepper no API key works.
 set -eu
 cd "$(dirname "$0")/.."
 umask 077

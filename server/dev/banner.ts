@@ -2,10 +2,12 @@ import type { Config } from "../src/config/config.ts";
 import type { Addresses } from "../src/server.ts";
 import type { DevSecrets } from "./secrets.ts";
 
-/** The tenant that `npm start` makes. */
+/** The tenant that `npm start` creates. */
 export const DEMO_TENANT = "demo";
 
-/** What `npm start` prints once it serves: where, on what, with which keys, and one call to copy. */
+/**
+ * Returns the lines that `npm start` prints once it serves: addresses, servers, keys, and an example call.
+ */
 export function devBanner(
   config: Config,
   addresses: Addresses,
@@ -31,12 +33,12 @@ export function devBanner(
     `    admin's key    ${secrets.adminKey}`,
     `  Operator's key   ${secrets.operatorKey}`,
     "",
-    "  Keep the admin's key for the command line, which README.md shows at work:",
+    "  Store the admin's key for the command line (see README.md):",
     "",
     `npm run --silent onceward -- profile set ${DEMO_TENANT} \\`,
     `  --address http://${host}:${addresses.grpcPort} --api-key-stdin < .onceward/admin.key`,
     "",
-    "  Ask whether you may charge order 1; ask again, and somebody is doing it:",
+    "  Claim order 1; a second claim is answered that the key is in progress:",
     "",
     `curl -s ${http}/onceward.v1.IdempotencyService/Claim \\`,
     `  -H 'content-type: application/json' -H 'authorization: Bearer ${secrets.callerKey}' \\`,

@@ -18,12 +18,12 @@ const DATA_DIR = ".onceward";
 const DATABASE = "onceward";
 
 /**
- * `npm start`: a replica with everything it needs, on an empty machine: its own Postgres unless `DATABASE_URL` names one, a
- * Redis if one is installed, the schema, a demo tenant with two keys, an operator's key, and a banner that says how to
- * call it. What it keeps is under `.onceward/`.
+ * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is
+ * set, a Redis if one is installed, the schema, a demo tenant with two keys and an operator's key. Prints a
+ * banner with an example call. All files are under `.onceward/`.
  */
 export async function dev(host: Host): Promise<void> {
-  // From here on Ctrl-C lets what is being started finish, so that it can be stopped.
+  // From here on, Ctrl-C lets a start in progress finish, so that it can be stopped in order.
   let stopping = false;
   void host.untilStopRequested().then(() => {
     stopping = true;
@@ -40,16 +40,19 @@ export async function dev(host: Host): Promise<void> {
     await redis?.stop();
     await postgres?.stop();
   }
-  host.print("Stopped; what was claimed is kept for the next start.");
+  host.print("Stopped. Claims are kept for the next start.");
 }
 
-/** What `npm start` started itself; what the environment names instead is undefined. */
+/** The servers that `npm start` started. Undefined: the environment names another one. */
 interface Embedded {
   readonly postgres: EmbeddedPostgres | undefined;
   readonly redis: EmbeddedRedis | undefined;
 }
 
-/** Undefined: Ctrl-C was pressed meanwhile, which a terminal also sends to what we have just started, such as initdb. */
+/**
+ * Returns undefined after Ctrl-C, which the terminal also sends to processes that we have just started, such
+ * as initdb.
+ */
 async function startPostgres(
   host: Host,
   dataDir: string,
@@ -64,12 +67,12 @@ async function startPostgres(
   }
 }
 
-/** Undefined: none is installed, or it doesn't start; neither keeps the service from serving. */
+/** Returns undefined if no Redis is installed or it does not start: the service runs without it. */
 async function startRedis(host: Host): Promise<EmbeddedRedis | undefined> {
   try {
     return await startEmbeddedRedis(host.env.PATH ?? "");
   } catch (error) {
-    host.print(`Going on without Redis: ${error instanceof Error ? error.message : error}`);
+    host.print(`Continuing without Redis: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }
@@ -86,7 +89,7 @@ async function serveDemo(
   await ensureDemoTenant(config, secrets);
   const backing = {
     postgres: postgres ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/` : "as DATABASE_URL says",
-    redis: redis ? `${basename(redis.program)}, for copies only` : describeRedis(env),
+    redis: redis ? `${basename(redis.program)}, as a cache only` : describeRedis(env),
   };
   await serveUntilStopped(host, config, (addresses) => {
     for (const line of devBanner(config, addresses, secrets, backing)) host.print(line);
@@ -103,12 +106,14 @@ function defaults({ pepper }: DevSecrets): Environment {
   return { ONCEWARD_API_KEY_PEPPER: pepper, ONCEWARD_LOG_LEVEL: "warn", ONCEWARD_DRAIN_DELAY: "0s" };
 }
 
-/** A variable that is set to nothing is not set: it must not hide a default. */
+/** Removes empty variables, which count as unset and must not hide a default. */
 function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, text]) => text !== ""));
 }
 
-/** The database of our own, and no other one that somebody's shell may name for migrations. */
+/**
+ * Sets the embedded database, also for migrations, whichever database the shell's environment names for them.
+ */
 async function onEmbedded(embedded: EmbeddedPostgres, env: Environment): Promise<Environment> {
   await ensureDatabase(embedded.url("postgres"), DATABASE);
   return { ...env, DATABASE_URL: embedded.url(DATABASE), DATABASE_DIRECT_URL: undefined };
@@ -129,7 +134,7 @@ async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<vo
     ];
     for (const [role, tenantId, text] of keys) {
       const key = parseApiKey(text);
-      if (key === undefined) throw new Error(`${DATA_DIR} holds a key that isn't one; remove the folder`);
+      if (key === undefined) throw new Error(`${DATA_DIR} contains a malformed key; remove the folder`);
       const digest = digestSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
       await ensureApiKey(pool, { id: key.id, tenantId, role, digest, namespaces: undefined, label: "demo" });
     }

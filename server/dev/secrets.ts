@@ -3,7 +3,7 @@ import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatApiKey, generateApiKey } from "../src/auth/api-key.ts";
 
-/** What `npm start` makes once per clone, so that a key that was copied somewhere goes on working. */
+/** The secrets that `npm start` creates once per clone, so that a copied key keeps working. */
 export interface DevSecrets {
   readonly pepper: string;
   readonly callerKey: string;
@@ -14,8 +14,8 @@ export interface DevSecrets {
 const PEPPER_BYTES = 32;
 
 /**
- * Reads the secrets, or makes them. Each key is in a file of its own, too, from where a command can be given it:
- * `caller.key`, `admin.key`, `operator.key`.
+ * Reads or creates the secrets. Writes each key to a file of its own, too, for commands: `caller.key`,
+ * `admin.key`, `operator.key`.
  */
 export async function ensureDevSecrets(dataDir: string): Promise<DevSecrets> {
   await mkdir(dataDir, { recursive: true });
@@ -36,7 +36,10 @@ function newKey(): string {
   return formatApiKey(generateApiKey());
 }
 
-/** What the file holds. Those that start at once agree: one file is linked in, whole, and everybody reads it. */
+/**
+ * Returns the file's contents; creates it from `text` if it is missing. Concurrent starts agree: one complete
+ * file is linked, and all read it.
+ */
 async function ensureFile(file: string, text: string): Promise<string> {
   await fromDraft(file, text, (draft) => link(draft, file).catch(unlessThere));
   return (await readFile(file, "utf8")).trim();
@@ -46,7 +49,7 @@ async function replaceFile(file: string, text: string): Promise<void> {
   await fromDraft(file, text, (draft) => rename(draft, file));
 }
 
-/** Puts a file in its place once it is whole; only its owner may read it. */
+/** Writes a complete draft that only its owner can read, and passes it to `place`. */
 async function fromDraft(file: string, text: string, place: (draft: string) => Promise<void>): Promise<void> {
   const draft = `${file}.${randomBytes(PEPPER_BYTES).toString("hex")}`;
   try {

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import { createCounter } from "./admission/counter.ts";
-import { createTotals, type Totals } from "./admission/totals.ts";
+import { createRecordCounter } from "./admission/record-counter.ts";
+import { createStorageTotals, type StorageTotals } from "./admission/storage-totals.ts";
 import { createHeartbeat } from "./background/heartbeat.ts";
 import { createJobWorker } from "./background/jobs/worker.ts";
 import { createPruners } from "./background/pruner.ts";
@@ -16,7 +16,7 @@ import type { Metrics } from "./telemetry/metrics.ts";
 /** The background tasks of a replica. */
 export interface Background {
   readonly usage: UsageMeter;
-  readonly totals: Totals;
+  readonly totals: StorageTotals;
   readonly liveReplicas: () => number;
   /** Starts all tasks. Resolves when the replica is registered as live. */
   start(): Promise<void>;
@@ -41,6 +41,9 @@ export interface BackgroundOptions {
   readonly onFailed: (task: string) => (error: unknown) => void;
 }
 
+/** Records per statement of the sweep; a statement that takes too long halves it for a while. */
+const SWEEP_BATCH_ROWS = 1000;
+
 /** Creates the background tasks. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions): Background {
   const {
@@ -55,8 +58,8 @@ export function createBackground(options: BackgroundOptions): Background {
   } = options;
   const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
   const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
-  const totals = createTotals({ pool, onFailed: onFailed("store_totals") });
-  const counter = createCounter({
+  const totals = createStorageTotals({ pool, onFailed: onFailed("store_totals") });
+  const counter = createRecordCounter({
     pool: administrationPool.forTask("counts"),
     onFailed: onFailed("count_records"),
   });
@@ -84,7 +87,7 @@ export function createBackground(options: BackgroundOptions): Background {
     metrics,
     log,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
-    batchRows: config.ONCEWARD_SWEEP_BATCH,
+    batchRows: SWEEP_BATCH_ROWS,
     onSwept: countSwept,
   });
 

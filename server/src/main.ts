@@ -17,12 +17,12 @@ const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
 const USAGE = `onceward-server COMMAND
 
   serve                                     run a replica
-  migrate [--check]                         bring the schema up to date, or say whether it is
-  after-restore [--force] [--above TOKEN]   after the database was restored or promoted: let nothing be given out twice
-  operator-key                              make an operator's API key, and print it
-  tenant-key --tenant NAME [--role admin]   make a tenant's API key, and the tenant if need be, and print it
+  migrate [--check]                         bring the schema up to date, or only check it
+  after-restore [--force] [--above TOKEN]   prevent reuse of tokens and ids after a restore or a promotion
+  operator-key                              create an operator's API key and print it
+  tenant-key --tenant NAME [--role admin]   create a tenant's API key, and the tenant if needed, and print the key
 
-Configured by environment variables: see server/README.md.`;
+Configuration: environment variables, see server/README.md.`;
 
 const [, , name = "", ...args] = process.argv;
 const command = COMMANDS.get(name);

@@ -4,7 +4,7 @@ import { createTenantAdminService } from "./admin/tenant/service.ts";
 import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";
 import type { UsageMeter } from "./background/usage-meter.ts";
-import type { FastPath } from "./cache/open.ts";
+import type { ReplicaCache } from "./cache/replica-cache.ts";
 import { createIdempotencyService } from "./claims/service.ts";
 import type { Waiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
@@ -26,7 +26,7 @@ export interface ServiceParts {
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
   readonly admission: Admission;
-  readonly fastPath: FastPath;
+  readonly replicaCache: ReplicaCache;
   readonly waiters: Waiters;
   readonly usage: UsageMeter;
   /** Returns the id of the installation, which each restore or promotion of the database changes. */
@@ -38,7 +38,7 @@ export interface ServiceParts {
 /** Creates the unary RPCs of all services, for all transports. */
 export function createRoutes(parts: ServiceParts): readonly Route[] {
   const { config, pool, admission, waiters } = parts;
-  const { replayCache, wakeChannel } = parts.fastPath;
+  const { replayCache, wakeChannel } = parts.replicaCache;
   const pepper = config.ONCEWARD_API_KEY_PEPPER;
   const onSettled = (name: string) => {
     waiters.wake(name);

@@ -5,7 +5,7 @@ import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
-import { type FastPath, openFastPath } from "./cache/open.ts";
+import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
@@ -85,14 +85,14 @@ export function createServer(
     checkIntervalMs: certificateLookMs,
   });
   const replica = { id: randomUUID(), version: VERSION };
-  let fastPath: FastPath | undefined;
+  let replicaCache: ReplicaCache | undefined;
   let authenticator: Authenticator | undefined;
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
     onChanged(id) {
       authenticator?.databaseChanged();
-      fastPath?.moveTo(id);
+      replicaCache?.moveTo(id);
     },
   });
   const openConnections = (size: number) =>
@@ -111,12 +111,12 @@ export function createServer(
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
       log.warn({ err: error }, "reading the records of waiting calls failed; retrying at the next interval"),
-    onFirstWaiter: (name) => fastPath?.wakeChannel?.listen(name),
-    onLastWaiterGone: (name) => fastPath?.wakeChannel?.ignore(name),
+    onFirstWaiter: (name) => replicaCache?.wakeChannel?.listen(name),
+    onLastWaiterGone: (name) => replicaCache?.wakeChannel?.ignore(name),
     ...(waiterTickMs !== undefined && { checkEveryMs: waiterTickMs }),
   });
   const degraded = (): Readonly<Record<string, boolean>> => ({
-    redis_bypassed: fastPath?.redisBypassed() ?? false,
+    redis_bypassed: replicaCache?.redisBypassed() ?? false,
   });
   const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
   const background = createBackground({
@@ -135,7 +135,7 @@ export function createServer(
     pool: pool.load,
     waiters: waiters.count,
     liveReplicas,
-    cacheBytes: () => fastPath?.bytes() ?? 0,
+    cacheBytes: () => replicaCache?.bytes() ?? 0,
     degraded,
   });
   const denials = createDenials(pool, log, denialWindowMs);
@@ -151,7 +151,7 @@ export function createServer(
       anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
     });
-    fastPath = openFastPath({
+    replicaCache = openReplicaCache({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: config.REDIS_URL,
       installationId: installation.id(),
@@ -167,7 +167,7 @@ export function createServer(
       metrics,
       authenticator,
       admission,
-      fastPath,
+      replicaCache,
       waiters,
       usage,
       installationId: installation.id,
@@ -210,7 +210,7 @@ export function createServer(
         transports?.http.close(graceMs),
         background.stopWork(),
       ]);
-      fastPath?.close();
+      replicaCache?.close();
       await Promise.all([background.finish(), denials.settled()]);
       await Promise.all([pool.close(), administrationPool.close()]);
       await management.close();

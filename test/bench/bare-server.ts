@@ -1,4 +1,4 @@
-import { openFastPath } from "../../server/src/cache/open.ts";
+import { openReplicaCache } from "../../server/src/cache/replica-cache.ts";
 import type { Call } from "../../server/src/calls/call.ts";
 import { createIdempotencyService } from "../../server/src/claims/service.ts";
 import { createWaiters } from "../../server/src/claims/waiters.ts";
@@ -57,7 +57,7 @@ const waiters = createWaiters({
   onFirstWaiter: () => {},
   onLastWaiterGone: () => {},
 });
-const fastPath = openFastPath({
+const replicaCache = openReplicaCache({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
   redisUrl: config.REDIS_URL,
   installationId: (await readInstallation(pool))?.id ?? "",
@@ -69,7 +69,7 @@ const fastPath = openFastPath({
 const idempotency = createIdempotencyService({
   records: createRecordStore(pool, UNLIMITED),
   admission: {
-    enter: () => undefined,
+    startCall: () => undefined,
     countMessage: () => {},
     admitBatch: () => {},
     admitOperation: () => {},
@@ -83,11 +83,11 @@ const idempotency = createIdempotencyService({
     resultAdded: () => {},
     weightOf: () => 1,
   },
-  replayCache: fastPath.replayCache,
+  replayCache: replicaCache.replayCache,
   waiters,
   onSettled(name) {
     waiters.wake(name);
-    fastPath.wakeChannel?.announce(name);
+    replicaCache.wakeChannel?.announce(name);
   },
   onClaim: () => {},
   usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [], size: () => 0 },

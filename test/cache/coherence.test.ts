@@ -11,8 +11,8 @@ import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/se
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
 
-/** Without memory, so that it is Redis that answers. */
-describeWithRedis("A copy in Redis", () => {
+/** Servers without a memory cache, so that Redis answers. */
+describeWithRedis("A cached completion in Redis", () => {
   let redis: TestRedis;
   let database: TestDatabase;
   let servers: readonly [TestServer, TestServer];
@@ -28,7 +28,7 @@ describeWithRedis("A copy in Redis", () => {
     await Promise.all([database?.drop(), redis?.stop()]);
   });
 
-  /** A tenant's clients of both servers; the second asks Redis. */
+  /** Creates a tenant's clients of both servers; the second server asks Redis. */
   async function newTenant(policy: PolicyColumns = {}) {
     const tenant = await createTenant(database, policy);
     const [one, two] = servers.map((server) => connectClient(server, tenant.apiKey)) as [
@@ -39,7 +39,7 @@ describeWithRedis("A copy in Redis", () => {
     return { tenant, one, two };
   }
 
-  /** How often a server finds a copy that is none. */
+  /** Returns how often a server found an invalid entry. */
   const invalidLooks = () => countLooks(servers[1], "redis", "invalid");
 
   test("answers a repeat on another replica as Postgres would, without a statement", async () => {
@@ -61,7 +61,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("is made of nothing that is not completed, and a miss grants nothing", async () => {
+  test("is made of completed records only, and a miss grants nothing", async () => {
     const { one, two } = await newTenant();
     await redis.command("flushall");
     const claims = await Promise.all(
@@ -76,7 +76,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("answers a claim with another fingerprint with the mismatch, and one without with the result", async () => {
+  test("answers a claim with another fingerprint with the mismatch, and a claim without one with the result", async () => {
     const { one, two } = await newTenant();
     const { fencingToken } = await grant(one, { fingerprint: fingerprintOf("10 EUR") });
     await one.complete({ ...ORDER, fencingToken, result: success("paid") });
@@ -93,7 +93,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("that was altered, cut off or stored under another name is no copy", async () => {
+  test("that was altered, truncated or stored under another name is not answered", async () => {
     const { one, two } = await newTenant();
     await complete(one, success("mine"));
     const other = { ...ORDER, key: "order-2" };
@@ -119,13 +119,13 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("is written after the commit, and not at all where nothing was committed", async () => {
+  test("is written after the commit, and not at all without a commit", async () => {
     const { tenant, one } = await newTenant();
     const { fencingToken } = await grant(one);
     const locker = await openConnection(database);
     await lockRows(locker, tenant, [ORDER.key]);
     const completing = one.complete({ ...ORDER, fencingToken, result: success("paid") });
-    // What is written comes in the order of the writes: once the marker is there, a copy would be, too.
+    // Redis receives writes in order: once the marker exists, an entry written before it would exist, too.
     const marker = { namespace: "markers", key: "marker" };
     const { fencingToken: markerToken } = granted(await one.claim(marker));
     await one.complete({ ...marker, fencingToken: markerToken, result: success("marker") });
@@ -139,7 +139,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("lives no longer than what is left of the result's retention", async () => {
+  test("expires no later than the result's retention", async () => {
     const { one } = await newTenant({ key_retention_s: 7200, result_retention_s: 90 });
     const tightened = await grant(one, { retention: seconds(60) });
     await one.complete({ ...ORDER, fencingToken: tightened.fencingToken, result: success("paid") });
@@ -158,7 +158,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("that Redis keeps past the end of the retention is not answered from", async () => {
+  test("that Redis holds past the end of the retention is not answered", async () => {
     const { tenant, one, two } = await newTenant();
     await complete(one, success("paid"));
     await redis.command("flushall");
@@ -190,7 +190,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("is never found by another tenant, whatever the key", async () => {
+  test("is never found by another tenant under any key", async () => {
     const mine = await newTenant();
     const theirs = await newTenant();
     await complete(mine.one, success("mine"));
@@ -205,10 +205,10 @@ describeWithRedis("A copy in Redis", () => {
     onTestFinished(async () => {
       await Promise.all([first.drop(), second.drop()]);
     });
-    // Both are copies of one template.
+    // Both databases are copies of one template.
     await second.query("update installation set id = gen_random_uuid()");
     const tenants = [await createTenant(first), await createTenant(second)] as const;
-    // The same name in all but the installation.
+    // The names differ in the installation's id only.
     expect(tenants[0].id).toBe(tenants[1].id);
     const [one, two] = await Promise.all(
       [first, second].map(async (database, index) => {
@@ -225,7 +225,7 @@ describeWithRedis("A copy in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("is not made of a payload that would push hundreds of others out", async () => {
+  test("is not made of a payload that would evict hundreds of others", async () => {
     const { one } = await newTenant();
     await complete(one, success("x".repeat(20_000)));
     const next = { ...ORDER, key: "order-4" };

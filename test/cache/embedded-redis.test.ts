@@ -21,7 +21,7 @@ const socketOf = (url: string) => url.replace("redis+unix://", "");
 describeWithRedis("The embedded Redis", () => {
   const path = dirname(inject("redisProgram"));
 
-  test("keeps copies for a server, and leaves nothing behind when it is stopped", async () => {
+  test("caches for a server, and leaves nothing behind when it is stopped", async () => {
     const redis = await startEmbeddedRedis(path);
     if (redis === undefined) throw new Error("there is no Redis");
     onTestFinished(redis.stop);
@@ -37,7 +37,7 @@ describeWithRedis("The embedded Redis", () => {
     expect(existsSync(dirname(socketOf(redis.url)))).toBe(false);
   });
 
-  test("ends with the process that started it, also when that is killed", async () => {
+  test("ends with the process that started it, also when that process is killed", async () => {
     const script = `import(${JSON.stringify(MODULE)})
       .then(({ startEmbeddedRedis }) => startEmbeddedRedis(${JSON.stringify(path)}))
       .then(({ url }) => console.log(url));
@@ -55,7 +55,7 @@ describeWithRedis("The embedded Redis", () => {
     await expect.poll(() => existsSync(dirname(socket)), { timeout: 10_000 }).toBe(false);
   });
 
-  test("is none where no program is on the PATH", async () => {
+  test("does not start without a program on the PATH", async () => {
     const empty = await mkdtemp(join(tmpdir(), "ow-empty-"));
     onTestFinished(() => rm(empty, { recursive: true }));
     expect(await startEmbeddedRedis(empty)).toBeUndefined();

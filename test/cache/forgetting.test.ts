@@ -10,7 +10,7 @@ import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/ser
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-describeWithRedis("What was forgotten", () => {
+describeWithRedis("A forgotten record", () => {
   let redis: TestRedis;
   let proxy: TcpProxy;
   let database: TestDatabase;
@@ -33,7 +33,7 @@ describeWithRedis("What was forgotten", () => {
     return server;
   }
 
-  test("stays forgotten when a copy of it is written late", async () => {
+  test("stays forgotten when its completion is cached late", async () => {
     const tenant = await createTenant(database);
     const slow = connectClient(await startReplica(proxy.port, 0), tenant.apiKey);
     const { fencingToken } = await grant(slow);
@@ -52,10 +52,12 @@ describeWithRedis("What was forgotten", () => {
   });
 
   /**
-   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas keep it
-   * (what they know of a tenant is never older) is what is tested.
+   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas
+   * keep it (what they know of a tenant is never older) is what is tested.
    */
-  test("is forgotten on every replica within 10 s, cut off from Redis", { timeout: 30_000 }, async () => {
+  test("is forgotten on every replica within 10 s, also without a connection to Redis", {
+    timeout: 30_000,
+  }, async () => {
     const tenant = await createTenant(database);
     const servers = [await startReplica(proxy.port, 16), await startReplica(proxy.port, 16)];
     const clients = servers.map((server) => connectClient(server, tenant.apiKey));
@@ -65,7 +67,7 @@ describeWithRedis("What was forgotten", () => {
     const other = { ...ORDER, key: "order-2" };
     const { fencingToken } = granted(await first.claim(other));
     await first.complete({ ...other, fencingToken, result: success("done") });
-    // Each replica has both in memory.
+    // Each replica has cached both in memory.
     for (const client of clients) for (const id of [ORDER, other]) await client.claim(id);
     proxy.setMode("refuse");
     for (const server of servers) await untilBypassed(server, true);

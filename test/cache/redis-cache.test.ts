@@ -17,7 +17,7 @@ describeWithRedis("A connection to Redis", () => {
     await redis?.stop();
   });
 
-  /** A cache on a connection that is ready, and what it reports. */
+  /** Creates a cache on a connection that is ready, and records its reports. */
   async function connect(url = redis.url) {
     const target = parseRedisUrl(url);
     if (target === undefined) throw new Error("the URL is malformed");
@@ -26,7 +26,7 @@ describeWithRedis("A connection to Redis", () => {
     const bypassed: boolean[] = [];
     const cache = createRedisCache(connection, {
       failed: (error) => failures.push(error),
-      bypassed: (is) => bypassed.push(is),
+      onBypassed: (is) => bypassed.push(is),
     });
     onTestFinished(() => {
       redis.signal("SIGCONT");
@@ -37,7 +37,7 @@ describeWithRedis("A connection to Redis", () => {
     return { connection, cache, failures, bypassed };
   }
 
-  test("answers what was stored, byte for byte, and that there is nothing", async () => {
+  test("returns the stored bytes, and nothing for an unknown name", async () => {
     const { cache } = await connect();
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
     cache.set("bytes", () => bytes, 60_000);
@@ -47,7 +47,7 @@ describeWithRedis("A connection to Redis", () => {
     expect(names.map(String)).toEqual(["onceward:bytes"]);
   });
 
-  test("what is set in one turn leaves in one command after it, each value with its own lifetime", async () => {
+  test("sends the values of one turn in one command after it, each with its own lifetime", async () => {
     const { connection, cache } = await connect();
     const [script, single] = [vi.spyOn(connection, "eval"), vi.spyOn(connection, "set")];
     const values = new Map(
@@ -73,7 +73,7 @@ describeWithRedis("A connection to Redis", () => {
     expect([script.mock.calls.length, single.mock.calls.length]).toEqual([1, 0]);
   });
 
-  test("that refuses scripts is asked for one once a minute, and stores every value all the same", async () => {
+  test("that refuses scripts stores every value by itself, and is sent a script again once a minute", async () => {
     await redis.command("acl", "setuser", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting");
     const { connection, cache, failures } = await connect(`redis://plain:secret@127.0.0.1:${redis.port}`);
     const script = vi.spyOn(connection, "eval");
@@ -86,7 +86,7 @@ describeWithRedis("A connection to Redis", () => {
     expect([script.mock.calls.length, failures]).toEqual([1, []]);
   });
 
-  test("that takes neither a script nor single values says so once for all of them", async () => {
+  test("that accepts neither a script nor single values reports one failure for all of them", async () => {
     await redis.command("acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+get", "+info");
     const { cache, failures } = await connect(`redis://reader:secret@127.0.0.1:${redis.port}`);
     for (const name of ["one", "two", "three"]) cache.set(name, () => Buffer.from(name), 60_000);
@@ -94,7 +94,7 @@ describeWithRedis("A connection to Redis", () => {
     expect(await cache.get("one")).toEqual({ bytes: undefined, answered: true });
   });
 
-  test("that is frozen: a read is given up long before the connection, and the third opens the breaker", async () => {
+  test("that is frozen: a read times out long before the connection, and the third time-out opens the breaker", async () => {
     const { connection, cache, failures, bypassed } = await connect();
     const events: string[] = [];
     const closed = new Promise<void>((resolve) => {
@@ -113,7 +113,7 @@ describeWithRedis("A connection to Redis", () => {
     expect(events).toEqual(["reads given up", "connection closed"]);
   });
 
-  test("that is frozen takes a bounded number of writes", async () => {
+  test("that is frozen is sent a bounded number of writes", async () => {
     const { connection, cache } = await connect();
     const scripts = vi.spyOn(connection, "eval");
     redis.signal("SIGSTOP");
@@ -122,7 +122,7 @@ describeWithRedis("A connection to Redis", () => {
     expect(scripts.mock.calls.map(([, keys]) => keys)).toEqual([256, 256, 256, 232]);
   });
 
-  test("that is lost fails nothing, and costs no command until it is back", async () => {
+  test("that is lost fails no call and is sent no command until it is back", async () => {
     const { connection, cache, failures } = await connect();
     await redis.kill();
     await vi.waitUntil(() => connection.status !== "ready", { timeout: 5000 });

@@ -17,7 +17,7 @@ import {
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
-/** Keys that are completed and repeated before, during and after a fault. */
+/** Number of keys that are completed and repeated before, during and after a fault. */
 const SOME_KEYS = 50;
 const CALLERS = 8;
 
@@ -39,7 +39,7 @@ describeWithRedis("Redis", () => {
     return redis;
   }
 
-  /** A server without memory, and a client of it in a namespace that repeats often. */
+  /** Starts a server without a memory cache, and a client in a namespace with frequent repeats. */
   async function startServer(
     redisUrl: string,
   ): Promise<{ readonly server: TestServer; readonly client: IdempotencyClient }> {
@@ -56,7 +56,7 @@ describeWithRedis("Redis", () => {
     return startRepeats(clients, ORDER.namespace);
   }
 
-  test("that is frozen fails no call, is passed over, and is used again when it goes on", async () => {
+  test("that is frozen fails no call, is bypassed, and is used again when it resumes", async () => {
     const redis = await startOwnRedis();
     const { server, client } = await startServer(redis.url);
     const load = startLoad(server);
@@ -74,7 +74,7 @@ describeWithRedis("Redis", () => {
     await claimFromRedis(server, client);
   });
 
-  test("that is frozen while nobody calls is used again when it goes on", async () => {
+  test("that is frozen while no call comes is used again when it resumes", async () => {
     const redis = await startOwnRedis();
     const { server, client } = await startServer(redis.url);
     redis.signal("SIGSTOP");
@@ -90,7 +90,7 @@ describeWithRedis("Redis", () => {
     await untilBypassed(server, false);
   });
 
-  test("that is killed and comes back empty fails no call", async () => {
+  test("that is killed and restarts empty fails no call", async () => {
     const redis = await startOwnRedis();
     const { server, client } = await startServer(redis.url);
     const load = startLoad(server);
@@ -106,7 +106,7 @@ describeWithRedis("Redis", () => {
     await claimFromRedis(server, client);
   });
 
-  test("behind a network that went dead fails no call, and is reconnected to", async () => {
+  test("behind a dead network fails no call, and is connected again", async () => {
     const redis = await startOwnRedis();
     const proxy = await startTcpProxy(redis.port);
     onTestFinished(() => proxy.close());
@@ -124,7 +124,7 @@ describeWithRedis("Redis", () => {
     await claimFromRedis(server, client);
   });
 
-  test("that is emptied under load fails no call, and a crowd that repeats one key costs a few statements", async () => {
+  test("that is emptied under load fails no call, and many repeats of one key cost few statements", async () => {
     const redis = await startOwnRedis();
     const { server, client } = await startServer(redis.url);
     await complete(client);
@@ -143,36 +143,39 @@ describeWithRedis("Redis", () => {
   test.each([
     ["became a read-only replica", ["replicaof", "127.0.0.1", "1"], ["replicaof", "no", "one"]],
     ["has no memory left", ["config", "set", "maxmemory", "1"], ["config", "set", "maxmemory", "0"]],
-  ])("that %s fails no call, and takes copies again afterwards", async (_, [name = "", ...args], back) => {
-    const redis = await startOwnRedis();
-    const { server, client } = await startServer(redis.url);
-    const load = startLoad(server);
-    await load.more(SOME_KEYS);
-    await redis.command(name, ...args);
-    await load.more(SOME_KEYS);
-    const [backName = "", ...backArgs] = back;
-    await redis.command(backName, ...backArgs);
-    await untilBypassed(server, false);
-    await load.more(SOME_KEYS);
-    await load.stop();
-    await complete(client);
-    await expect
-      .poll(
-        async () => {
-          await client.claim(ORDER);
-          return redis.command(
-            "exists",
-            ...((await redis.command("keys", `*${ORDER.key}`)) as Buffer[]),
-            "none",
-          );
-        },
-        { timeout: 10_000 },
-      )
-      .toBe(1);
-    await claimFromRedis(server, client);
-  });
+  ])(
+    "that %s fails no call, and stores completions again afterwards",
+    async (_, [name = "", ...args], back) => {
+      const redis = await startOwnRedis();
+      const { server, client } = await startServer(redis.url);
+      const load = startLoad(server);
+      await load.more(SOME_KEYS);
+      await redis.command(name, ...args);
+      await load.more(SOME_KEYS);
+      const [backName = "", ...backArgs] = back;
+      await redis.command(backName, ...backArgs);
+      await untilBypassed(server, false);
+      await load.more(SOME_KEYS);
+      await load.stop();
+      await complete(client);
+      await expect
+        .poll(
+          async () => {
+            await client.claim(ORDER);
+            return redis.command(
+              "exists",
+              ...((await redis.command("keys", `*${ORDER.key}`)) as Buffer[]),
+              "none",
+            );
+          },
+          { timeout: 10_000 },
+        )
+        .toBe(1);
+      await claimFromRedis(server, client);
+    },
+  );
 
-  test("that isn't there at the start is used when it comes", async () => {
+  test("that starts after the server is used from then on", async () => {
     const port = await freePort();
     const { server, client } = await startServer(`redis://127.0.0.1:${port}`);
     await complete(client);
@@ -183,7 +186,7 @@ describeWithRedis("Redis", () => {
     await claimFromRedis(server, client);
   });
 
-  test("that refuses the password is passed over, and the log keeps the password to itself", async () => {
+  test("that refuses the password is bypassed, and the log does not contain the password", async () => {
     const redis = await startRedis({ args: ["--requirepass", "right"], connect: { password: "right" } });
     onTestFinished(() => redis.stop());
     const { server, client } = await startServer(`redis://:wrong-pass@127.0.0.1:${redis.port}`);
@@ -192,10 +195,10 @@ describeWithRedis("Redis", () => {
     await untilBypassed(server, true);
     expect(await countLooks(server, "redis", "hit")).toBe(0);
     expect(JSON.stringify(server.log)).not.toContain("wrong-pass");
-    expect(server.log.filter(({ msg }) => String(msg).startsWith("Redis is in trouble"))).toHaveLength(1);
+    expect(server.log.filter(({ msg }) => String(msg).startsWith("Redis failed"))).toHaveLength(1);
   });
 
-  test("gets along with an ACL user that may do what the service needs and nothing more", async () => {
+  test("works with an ACL user that has only the documented rights", async () => {
     const redis = await startOwnRedis();
     const rights = [
       "~onceward:*",
@@ -215,7 +218,7 @@ describeWithRedis("Redis", () => {
     await untilBypassed(server, false);
   });
 
-  test("that lets an ACL user do nothing is passed over, and no call fails", async () => {
+  test("that allows an ACL user nothing is bypassed, and no call fails", async () => {
     const redis = await startOwnRedis();
     await redis.command("acl", "setuser", "nobody", "on", ">secret", "+info");
     const { server } = await startServer(`redis://nobody:secret@127.0.0.1:${redis.port}`);

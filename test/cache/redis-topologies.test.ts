@@ -23,10 +23,10 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const SOME_KEYS = 50;
-/** How long a message from one replica to another may take on a busy machine. */
+/** Maximum time of a message between two replicas on a busy machine. */
 const WAKING_MS = 1000;
 
-describeWithRedis("Copies are kept", () => {
+describeWithRedis("Completions are cached", () => {
   let database: TestDatabase;
 
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describeWithRedis("Copies are kept", () => {
     await load.more(SOME_KEYS);
     await load.stop();
     await untilBypassed(server, false);
-    // Of the keys' slots, a third were those of the master that is gone.
+    // A third of the keys' slots belonged to the master that is gone.
     for (let index = 0; index < 12; index++) {
       const id = { ...ORDER, key: `after-${index}` };
       const { fencingToken } = granted(await client.claim(id));
@@ -72,7 +72,10 @@ describeWithRedis("Copies are kept", () => {
     await expectWaking(redis.url, client, apiKey);
   });
 
-  /** A replica that never looks by itself learns what another one settles; a message may be lost, not all of them. */
+  /**
+   * A replica that does not poll learns of settlements on another one. Single messages may be lost, but not
+   * all.
+   */
   async function expectWaking(redisUrl: string, near: IdempotencyClient, apiKey: string): Promise<void> {
     const replica = await startTestServer(database.url, { REDIS_URL: redisUrl }, { waiterTickMs: 600_000 });
     onTestFinished(() => replica.stop());
@@ -118,7 +121,7 @@ describeWithRedis("Copies are kept", () => {
     return { url: `rediss://127.0.0.1:${port}`, certificateFile };
   }
 
-  test("over TLS, of a server whose certificate is trusted, and of no other", async () => {
+  test("over TLS, only on a server whose certificate is trusted", async () => {
     const { url: REDIS_URL, certificateFile } = await startTlsRedis();
     const tenant = await createTenant(database);
     const trusting = await startServerProcess(database.url, {
@@ -141,7 +144,7 @@ describeWithRedis("Copies are kept", () => {
     expect(await countLooks(wary, "redis", "hit")).toBe(0);
   });
 
-  test("over TLS, and a handshake that fails while it is broken off ends no process", async () => {
+  test("over TLS, and a handshake that fails while it is aborted ends no process", async () => {
     const { url } = await startTlsRedis();
     const target = parseRedisUrl(url);
     if (target === undefined) throw new Error("the URL is malformed");

@@ -15,12 +15,12 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";
-/** A Postgres is made, dumped and restored, on a busy machine too. */
+/** Creates, dumps and restores a Postgres, also on a busy machine. */
 const TIMEOUT_MS = 120_000;
-/** A replica whose connection was lost gets another at its next statement. */
+/** A replica that lost its connection opens another at its next statement. */
 const PATIENCE = { timeout: 15_000, interval: 100 };
 
-/** Two replicas as they are by default: copies in memory, and in a Redis that they share. */
+/** Starts two replicas with the default caches: in memory, and in a shared Redis. */
 async function startReplicas({ url }: RestorableDatabase): Promise<readonly TestServer[]> {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
@@ -32,7 +32,10 @@ async function startReplicas({ url }: RestorableDatabase): Promise<readonly Test
   return servers;
 }
 
-/** Claims every key at the first replica, completes it and repeats it at all: so there are copies of it everywhere. */
+/**
+ * Claims and completes every key at the first replica, and repeats it at all, so that every replica has
+ * cached it.
+ */
 async function work(clients: readonly IdempotencyClient[], text: string): Promise<Map<string, bigint>> {
   const tokens = new Map<string, bigint>();
   const [first] = clients as [IdempotencyClient];
@@ -66,7 +69,7 @@ describeWithRedis("Once a dump is restored under two replicas", () => {
   ].filter(({ isThere }) => isThere);
 
   describe.each(kinds)("from $kind", { timeout: TIMEOUT_MS }, ({ create }) => {
-    test("a tenant that is made then is granted the keys of one that was lost", async () => {
+    test("a tenant that is created then is granted the keys of a tenant that was lost", async () => {
       const database = await create();
       const servers = await startReplicas(database);
       await database.dump();

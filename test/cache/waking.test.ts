@@ -13,7 +13,7 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
-/** Longer than any wait: who is woken was told. */
+/** Longer than any wait in these tests: a claim that ends earlier was notified. */
 const NEVER_LOOK = { waiterTickMs: 600_000 };
 const PATIENCE = { timeout: 10_000, interval: 10 };
 
@@ -35,7 +35,10 @@ describeWithRedis("A claim that waits on another replica", () => {
     await Promise.all([redis?.stop(), database?.drop()]);
   });
 
-  /** Two replicas that know of each other, one where ORDER is held and one where a claim waits for it. */
+  /**
+   * Starts two replicas that know of each other: ORDER is claimed on one, and a claim waits for it on the
+   * other.
+   */
   async function holderAndWaiter(tuning = NEVER_LOOK as { readonly waiterTickMs?: number }) {
     const env = { REDIS_URL: redis.url };
     const [near, far] = await Promise.all([
@@ -53,7 +56,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     return { far, tenant, holder, held: { ...ORDER, fencingToken }, waiting };
   }
 
-  /** How many replicas listen on the channel with this end. */
+  /** Returns how many replicas subscribe to the channel whose name ends so. */
   async function subscribersOf(end: string): Promise<number> {
     const channels = (await redis.command("pubsub", "channels", `onceward:wake:*${end}`)) as Buffer[];
     const [channel] = channels;
@@ -62,7 +65,10 @@ describeWithRedis("A claim that waits on another replica", () => {
     return count;
   }
 
-  /** Listens to what replicas tell each other; `heard` is the messages so far, once everything said by now is in. */
+  /**
+   * Records the messages between replicas; `heard` returns them after all messages published by now have
+   * arrived.
+   */
   async function eavesdrop() {
     const listener = new Redis(redis.port);
     onTestFinished(() => listener.disconnect());
@@ -79,20 +85,20 @@ describeWithRedis("A claim that waits on another replica", () => {
     };
   }
 
-  test("is told of the completion", async () => {
+  test("is notified of the completion", async () => {
     const { holder, held, waiting } = await holderAndWaiter();
     await holder.complete({ ...held, result: success("done") });
     expect((await waiting).outcome).toMatchObject({ case: "completed", value: { result: success("done") } });
     await expect.poll(() => subscribersOf(ORDER.key), PATIENCE).toBe(0);
   });
 
-  test("is told of the release", async () => {
+  test("is notified of the release", async () => {
     const { holder, held, waiting } = await holderAndWaiter();
     await holder.release(held);
     expect((await waiting).outcome.case).toBe("claimed");
   });
 
-  test("is told after Redis was killed and came back while it waited", async () => {
+  test("is notified after Redis was killed and restarted while it waited", async () => {
     const { holder, held, waiting } = await holderAndWaiter();
     await redis.kill();
     await redis.restart();
@@ -104,7 +110,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     expect((await waiting).outcome.case).toBe("completed");
   });
 
-  test("finds out by itself where there is no Redis", async () => {
+  test("learns of the completion by polling without Redis", async () => {
     const { holder, held, waiting } = await holderAndWaiter({});
     await redis.kill();
     await holder.complete({ ...held, result: success("done") });
@@ -112,7 +118,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     await redis.restart();
   });
 
-  test("makes others say what they settle, who say nothing where nobody waits elsewhere", async () => {
+  test("makes other replicas publish settlements, which they do not without remote waiters", async () => {
     const { holder, held, waiting, tenant } = await holderAndWaiter();
     const { heard } = await eavesdrop();
     await holder.complete({ ...held, result: success("done") });
@@ -131,7 +137,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     expect(await heard("settled")).toHaveLength(1);
   });
 
-  test("is one of 10,000, which cost a few statements a second, and are gone with their callers", {
+  test("is one of 10,000, which cost a few statements a second and end with their callers", {
     timeout: 120_000,
   }, async () => {
     const server = await startTestServer(database.url, { REDIS_URL: redis.url });
@@ -172,14 +178,14 @@ describeWithRedis("A claim that waits on another replica", () => {
     expect(grantsAmong(answers.filter((answer) => typeof answer !== "string"))).toHaveLength(5000);
   });
 
-  test("is told that its replica goes away when it drains", async () => {
+  test("is told that its replica drains", async () => {
     const { far, waiting } = await holderAndWaiter();
     const error = errorOf(waiting);
     await far.stop();
     expect(await error).toMatchObject({ code: "Unavailable", retryable: true });
   });
 
-  test("on the replica that completes it is answered from the copy made there", async () => {
+  test("on the replica that completes it is answered from that replica's cache", async () => {
     const env = { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "1" };
     const server = await startTestServer(database.url, env, NEVER_LOOK);
     servers = [server];

@@ -5,7 +5,7 @@ import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();
-/** So far tokens are raised at least: server/migrations/0006_identities.sql. */
+/** Tokens are raised by at least this: server/migrations/0006_identities.sql. */
 const STEP = 2n ** 42n;
 
 interface Counted {
@@ -16,7 +16,7 @@ interface Counted {
   readonly event: bigint;
 }
 
-/** A migrated database, and what runs a command on it. */
+/** Creates a migrated database and a function that runs a command on it. */
 async function createDatabase() {
   const url = await postgres.createDatabase();
   const settings = settingsFor(url);
@@ -27,7 +27,7 @@ async function createDatabase() {
   return { database, settings, workplace, run: (...args: string[]) => runCommand(args, workplace, settings) };
 }
 
-/** The installation's id, and how far each sequence has come. */
+/** Returns the installation's id and the last value of each sequence. */
 async function readCounted(database: OpenDatabase): Promise<Counted> {
   const [row] = await database.query<Record<keyof Counted, string>>(
     `select (select id from installation) as installation,
@@ -45,7 +45,7 @@ async function readCounted(database: OpenDatabase): Promise<Counted> {
   };
 }
 
-test("after-restore gives the installation another id, raises every sequence, and is audited", async () => {
+test("after-restore gives the installation a new id, raises every sequence and is audited", async () => {
   const { database, run } = await createDatabase();
   await database.query("insert into tenants (name) values ('acme')");
   const before = await readCounted(database);
@@ -63,10 +63,10 @@ test("after-restore gives the installation another id, raises every sequence, an
   ]);
 });
 
-test("after-restore raises tokens and tenants beyond rows that are ahead of the sequences, and beyond --above", async () => {
+test("after-restore raises tokens and tenants' ids above rows that are ahead of the sequences, and above --above", async () => {
   const { database, run } = await createDatabase();
   const inRows = 2n ** 55n;
-  // More than a page of them, the highest token in neither the first nor the last.
+  // More rows than a page; the highest token is in neither the first nor the last page.
   await database.query(
     `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous,
        lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
@@ -85,19 +85,19 @@ test("after-restore raises tokens and tenants beyond rows that are ahead of the 
   expect((await readCounted(database)).token).toBeGreaterThan(asked + STEP);
 });
 
-test("after-restore is refused while a replica serves, unless it is forced", async () => {
+test("after-restore is refused while a replica serves, unless forced", async () => {
   const { database, settings, workplace, run } = await createDatabase();
   await startServe(workplace, settings);
   const before = await readCounted(database);
   const refused = await run("after-restore");
   expect(refused).toMatchObject({ exit: 1, stdout: "" });
-  expect(refused.stderr).toMatch(/^1 replicas said .* --force/);
+  expect(refused.stderr).toMatch(/^1 replicas have reported .* --force/);
   expect((await readCounted(database)).installation).toBe(before.installation);
   expect(await run("after-restore", "--force")).toMatchObject({ exit: 0, stderr: "" });
   expect((await readCounted(database)).installation).not.toBe(before.installation);
 });
 
-test("a token that is none is refused", async () => {
+test("a malformed token is refused", async () => {
   const { run } = await createDatabase();
   expect(await run("after-restore", "--above", "-1")).toMatchObject({ exit: 1 });
   const { stderr } = await run("after-restore", "--above", "1e3");

@@ -11,7 +11,7 @@ const postgres = useOwnPostgres();
 const CLAIM = { namespace: "charges", key: "order-1" };
 const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;
 
-test("the keys that are printed work, each for its tenant and its role", async () => {
+test("printed keys work, each for its tenant and its role", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const serve = await startServe(workplace, settings);
@@ -39,7 +39,7 @@ test("the keys that are printed work, each for its tenant and its role", async (
   }
 });
 
-test("the keys that are printed are in the audit, and so are the tenants that are made for them", async () => {
+test("printed keys and tenants that are created for them are audited", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const serve = await startServe(workplace, settings);
@@ -70,7 +70,7 @@ test("the keys that are printed are in the audit, and so are the tenants that ar
   expect(JSON.stringify(events.map(({ after }) => after))).not.toContain(parseApiKey(keys[0] ?? "")?.secret);
 });
 
-test("no key is made of a tenant that is being deleted", async () => {
+test("a tenant that is being deleted gets no key", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const serve = await startServe(workplace, settings);

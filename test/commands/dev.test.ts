@@ -17,7 +17,7 @@ import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers
 
 const MOMENT_TIMEOUT_MS = 20_000;
 
-test("the banner's call, as printed, is granted the claim; again, it is in progress", async () => {
+test("the banner's call, as printed, is granted the claim; repeated, it is in progress", async () => {
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);
   expect(await dev.call()).toMatchObject({ claimed: { attempt: 1 } });
@@ -38,7 +38,7 @@ test("claims and keys are kept from one run to the next", async () => {
   await pressCtrlC(second);
 });
 
-test("two started at once in one directory share its database and keys, and the last one out stops it", async () => {
+test("two concurrent starts in one directory share its database and keys, and the last one stops the database", async () => {
   const workplace = await createWorkplace();
   const [first, second] = await Promise.all([startDev(workplace), startDev(workplace)]);
   expect(second.callerKey).toBe(first.callerKey);
@@ -51,7 +51,7 @@ test("two started at once in one directory share its database and keys, and the 
 });
 
 test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT"])(
-  "a port that is taken is named with %s, and nothing is left behind",
+  "an error about a port in use names the port and %s, and nothing is left behind",
   async (variable) => {
     const workplace = await createWorkplace();
     const port = await takePort();
@@ -59,33 +59,33 @@ test.each(["ONCEWARD_GRPC_PORT", "ONCEWARD_HTTP_PORT", "ONCEWARD_MANAGEMENT_PORT
     expect(ended.exit).toBe(1);
     expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
-    // Redis had just been connected to.
-    expect(ended.stdout).not.toMatch(/Redis is in trouble/);
+    // Redis had just been connected.
+    expect(ended.stdout).not.toMatch(/Redis failed/);
     await expectNothingLeft(workplace);
   },
 );
 
-test("npm start ends in order when its own process alone is told to, as a supervisor does", async () => {
+test("npm start ends in order if only its own process gets the signal, as from a supervisor", async () => {
   const workplace = await createWorkplace();
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   process.kill(npm.pid, "SIGTERM");
-  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.untilPrinted(/Stopped. Claims are kept/);
   await npm.ended;
   await expectNothingLeft(workplace);
 });
 
-test("npm start ends in order at Ctrl-C, which the server is told twice", async () => {
+test("npm start ends in order at Ctrl-C, which the server receives twice", async () => {
   const workplace = await createWorkplace();
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   npm.signal("SIGINT");
-  await npm.untilPrinted(/Stopped; what was claimed is kept/);
+  await npm.untilPrinted(/Stopped. Claims are kept/);
   await npm.ended;
   await expectNothingLeft(workplace);
 });
 
-/** What shows in the workplace that the start has come so far. */
+/** Checks that the start has come this far, by files in the workplace. */
 const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean>>> = {
   "it has just begun": async () => true,
   "the cluster is being made": ({ dir }) => holds(join(dir, ".onceward"), "postgres.init"),
@@ -102,7 +102,7 @@ test.each(Object.entries(MOMENTS))("Ctrl-C when %s leaves nothing behind", async
   await pressCtrlC(await startDev(workplace));
 });
 
-test("a start after SIGKILL goes on with the data that was there", async () => {
+test("a start after SIGKILL uses the existing data", async () => {
   const workplace = await createWorkplace();
   const killed = await startDev(workplace);
   expect(await killed.call()).toHaveProperty("claimed");
@@ -125,7 +125,7 @@ test("a second Ctrl-C ends it at once", async () => {
   void dev.ended.then(() => {
     ended = true;
   });
-  // One that comes within a second is taken for the first one, forwarded.
+  // A signal within a second counts as the first one, forwarded.
   const presses = async () => {
     if (!ended) dev.signal("SIGINT");
     return ended;
@@ -137,7 +137,7 @@ test("a second Ctrl-C ends it at once", async () => {
   await expectNothingLeft(workplace);
 });
 
-test("with DATABASE_URL that database is used, and no Postgres is started", async () => {
+test("DATABASE_URL selects the database, and no Postgres is started", async () => {
   const elsewhere = await createWorkplace();
   const postgres = await startEmbeddedPostgres({
     dataDir: join(elsewhere.dir, "data"),
@@ -159,11 +159,11 @@ test("with DATABASE_URL that database is used, and no Postgres is started", asyn
 });
 
 test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
-  "a Redis that is installed is started too, and gone with dev, even if that is killed",
+  "an installed Redis is started, and ends with dev, even if dev is killed",
   async () => {
     const workplace = await createWorkplace();
     const dev = await startDev(workplace);
-    // The replica serves before its connection to Redis is made.
+    // The replica serves before it is connected to Redis.
     await expect
       .poll(async () => (await fetch(`${dev.managementUrl}/metrics`)).text(), { timeout: MOMENT_TIMEOUT_MS })
       .toContain('onceward_degraded{reason="redis_bypassed"} 0');
@@ -178,7 +178,7 @@ test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
   },
 );
 
-test("without Redis on the PATH dev serves all the same, and says so", async () => {
+test("without Redis on the PATH dev serves, and reports that there is none", async () => {
   const workplace = await createWorkplace();
   const dev = await startDev(workplace, { PATH: dirname(process.execPath) });
   await dev.untilPrinted(/Redis +none/);
@@ -190,7 +190,7 @@ async function redisProcesses(workplace: Workplace): Promise<readonly string[]> 
   return (await processesOf(workplace)).filter((commandLine) => commandLine.includes("redis.sock"));
 }
 
-/** A port of 127.0.0.1 that somebody listens on until the test is over. */
+/** Returns a port of 127.0.0.1 that is in use until the end of the test. */
 async function takePort(): Promise<number> {
   const server = createServer();
   onTestFinished(() => void server.close());

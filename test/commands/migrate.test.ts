@@ -6,7 +6,7 @@ import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres();
 
-test("an empty database is brought up to date, and then there is nothing to do", async () => {
+test("an empty database is brought up to date; a second run changes nothing", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const before = await runCommand(["migrate", "--check"], workplace, settings);
@@ -21,7 +21,7 @@ test("an empty database is brought up to date, and then there is nothing to do",
   expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual(nothingToDo);
 });
 
-test("of several that migrate at once, one does, and all succeed", async () => {
+test("of several concurrent migrations, one does the work, and all succeed", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const all = await Promise.all([1, 2, 3].map(() => runCommand(["migrate"], workplace, settings)));
@@ -29,7 +29,7 @@ test("of several that migrate at once, one does, and all succeed", async () => {
   expect(all.filter(({ stdout }) => stdout.includes("ran 0001_core"))).toHaveLength(1);
 });
 
-test("a schema that a newer server made is served and said to be ahead", async () => {
+test("a schema of a newer server is accepted and reported as newer", async () => {
   const workplace = await createWorkplace();
   const databaseUrl = await postgres.createDatabase();
   const settings = settingsFor(databaseUrl);
@@ -37,7 +37,7 @@ test("a schema that a newer server made is served and said to be ahead", async (
   await onDatabase(databaseUrl, "insert into schema_migrations (name, run_on) values ('9999_later', now())");
   expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual({
     exit: 0,
-    stdout: "The schema is ahead of this server, which goes on with it: 9999_later\n",
+    stdout: "The schema is newer than this server, which can use it: 9999_later\n",
     stderr: "",
   });
   const serve = await startServe(workplace, settings);
@@ -45,7 +45,7 @@ test("a schema that a newer server made is served and said to be ahead", async (
   expect(await serve.ended).toMatchObject({ exit: 0 });
 });
 
-test("DATABASE_DIRECT_URL is the one that is migrated", async () => {
+test("DATABASE_DIRECT_URL selects the database that is migrated", async () => {
   const workplace = await createWorkplace();
   const [pooled, direct] = [await postgres.createDatabase(), await postgres.createDatabase()];
   await runCommand(["migrate"], workplace, { ...settingsFor(pooled), DATABASE_DIRECT_URL: direct });
@@ -54,7 +54,7 @@ test("DATABASE_DIRECT_URL is the one that is migrated", async () => {
   expect([ofPooled.exit, ofDirect.exit]).toEqual([1, 0]);
 });
 
-test("an option that migrate doesn't have changes nothing", async () => {
+test("an unknown option is refused and changes nothing", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const ended = await runCommand(["migrate", "--chekc"], workplace, settings);

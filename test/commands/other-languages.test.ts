@@ -14,7 +14,7 @@ const README = "clients/README.md";
 const PROTO = fileURLToPath(new URL("../../proto", import.meta.url));
 const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url));
 const TIMEOUT_MS = 30_000;
-/** The first time, gRPC is downloaded and compiled. */
+/** The first run downloads and compiles gRPC. */
 const GO_TIMEOUT_MS = 600_000;
 /** More than the bounds of Maven's two runs together: the build, which may download, and the program. */
 const JAVA_TIMEOUT_MS = 600_000;
@@ -112,7 +112,7 @@ test.runIf(hasGrpcurl)("the README's grpcurl claims and completes", async () => 
   await pressCtrlC(dev);
 });
 
-/** What a program prints that has the caller's key. */
+/** Returns the output of a program that has the caller's key. */
 async function runThere(
   { dir }: Workplace,
   dev: Dev,
@@ -128,7 +128,10 @@ function addressOf({ grpcUrl }: Dev): string {
   return new URL(grpcUrl).host;
 }
 
-/** The first Python that has grpcio; the system's may have it where another one comes first on the PATH. */
+/**
+ * Returns the first Python with grpcio: the system's Python may have it although another one is first on the
+ * PATH.
+ */
 async function findPython(): Promise<string | undefined> {
   for (const candidate of ["python3", "/usr/bin/python3"]) {
     if (await succeeds(candidate, ["-c", "import grpc, grpc_status, google.protobuf"])) return candidate;
@@ -136,7 +139,9 @@ async function findPython(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Returns the PATH by which Go finds its plugins for protobuf; undefined where one of the three is missing. */
+/**
+ * Returns the PATH by which Go finds its plugins for protobuf; undefined where one of the three is missing.
+ */
 async function findGo(): Promise<string | undefined> {
   const { stdout } = await run("go", ["env", "GOPATH"], { timeout: TIMEOUT_MS }).catch(() => ({
     stdout: "",

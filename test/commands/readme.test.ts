@@ -3,11 +3,11 @@ import { createWorkplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
-/** Some thirty commands, each of which starts npm and Node. */
+/** For some thirty commands, each of which starts npm and Node. */
 const TIMEOUT_MS = 240_000;
 
 test(
-  "what the README tells tenant admins and the platform team to type works as it says, line by line",
+  "the README's commands for tenant admins and the platform team work and print what it shows",
   async () => {
     const steps = [...(await stepsOf("For tenant admins")), ...(await stepsOf("For the platform team"))];
     expect(steps.length).toBeGreaterThan(20);

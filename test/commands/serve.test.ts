@@ -8,10 +8,10 @@ import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 
 const postgres = useOwnPostgres();
-/** A port that nothing listens on. */
+/** A port that is not in use. */
 const NO_POSTGRES = "postgresql://onceward:a-password@localhost:1/onceward";
 
-test("a replica that is asked to stop drains and ends with exit code 0", async () => {
+test("a replica drains at a request to stop and ends with exit code 0", async () => {
   const workplace = await createWorkplace();
   const serve = await startServe(workplace, settingsFor(await postgres.createDatabase()));
   serve.signal("SIGTERM");
@@ -29,14 +29,14 @@ test("compiled, as the image runs it, the server migrates and serves", async () 
   expect(status).toBe(200);
 });
 
-test("a schema that is older than the replica is refused with the command to run", async () => {
+test("a schema that is older than the replica is refused with the command that updates it", async () => {
   const workplace = await createWorkplace();
   const ended = await runCommand(["serve"], workplace, settingsFor(await postgres.createDatabase()));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
 });
 
-test("everything that is wrong with the settings is told at once, and no secret with it", async () => {
+test("all invalid settings are reported at once, without secrets", async () => {
   const ended = await runCommand(["serve"], await createWorkplace(), {
     DATABASE_URL: "db.example.com",
     ONCEWARD_API_KEY_PEPPER: "too short",
@@ -61,7 +61,7 @@ test("everything that is wrong with the settings is told at once, and no secret 
   ]);
 });
 
-test("settings that are missing are named", async () => {
+test("missing settings are named", async () => {
   const ended = await runCommand(["serve"], await createWorkplace(), { ONCEWARD_API_KEY_PEPPER: "" });
   expect(ended).toMatchObject({
     exit: 1,
@@ -71,7 +71,7 @@ test("settings that are missing are named", async () => {
 });
 
 test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
-  "%j on a database that isn't there says so, without a stack or the password",
+  "%j reports an unreachable database, without a stack or the password",
   async (args) => {
     const ended = await runCommand(args, await createWorkplace(), settingsFor(NO_POSTGRES));
     expect(ended).toMatchObject({ exit: 1, stdout: "" });
@@ -82,7 +82,7 @@ test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
   },
 );
 
-test.each([[[]], [["server"]], [["toString"]]])("%j is no command: the usage is shown", async (args) => {
+test.each([[[]], [["server"]], [["toString"]]])("%j is not a command: the usage is printed", async (args) => {
   const ended = await runCommand(args, await createWorkplace(), FREE_PORTS);
   expect(ended).toMatchObject({ exit: 2, stdout: "" });
   expect(ended.stderr).toMatch(/^onceward-server COMMAND\n/);

@@ -18,7 +18,7 @@ const isRoot = process.getuid?.() === 0;
 const postgres15 = await findSystemPostgres(15);
 const settings = { fsync: "off" };
 
-// Creating a cluster takes half a second alone, and several when everything else is being tested on the same cores.
+// Creating a cluster takes half a second on an idle machine, and several seconds while other tests run.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 test("data is kept from one run to the next", async () => {
@@ -66,7 +66,7 @@ test("a second start in the same directory adopts the running server", async () 
   expect(ours.url("postgres")).toBe(other.url);
 });
 
-test("the last one out stops the server, also one it adopted", async () => {
+test("the last process stops the server, also an adopted one", async () => {
   const dataDir = await newDataDir();
   const other = await startElsewhere(dataDir);
   const ours = await start({ dataDir });
@@ -76,7 +76,7 @@ test("the last one out stops the server, also one it adopted", async () => {
   expect(existsSync(join(dataDir, "postmaster.pid"))).toBe(false);
 });
 
-test("a server that somebody is still connected to keeps running", async () => {
+test("a server with another connection keeps running", async () => {
   const dataDir = await newDataDir();
   const first = await start({ dataDir });
   const client = new pg.Client(first.url("postgres"));
@@ -91,7 +91,7 @@ test("a server that somebody is still connected to keeps running", async () => {
   expect(existsSync(join(dataDir, "postmaster.pid"))).toBe(false);
 });
 
-test("starts at the same instant share one server", async () => {
+test("concurrent starts share one server", async () => {
   const dataDir = await newDataDir();
   const started = await Promise.all([
     startElsewhere(dataDir),
@@ -114,7 +114,7 @@ test("a server whose starter was killed is adopted", async () => {
   expect(existsSync(join(dataDir, "postmaster.pid"))).toBe(false);
 });
 
-test("a killed server is started anew with its data", async () => {
+test("a killed server is started again with its data", async () => {
   const dataDir = await newDataDir();
   const first = await start({ dataDir });
   await query(first, "create table kept as select 7 as number");
@@ -128,8 +128,8 @@ test("a killed server is started anew with its data", async () => {
   expect(await query(second, "select 1 as one")).toEqual([{ one: 1 }]);
 });
 
-// Nobody waits for the server's process then, so in a container without an init it stays behind as a zombie.
-test("a server killed together with its starter is started anew", async () => {
+// No process waits for the server then: in a container without an init it stays as a zombie.
+test("a server that was killed together with its starter is started again", async () => {
   const dataDir = await newDataDir();
   const other = await startElsewhere(dataDir);
   await other.kill();
@@ -152,7 +152,7 @@ test("a pid file whose number now belongs to another process is stale", async ()
   expect((await start({ dataDir })).adopted).toBe(false);
 });
 
-test("a half-made cluster is made anew", async () => {
+test("an incomplete cluster is created again", async () => {
   const dataDir = await newDataDir();
   await mkdir(`${dataDir}.init`);
   await writeFile(join(`${dataDir}.init`, "PG_VERSION"), "18\n");
@@ -161,12 +161,12 @@ test("a half-made cluster is made anew", async () => {
   expect(existsSync(`${dataDir}.init`)).toBe(false);
 });
 
-test("the server is in a process group of its own, so Ctrl-C doesn't reach it", async () => {
+test("the server has its own process group, so that Ctrl-C does not reach it", async () => {
   const server = await start({ dataDir: await newDataDir() });
   expect(() => process.kill(-server.pid, 0)).not.toThrow();
 });
 
-test("a server that doesn't start says why", async () => {
+test("a failed start reports the reason", async () => {
   const dataDir = await newDataDir();
   const failing = start({ dataDir, settings: { ...settings, shared_buffers: "a lot" } });
   await expect(failing).rejects.toThrow(/exit code 1[\s\S]*invalid value for parameter "shared_buffers"/);
@@ -175,7 +175,7 @@ test("a server that doesn't start says why", async () => {
   expect((await start({ dataDir })).adopted).toBe(false);
 });
 
-test("a PostgreSQL on a PATH is found by its version, through a link", async () => {
+test("a PostgreSQL on a PATH is found by its version, also through a link", async () => {
   const dir = dirname(await newDataDir());
   await expect(findSystemPostgres(99, `${dir}:${packagedBinaries()}`)).resolves.toBeUndefined();
   await expect(findSystemPostgres(18, `${dir}:${packagedBinaries()}`)).resolves.toMatch(/bin$/);
@@ -189,7 +189,7 @@ test.runIf(postgres15)("a PostgreSQL 15 from the system works the same", async (
 });
 
 test.runIf(isRoot)(
-  "in a directory only root can enter, data and binaries are placed elsewhere and kept",
+  "if only root can enter the directory, data and binaries are stored elsewhere and kept",
   async () => {
     const dataDir = await newDataDir();
     const shelter = join(dirname(await newDataDir()), "shelter");
@@ -214,7 +214,7 @@ test.runIf(isRoot)(
   },
 );
 
-/** A data directory that doesn't exist yet, in a directory of its own that every user can enter. */
+/** Returns the path of a missing data directory, in a new directory that every user can enter. */
 async function newDataDir(): Promise<string> {
   const parent = await mkdtemp(join(tmpdir(), "embedded-test-"));
   onTestFinished(() => rm(parent, { recursive: true, force: true }));
@@ -224,12 +224,15 @@ async function newDataDir(): Promise<string> {
 
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ settings, ...options });
-  // Run in reverse order, so before the directory is removed.
+  // Hooks run in reverse order: this one before the directory is removed.
   onTestFinished(() => server.stop());
   return server;
 }
 
-/** Another process that starts the server, tells what it got, and stops it when its standard input ends. */
+/**
+ * Runs a process that starts the server, prints its result, and stops the server when its standard input
+ * ends.
+ */
 async function startElsewhere(dataDir: string) {
   const module = new URL("../../server/dev/embedded/postgres.ts", import.meta.url).href;
   const program = `

@@ -14,8 +14,9 @@ import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-// What a greedy tenant does at each resource that tenants share, and what another gets done meanwhile: before the greedy
-// tenant has what it asked for, and in a number of statements that does not depend on how much that was.
+// A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
+// before the greedy tenant's requests are done, in a number of statements that does not depend on their
+// number.
 
 const NAMESPACE = "charges";
 const PATIENCE = { timeout: 15_000, interval: 20 };
@@ -54,7 +55,7 @@ async function newNeighbour(): Promise<Neighbour> {
   };
 }
 
-/** Calls under way, and how many of them have ended. */
+/** Calls in flight, and the number of them that have ended. */
 function counted(calls: readonly Promise<unknown>[]) {
   let settled = 0;
   const all = calls.map((call) => call.finally(() => settled++));
@@ -89,7 +90,7 @@ async function metric(name: string): Promise<number> {
   return (await readMetrics(server)).get(name) ?? 0;
 }
 
-test("claims: another's are granted while 10,000 of one tenant queue", async () => {
+test("claims of another tenant are granted while 10,000 of one tenant are queued", async () => {
   const batches = counted(
     Array.from({ length: 10 }, (_, i) => runBatch(greedy.caller, claimsOf(keysOf(`batch-${i}`, 1000)))),
   );
@@ -98,7 +99,7 @@ test("claims: another's are granted while 10,000 of one tenant queue", async () 
   for (const { status } of await batches.all) expect(status).toBe("fulfilled");
 });
 
-test("administration: another's claims and changes are made while one tenant previews", async () => {
+test("another tenant's claims and changes are made while one tenant previews", async () => {
   await fillRecords("previewed", 20_000);
   const leaving = new AbortController();
   const request = {
@@ -115,13 +116,13 @@ test("administration: another's claims and changes are made while one tenant pre
   await grant(modest.caller, { key: randomUUID() });
   expect((await modest.admin.listRecords({ namespace: NAMESPACE })).records.length).toBeGreaterThan(0);
   expect((await modest.admin.listAuditEvents({})).events.length).toBeGreaterThan(0);
-  // Three of the other's statements had their turns between these.
+  // Three statements of the other tenant ran between these.
   expect((await pages()) - before).toBeLessThan(20);
   leaving.abort();
   await Promise.allSettled(previews);
 });
 
-test("jobs: another's is done before one tenant's many", async () => {
+test("another tenant's job is done before one tenant's many jobs", async () => {
   await fillRecords("restamped", 20_000);
   for (let job = 0; job < 15; job++) {
     const namespace = { name: "restamped", policy: { keyRetention: seconds(60_000 + job) } };
@@ -142,7 +143,7 @@ test("jobs: another's is done before one tenant's many", async () => {
   await database.query("update record_jobs set finished_at = now() where finished_at is null");
 });
 
-test("waiters: another's is woken within two looks while one tenant waits for 3,000 keys", async () => {
+test("another tenant's waiter is woken within two polls while one tenant waits for 3,000 keys", async () => {
   const namespace = "awaited";
   await fillRecords(namespace, 3000);
   const headers = callHeaders("Claim", greedy.tenant.apiKey);
@@ -161,7 +162,7 @@ test("waiters: another's is woken within two looks while one tenant waits for 3,
   await untilWaiting(server, 3001, 15_000);
   const looks = () => metric('onceward_store_duration_seconds_count{statement="find_resolved_records"}');
   const before = await looks();
-  // As if on another replica: only a look tells.
+  // As on another replica: only a poll finds it.
   await database.query("update records set lease_expires_at = now() where tenant_id = $1 and key = $2", [
     modest.tenant.id,
     key,
@@ -170,7 +171,7 @@ test("waiters: another's is woken within two looks while one tenant waits for 3,
   expect((await looks()) - before).toBeLessThanOrEqual(2);
 });
 
-test("audit: another's denial is written while one tenant is denied 300 times", async () => {
+test("another tenant's denial is audited while one tenant is denied 300 times", async () => {
   const denied = connectAdmin(server, greedy.tenant.apiKey);
   const denials = Array.from({ length: 300 }, () => errorOf(denied.updateTenant({})));
   const reason = { reason: "ROLE_DENIED" };
@@ -181,7 +182,7 @@ test("audit: another's denial is written while one tenant is denied 300 times", 
   for (const error of await Promise.all(denials)) expect(error).toMatchObject(reason);
 });
 
-test("policy loads: another's is loaded while one tenant's 3,000 are, and none that is not called for", async () => {
+test("another tenant's policy is loaded while 3,000 of one tenant are, and no unused policy is loaded", async () => {
   const [busy, idle] = [await newNeighbour(), await newNeighbour()];
   const names = keysOf("ns", 3000);
   await database.query(

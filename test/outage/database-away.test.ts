@@ -35,7 +35,7 @@ beforeEach(async () => {
   await client.lookup(ORDER);
 });
 
-test("while the database refuses connections, every call is told to come again, and then all is well", async () => {
+test("while the database refuses connections, every call is answered to retry; afterwards all calls succeed", async () => {
   const { fencingToken } = await grant(client);
   proxy.setMode("refuse");
   const unavailable = { code: "Unavailable", reason: "DATABASE_UNAVAILABLE", retryable: true };
@@ -49,7 +49,7 @@ test("while the database refuses connections, every call is told to come again, 
   expect((await grant(client)).attempt).toBe(2);
 });
 
-test("a credential that is not known yet can't be checked while the database is away, which is no refusal", async () => {
+test("an uncached credential cannot be checked while the database is away: unavailable, not refused", async () => {
   const { apiKey: fresh } = await createTenant(database);
   proxy.setMode("refuse");
   const stranger = connectClient(server, fresh);
@@ -61,7 +61,7 @@ test("a credential that is not known yet can't be checked while the database is 
   await grant(stranger);
 });
 
-test("what the database does not answer ends at the caller's deadline, and the claim id recovers it", async () => {
+test("a call that the database does not answer ends at its deadline, and its claim id recovers the claim", async () => {
   proxy.setMode("lose-replies");
   const claim = { ...ORDER, claimId: "claim-1" };
   await expect(client.claim(claim)).rejects.toMatchObject({ code: Code.Unavailable });
@@ -77,12 +77,12 @@ test("what the database does not answer ends at the caller's deadline, and the c
   await grant(client, { key: "late" });
 });
 
-test("a network that goes dead under load loses nothing, and the service is back when it is", async () => {
+test("a network that goes dead under load loses nothing, and the service recovers with it", async () => {
   const load = startLoad(await connectCrowd([server], apiKey, 8), "charges");
   for (const fault of ["swallow", "refuse", "lose-replies"] as const) {
     await load.more(50);
     proxy.setMode(fault);
-    // Until the fault shows: whatever is on its way now is stuck, cut or lost.
+    // Until the fault has an effect: messages in flight are stuck, cut or lost.
     await client.claim({ ...ORDER, key: fault }, { timeoutMs: 200 }).catch(() => {});
     proxy.setMode("forward");
     proxy.cut();
@@ -92,7 +92,7 @@ test("a network that goes dead under load loses nothing, and the service is back
   await expectReplays(client, "charges", load);
 }, 60_000);
 
-test("the management port says that the process lives while the database is away", async () => {
+test("the management port reports the process as live while the database is away", async () => {
   await complete(client);
   proxy.setMode("refuse");
   await errorOf(client.claim(ORDER));

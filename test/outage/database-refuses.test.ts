@@ -27,7 +27,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Ends every connection that servers have to this database. @returns the processes that served them. */
+/** Ends all connections of servers to this database. @returns the backends' process numbers. */
 async function terminateConnections(): Promise<number[]> {
   const ended = await database.query<{ pid: number }>(
     `select pid, pg_terminate_backend(pid) from pg_stat_activity
@@ -36,21 +36,21 @@ async function terminateConnections(): Promise<number[]> {
   return ended.map(({ pid }) => pid);
 }
 
-/** Ends them, and resolves once none is left that a call could still meet. */
+/** Ends all connections, and resolves once no call can use one of them. */
 async function replaceConnections(): Promise<void> {
   const ended = await terminateConnections();
   const left = () => database.query("select from pg_stat_activity where pid = any ($1)", [ended]);
   await vi.waitUntil(async () => (await left()).length === 0, { timeout: 5000, interval: 5 });
 }
 
-/** Changes a setting of the database, for connections made from now on, and ends those that there are. */
+/** Changes a setting of the database for new connections, and ends the existing ones. */
 async function setForAll(setting: string): Promise<void> {
   const [row] = await database.query<{ name: string }>("select current_database() as name");
   await database.query(`alter database ${row?.name} ${setting}`);
   await replaceConnections();
 }
 
-test("callers go on when all connections are ended under load, and nothing acknowledged is lost", async () => {
+test("callers continue after all connections are ended under load, and nothing acknowledged is lost", async () => {
   const load = startLoad(await connectCrowd([server], tenant.apiKey, 8), "charges");
   for (let round = 0; round < 5; round++) {
     await load.more(30);
@@ -61,7 +61,7 @@ test("callers go on when all connections are ended under load, and nothing ackno
   await expectReplays(client, "charges", load);
 }, 60_000);
 
-test("a row that somebody else is changing costs its own call only: the others of its batch succeed", async () => {
+test("a row that another session has locked delays its own call only: the others of its batch succeed", async () => {
   const held = await grant(client, { key: "locked" });
   const other = await openConnection(database);
   await other.query("begin");
@@ -89,7 +89,7 @@ test("a row that somebody else is changing costs its own call only: the others o
   expect((await client.claim({ ...ORDER, key: "locked" })).outcome.case).toBe("inProgress");
 });
 
-test("a database that is read-only refuses writes for a while, answers reads, and is then itself again", async () => {
+test("a read-only database refuses writes and answers reads until it is writable again", async () => {
   const { fencingToken } = await grant(client, { key: "read-only" });
   await setForAll("set default_transaction_read_only = on");
   onTestFinished(() => setForAll("reset default_transaction_read_only"));
@@ -104,11 +104,11 @@ test("a database that is read-only refuses writes for a while, answers reads, an
   await client.complete({ ...id, fencingToken, result: success("paid") });
 });
 
-test("a database that takes no more connections is unavailable, until it takes one again", async () => {
+test("a database without free connections is unavailable until it accepts one again", async () => {
   await grant(client, { key: "crowded" });
   const [row] = await database.query<{ name: string }>("select current_database() as name");
   const admin = await openConnection(database);
-  // A limit does not hold for a superuser, and so the server becomes somebody else.
+  // The limit does not apply to superusers: the server uses another role.
   const guest = connectClient(await startAsGuest(admin, row?.name ?? ""), tenant.apiKey);
   await admin.query(`alter database ${row?.name} connection limit 0`);
   await replaceConnections();
@@ -121,7 +121,7 @@ test("a database that takes no more connections is unavailable, until it takes o
   expect((await guest.claim({ ...ORDER, key: "crowded" })).outcome.case).toBe("inProgress");
 });
 
-/** A server that is no superuser, and for whom limits hold. */
+/** Starts a server whose role is not a superuser, so that limits apply. */
 async function startAsGuest(admin: pg.Client, name: string): Promise<TestServer> {
   const role = `guest_of_${name}`;
   await admin.query(`create role ${role} login`);

@@ -15,16 +15,17 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const CALLERS = 8;
 const CRASHES = 3;
 
-/** A Postgres of the test's own with durable settings, on a directory that outlives its crashes. */
+/** Starts a Postgres with durable settings, on a directory that survives its crashes. */
 async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-crash-"));
   const all: EmbeddedPostgres[] = [];
-  // Hooks run last to first: this one comes after those of whoever is connected, for whom Postgres would stay.
+  // Hooks run in reverse order: this one after those that close connections, which would keep Postgres
+  // running.
   onTestFinished(async () => {
     for (const started of all) await started.stop();
     await rm(dir, { recursive: true, force: true });
   });
-  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  // If the tests run as root, Postgres runs as another user, who must be able to enter.
   await chmod(dir, 0o755);
   const binaries = inject("postgresBinaries");
   return async () => {
@@ -38,7 +39,7 @@ async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
   };
 }
 
-/** Resolves once the postmaster is gone; its children end by themselves then. */
+/** Resolves once the postmaster has ended; its children then end by themselves. */
 async function killPostmaster(pid: number): Promise<void> {
   process.kill(pid, "SIGKILL");
   const isGone = () => {
@@ -51,7 +52,7 @@ async function killPostmaster(pid: number): Promise<void> {
   await vi.waitUntil(isGone, { timeout: 10_000, interval: 10 });
 }
 
-test("nothing that was acknowledged is lost when Postgres is killed under load, again and again", async () => {
+test("nothing acknowledged is lost when Postgres is killed repeatedly under load", async () => {
   const start = await newDurablePostgres();
   let postgres = await start();
   await migrate(postgres.url("postgres"), () => {});

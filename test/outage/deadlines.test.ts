@@ -36,7 +36,7 @@ beforeEach(async () => {
   tenant = await createTenant(database);
 });
 
-/** Claims ORDER with a timeout header as given, over either port. */
+/** Claims ORDER with the given timeout header, over either port. */
 const CLAIM_WITH_TIMEOUT = {
   "native gRPC": (timeout: string) => {
     const headers = grpcHeaders("Claim", tenant.apiKey, { "grpc-timeout": timeout });
@@ -102,17 +102,17 @@ describe("while the record is locked", () => {
       tenant.id,
     ]);
     await lockRows(await openConnection(database), tenant, [ORDER.key]);
-    // Later, when the statement has given the lock up, it would be UNAVAILABLE.
+    // Later, after the statement's lock time-out, it would be UNAVAILABLE.
     expect(await CLAIM_WITH_TIMEOUT[port](timeout)).toMatchObject({ code: "DeadlineExceeded" });
   });
 });
 
-test("a call that names no deadline gets the server's", async () => {
+test("a call without a deadline gets the server's default", async () => {
   const client = connectClient(server, tenant.apiKey);
   await grant(client);
   const headers = grpcHeaders("Claim", tenant.apiKey);
   const waiting = framed(ClaimRequestSchema, { ...ORDER, wait: { seconds: 60n } });
-  // A wait ends in time to be answered, although the deadline is the server's own.
+  // A wait ends early enough for a response, also with the server's default deadline.
   expect(await callRaw(session, headers, waiting)).toMatchObject({ code: "OK" });
 });
 

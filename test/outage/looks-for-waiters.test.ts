@@ -12,7 +12,7 @@ import { untilWaiting } from "../helpers/servers/waiters.ts";
 const PATIENCE = { timeout: 15_000, interval: 20 };
 const OTHER = { ...ORDER, key: "order-2" };
 
-test("claims that wait are kept while looks fail again and again, and are woken once one succeeds", async () => {
+test("waiting claims are kept while polls fail repeatedly, and are woken once one succeeds", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const server = await startTestServer(database.url, {}, { waiterTickMs: 20 });
@@ -31,7 +31,7 @@ test("claims that wait are kept while looks fail again and again, and are woken 
   leaving.abort();
   await left;
   await untilWaiting(server, 2);
-  // As another replica would: nothing but a look can tell this one.
+  // Like a change by another replica: only a poll finds it.
   await database.query("update records_away set lease_expires_at = now() where key = $1", [ORDER.key]);
   await database.query("alter table records_away rename to records");
   const { fencingToken } = granted(await Promise.race(waiting));

@@ -36,14 +36,14 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Names as 06-operations has them; each is there, and moves when what it counts happens. */
+/** The documented names: each exists, and changes when its event happens. */
 const MOVED_BY_A_CLAIM = [
   'onceward_rpc_duration_seconds_count{service="IdempotencyService",method="Claim",code="OK"}',
   'onceward_store_duration_seconds_count{statement="claim_record"}',
   'onceward_batch_size_count{statement="claim_record"}',
 ];
 
-test("a claim moves the metrics of the call, its statement, its batch and its outcome", async () => {
+test("a claim changes the metrics of the call, its statement, its batch and its outcome", async () => {
   const client = connectClient(server, tenant.apiKey);
   await grant(client, { key: "first" });
   const before = await readMetrics(server);
@@ -63,7 +63,7 @@ test("a refused call is counted under its code", async () => {
   expect(metrics.get(refused)).toBe(1);
 });
 
-test("what has not happened yet is there all the same, and the version is told", async () => {
+test("metrics of events that have not happened are 0, and the version is exported", async () => {
   const names = [...(await readMetrics(server)).keys()];
   expect(names).toEqual(
     expect.arrayContaining([
@@ -81,7 +81,7 @@ test("what has not happened yet is there all the same, and the version is told",
   );
 });
 
-test("a sweep moves the count of what it swept", async () => {
+test("a sweep counts the records that it deletes", async () => {
   const client = connectClient(server, tenant.apiKey);
   await grant(client, { key: "swept" });
   await database.query(
@@ -94,22 +94,25 @@ test("a sweep moves the count of what it swept", async () => {
   await expect.poll(deleted, { timeout: 5000 }).toBeGreaterThan(0);
 });
 
-/** The lines of the log from here on. */
+/** Returns the log's lines from here on. */
 function watchLog(): () => Record<string, unknown>[] {
   const seen = server.output.length;
   return () => server.output.slice(seen).map((line) => JSON.parse(line));
 }
 
-test.each(TRANSPORT_NAMES)("a call over %s is one line at debug, under its request id", async (transport) => {
-  const lines = watchLog();
-  const headers = { "x-request-id": "request-of-mine" };
-  await connectClient(server, tenant.apiKey, transport).lookup(ORDER, { headers });
-  await expect
-    .poll(() => lines().filter(({ msg }) => msg === "call"))
-    .toEqual([expect.objectContaining({ method: "Lookup", code: "OK", requestId: "request-of-mine" })]);
-});
+test.each(TRANSPORT_NAMES)(
+  "a call over %s logs one line at debug, with its request id",
+  async (transport) => {
+    const lines = watchLog();
+    const headers = { "x-request-id": "request-of-mine" };
+    await connectClient(server, tenant.apiKey, transport).lookup(ORDER, { headers });
+    await expect
+      .poll(() => lines().filter(({ msg }) => msg === "call"))
+      .toEqual([expect.objectContaining({ method: "Lookup", code: "OK", requestId: "request-of-mine" })]);
+  },
+);
 
-test("an id that is no id is replaced in the log", async () => {
+test("a malformed request id is replaced in the log", async () => {
   const lines = watchLog();
   const headers = { "x-request-id": "{injected: 1}" };
   await connectClient(server, tenant.apiKey).lookup(ORDER, { headers });
@@ -117,7 +120,7 @@ test("an id that is no id is replaced in the log", async () => {
   expect(JSON.stringify(lines())).not.toContain("injected");
 });
 
-test("no key, result, owner, checkpoint or credential is in any line of the log", async () => {
+test("no line of the log contains a key, result, owner, checkpoint or credential", async () => {
   const marker = `planted${randomBytes(8).toString("hex")}`;
   const planted = { namespace: "charges", key: marker };
   const result = { ...success(marker), contentType: marker, metadata: { [marker]: marker } };
@@ -149,7 +152,7 @@ test("no key, result, owner, checkpoint or credential is in any line of the log"
   await send(frame(FRAME.data, END_STREAM, 1, framed(ClaimRequestSchema, planted)));
   socket.end();
   await closed;
-  // The planted credential, and whatever of a line of standard error would be no JSON, shows here.
+  // Shows the planted credential, and output that is not JSON.
   const lines = server.output.join("\n");
   expect(lines).not.toContain(marker);
   expect(lines).not.toContain(tenant.apiKey);

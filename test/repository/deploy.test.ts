@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig, VARIABLES } from "../../server/src/config/config.ts";
+import { readConfig } from "../../server/src/config/config.ts";
+import { VARIABLES } from "../../server/src/config/variables.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 
 const run = promisify(execFile);
@@ -32,7 +33,7 @@ const imageEnv = Object.fromEntries(
   [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name = "", value]) => [name, value]),
 );
 
-test("two replicas wait for one migration, and that for Postgres", () => {
+test("two replicas wait for one migration, and the migration for Postgres", () => {
   expect(ours.map(([name, { command }]) => [name, command])).toEqual([
     ["migrate", ["migrate"]],
     ["replica-1", ["serve"]],
@@ -46,7 +47,7 @@ test("two replicas wait for one migration, and that for Postgres", () => {
   expect(services.migrate?.depends_on).toEqual({ postgres: { condition: "service_healthy" } });
 });
 
-test.each(ours)("%s is given settings that the server knows and accepts", (_, { environment = {} }) => {
+test.each(ours)("the settings of %s are known and valid", (_, { environment = {} }) => {
   expect(Object.keys(environment).filter((name) => !(name in VARIABLES))).toEqual([]);
   const settings = Object.fromEntries(
     Object.entries(environment).map(([name, text]) => [name, filledIn(text)]),
@@ -55,19 +56,19 @@ test.each(ours)("%s is given settings that the server knows and accepts", (_, { 
   expect(config.ONCEWARD_HOST).toBe("0.0.0.0");
 });
 
-test("the image opens the ports that the server listens on unless told otherwise", () => {
+test("the image exposes the server's default ports", () => {
   const exposed = /^EXPOSE (.*)$/m.exec(dockerfile)?.[1]?.split(" ");
   expect(exposed).toEqual(DEFAULT_PORTS);
 });
 
-test("each replica's ports are published on loopback, and none twice", () => {
+test("each replica's ports are published on loopback, none twice", () => {
   const published = ours.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(":")));
   expect(published.map(([host]) => host)).toEqual(Array(6).fill("127.0.0.1"));
   expect(new Set(published.map(([, outside]) => outside)).size).toBe(6);
   expect(published.map(([, , inside]) => inside)).toEqual([...DEFAULT_PORTS, ...DEFAULT_PORTS]);
 });
 
-test("a replica has longer to stop than it takes to drain", () => {
+test("a replica's grace period is longer than its drain", () => {
   const config = readConfig({
     DATABASE_URL: "postgresql://host/database",
     ONCEWARD_API_KEY_PEPPER: "x".repeat(32),
@@ -76,7 +77,7 @@ test("a replica has longer to stop than it takes to drain", () => {
   expect(Number.parseInt(services["replica-1"]?.stop_grace_period ?? "", 10) * 1000).toBeGreaterThan(drainMs);
 });
 
-test("no secret has a default: each is named, and refused if it is missing", () => {
+test("no secret has a default: each is a variable that is required", () => {
   const references = [...compose.matchAll(/\$\{(\w+)(:?[^}]*)\}/g)].filter(([, name = ""]) =>
     /PASSWORD|PEPPER/.test(name),
   );
@@ -86,7 +87,7 @@ test("no secret has a default: each is named, and refused if it is missing", () 
   expect(compose).not.toMatch(/^\s*\w*(PASSWORD|PEPPER|SECRET)\w*: *[^$\s]/m);
 });
 
-test("the secrets that are made are accepted, for their owner's eyes, other ones each time, and never replaced", async () => {
+test("generated secrets are valid, readable by their owner only, different each time and never replaced", async () => {
   const [first, second] = [await makeEnv(), await makeEnv()];
   expect(first.text).toMatch(/^POSTGRES_PASSWORD=[0-9a-f]{64}\nONCEWARD_API_KEY_PEPPER=[0-9a-f]{64}\n$/);
   expect(second.text).not.toBe(first.text);
@@ -95,28 +96,28 @@ test("the secrets that are made are accepted, for their owner's eyes, other ones
   expect(await first.read()).toBe(first.text);
 });
 
-test("the image gets the package.json of every workspace, without which npm ci fails", async () => {
+test("the image gets the package.json of every workspace, which npm ci requires", async () => {
   const { workspaces } = JSON.parse(await read("package.json"));
   for (const workspace of workspaces) {
     expect(dockerfile).toContain(`\nCOPY ${workspace}/package.json ${workspace}/\n`);
   }
 });
 
-test("the health check is a program of the image, given as node runs it", async () => {
+test("the health check is a program of the image that node runs", async () => {
   const [, json = ""] = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile) ?? [];
   expect(JSON.parse(json)).toEqual(["node", "health-check.mjs"]);
   expect(dockerfile).toContain("\nCOPY deploy/health-check.mjs ./\n");
-  // Nothing else gets into the image's context.
+  // The image's context contains nothing else.
   expect((await read(".dockerignore")).split("\n")).toContain("!deploy/health-check.mjs");
 });
 
-/** Asks a replica with these settings for its health, as the container does. */
+/** Checks the health of a replica with these settings, as the container does. */
 function checkHealth(settings: Readonly<Record<string, string>>): Promise<unknown> {
   const env = { ...imageEnv, ...settings };
   return run(process.execPath, [pathOf("deploy/health-check.mjs")], { timeout: TIMEOUT_MS, env });
 }
 
-/** Listens until the test is over, and answers the port. */
+/** Listens until the end of the test; returns the port. */
 async function listenOn(server: Server, host: string): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   onTestFinished(async () => {
@@ -137,10 +138,10 @@ test.each([
   await checkHealth({ ...settings, ONCEWARD_MANAGEMENT_PORT: port });
 });
 
-test("the health check succeeds over TLS, also where clients have to show a certificate", async () => {
+test("the health check succeeds over TLS, also if the server requests client certificates", async () => {
   const certificate = await makeCertificate();
   onTestFinished(() => certificate.remove());
-  // As the management port does: https://nodejs.org/api/tls.html, `rejectUnauthorized`.
+  // Like the management port: https://nodejs.org/api/tls.html, `rejectUnauthorized`.
   const asksClients = { requestCert: true, rejectUnauthorized: false, ca: certificate.pem.cert };
   for (const asking of [{}, asksClients]) {
     const server = createTlsServer({ ...certificate.pem, ...asking }, answerLivez);
@@ -149,7 +150,7 @@ test("the health check succeeds over TLS, also where clients have to show a cert
   }
 });
 
-test("the health check fails where /livez does, and where nothing listens", async () => {
+test("the health check fails if /livez fails and if no server listens", async () => {
   const port = await listenOn(
     createServer((_, response) => response.writeHead(503).end()),
     "127.0.0.1",
@@ -159,17 +160,17 @@ test("the health check fails where /livez does, and where nothing listens", asyn
 });
 
 const DEFAULT_PORTS = [
-  VARIABLES.ONCEWARD_GRPC_PORT.fallback,
-  VARIABLES.ONCEWARD_HTTP_PORT.fallback,
-  VARIABLES.ONCEWARD_MANAGEMENT_PORT.fallback,
+  VARIABLES.ONCEWARD_GRPC_PORT.default,
+  VARIABLES.ONCEWARD_HTTP_PORT.default,
+  VARIABLES.ONCEWARD_MANAGEMENT_PORT.default,
 ];
 
-/** As Compose fills variables in: the default, or, where it insists on a value, 64 digits. */
+/** Expands variables like Compose: to the default, or to 64 digits if a value is required. */
 function filledIn(text: string): string {
   return text.replace(/\$\{\w+:-([^}]*)\}/g, "$1").replace(/\$\{\w+:\?[^}]*\}/g, "0".repeat(64));
 }
 
-/** Runs make-env.sh in a copy of the repository that has nothing else. */
+/** Runs make-env.sh in a directory that contains nothing else. */
 async function makeEnv() {
   const dir = await mkdtemp(join(tmpdir(), "ow-deploy-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));

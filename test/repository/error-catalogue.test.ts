@@ -6,10 +6,10 @@ import { ErrorReasonSchema } from "../../server/src/gen/onceward/v1/errors_pb.ts
 
 const PROTO = fileURLToPath(new URL("../../proto/onceward/v1/errors.proto", import.meta.url));
 
-/** An enum value with the comment above it. */
+/** Matches an enum value with the comment above it. */
 const VALUE = /((?: {2}\/\/[^\n]*\n)+) {2}ERROR_REASON_(\w+) = \d+;/g;
 
-/** The google.rpc.Code that each reason's comment names first, as the proto says. */
+/** Returns the google.rpc.Code that each reason's comment in the proto names first. */
 async function readDocumentedCodes(): Promise<ReadonlyMap<string, string | undefined>> {
   const proto = await readFile(PROTO, "utf8");
   return new Map(
@@ -21,7 +21,7 @@ async function readDocumentedCodes(): Promise<ReadonlyMap<string, string | undef
 }
 
 describe("the error catalogue", () => {
-  test("has the reasons of the proto's enum, and no others", () => {
+  test("has exactly the reasons of the proto's enum", () => {
     const inProto = ErrorReasonSchema.values.map((value) => value.localName);
     expect(["UNSPECIFIED", ...Object.keys(CATALOGUE)].sort()).toEqual(inProto.sort());
   });
@@ -34,7 +34,7 @@ describe("the error catalogue", () => {
     );
   });
 
-  test("says of every reason that is UNAVAILABLE, or a quota, that it comes with a RetryInfo", async () => {
+  test("documents a RetryInfo for every reason that is UNAVAILABLE or a quota", async () => {
     const proto = await readFile(PROTO, "utf8");
     for (const [, comment = "", reason = ""] of proto.matchAll(VALUE)) {
       expect([reason, comment.includes("google.rpc.RetryInfo")]).toEqual([

@@ -9,15 +9,16 @@ interface LockedPackage {
 const text = await readFile(new URL("../../package-lock.json", import.meta.url), "utf8");
 const packages: Readonly<Record<string, LockedPackage>> = JSON.parse(text).packages;
 
-test("no registry is written into the lockfile: each machine uses its own", () => {
+test("the lockfile contains no address of a registry: each machine uses its own", () => {
   const addresses = Object.values(packages).flatMap(({ resolved = "" }) =>
     resolved.includes(":") ? [resolved] : [],
   );
   expect(addresses).toEqual([]);
 });
 
-// npm leaves out a platform's package that the registry doesn't have yet, and then npm ci refuses the lockfile anywhere.
-test("the packages of every platform are locked, not only those of the machine that made the lockfile", () => {
+// npm omits a platform's package that the registry does not have yet, and npm ci then refuses the lockfile on
+// all machines.
+test("the packages of every platform are locked, not only those of the machine that wrote the lockfile", () => {
   const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).filter(
       (name) => !(`${path}/node_modules/${name}` in packages) && !(`node_modules/${name}` in packages),

@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url));
 const PROTO = fileURLToPath(new URL("../../proto", import.meta.url));
 
-// Generated code of other languages is imported by these names. buf doesn't compare them (buf.yaml).
-test("the names of generated code in Java, Go and C# stay as they are", async () => {
+// Programs in other languages import generated code by these names. buf does not compare them (buf.yaml).
+test("the names of generated code in Java, Go and C# do not change", async () => {
   const args = ["build", PROTO, "--as-file-descriptor-set", "--exclude-imports", "-o", "-"];
   const { stdout } = await run(BUF, args, { encoding: "buffer" });
   const { file: files } = fromBinary(FileDescriptorSetSchema, stdout);

@@ -83,10 +83,7 @@ test("a server whose batch takes too long sweeps in smaller batches", async () =
   // 1,000 of them would take 4 s, and 125 take half a second.
   await insertDue(200, "ended");
   await slowDeletes(4);
-  const server = await startTestServer(database.url, {
-    ONCEWARD_SWEEP_INTERVAL: "100ms",
-    ONCEWARD_SWEEP_BATCH: "1000",
-  });
+  const server = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   onTestFinished(() => server.stop());
   await expect.poll(countRecords, { timeout: 15_000, interval: 50 }).toBe(0);
   expect((await readMetrics(server)).get("onceward_sweep_errors_total")).toBeGreaterThan(0);

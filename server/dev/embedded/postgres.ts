@@ -11,20 +11,23 @@ import { reachableBinaries, SHELTERS } from "./shelter.ts";
 import { makeSocketDir, removeSocketDir, urlOf } from "./socket.ts";
 import { waitUntil } from "./wait.ts";
 
-// Whoever holds the lock may be creating the cluster and then starting it; their limits add up to this.
+// The holder of the lock may create the cluster and start it: the sum of both limits.
 const LOCK_TIMEOUT_MS = 200_000;
-// A killed process is gone within moments, once it has a core to die on.
+// A killed process ends quickly, once it gets CPU time.
 const DEATH_TIMEOUT_MS = 2000;
 
-/** What to start, and where. */
+/** Options of an embedded server. */
 export type EmbeddedPostgresOptions = {
-  /** The data directory, created if need be. `<dataDir>.log` and `<dataDir>.lock` lie beside it. */
+  /** The data directory, created if needed. `<dataDir>.log` and `<dataDir>.lock` are beside it. */
   readonly dataDir: string;
-  /** Settings as in postgresql.conf; they count for the process that starts the server, not for one that adopts it. */
+  /**
+   * Settings as in postgresql.conf. Only the process that starts the server applies them, not one that adopts
+   * it.
+   */
   readonly settings?: Readonly<Record<string, string>>;
-  /** A bin directory with `postgres` and `initdb`, in place of the ones npm installed. */
+  /** A bin directory with `postgres` and `initdb`, in place of the one that npm installed. */
   readonly binaries?: string;
-  /** Places that the server's user can reach, in place of {@link SHELTERS}. */
+  /** Directories that the server's user can reach, in place of {@link SHELTERS}. */
   readonly shelters?: readonly string[];
 };
 
@@ -32,24 +35,24 @@ export type EmbeddedPostgresOptions = {
 export type EmbeddedPostgres = {
   /** The connection URL of a database, for `pg` and for libpq. `postgres` always exists. */
   readonly url: (database: string) => string;
-  /** As the server says it, such as `18.4`. */
+  /** The server's version, such as `18.4`. */
   readonly version: string;
-  /** True when the server was running already. */
+  /** True if the server was already running. */
   readonly adopted: boolean;
-  /** The postmaster's process, for tests that let it crash. */
+  /** The postmaster's process number, for tests that kill it. */
   readonly pid: number;
   /**
-   * Gives up our share; the last one out shuts the server down. Close your own connections first, because whoever is
-   * connected counts as somebody who still needs it. May be called again.
+   * Ends this process' use of the server; the last process stops it. Close all connections before, because a
+   * connection counts as a use. Can be called repeatedly.
    */
   readonly stop: () => Promise<void>;
 };
 
 /**
- * A real PostgreSQL on a data directory of our own: created on first use, started unless it runs already, shared
- * with every other process that starts it, listening on a Unix socket only.
+ * Starts a PostgreSQL on a data directory, or adopts the running one. Creates the data on first use. The
+ * server listens on a Unix socket only, and all processes that start it share it.
  *
- * @throws with the reason and, where the server gave one, the end of its log. Every wait inside is bounded.
+ * @throws Error with the reason and, if available, the end of the server's log. All waits are bounded.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);
@@ -99,7 +102,7 @@ interface Joined {
   readonly adopted: boolean;
 }
 
-/** Connects to the server that runs on this data, or else starts one. */
+/** Connects to the server of this data, or starts it. */
 async function join(place: string, start: () => Promise<Postmaster>): Promise<Joined> {
   const running = await findPostmaster(place);
   const postmaster = running ?? (await start());
@@ -107,7 +110,7 @@ async function join(place: string, start: () => Promise<Postmaster>): Promise<Jo
     const presence = await announcePresence(urlOf(postmaster, "postgres"));
     return { postmaster, presence, adopted: running !== undefined };
   } catch (cause) {
-    // A server that was just killed is seen until it is gone.
+    // A server that was just killed is visible until its process has ended.
     const wasDying = running && (await waitUntil(() => !isPostmaster(postmaster.pid), DEATH_TIMEOUT_MS));
     if (wasDying) return await join(place, start);
     if (running === undefined) await leaveUnannounced(postmaster);
@@ -116,7 +119,7 @@ async function join(place: string, start: () => Promise<Postmaster>): Promise<Jo
   }
 }
 
-// Under the lock: nobody can adopt the server between the count and the shutdown.
+// Under the lock, so that no process adopts the server between the count and the shutdown.
 async function leave(postmaster: Postmaster, presence: Presence): Promise<void> {
   const needed = await presence.hasCompany();
   await presence.end();

@@ -15,17 +15,17 @@ import type { ServerUser } from "./server-user.ts";
 import { removeSocketDir } from "./socket.ts";
 import { waitUntil } from "./wait.ts";
 
-// Long enough to replay the log after a crash in the middle of a benchmark.
+// Long enough to replay the log after a crash during a benchmark.
 const READY_TIMEOUT_MS = 60_000;
 // A fast shutdown writes a checkpoint first.
 const STOP_TIMEOUT_MS = 60_000;
 const ABORT_TIMEOUT_MS = 5_000;
-// After a postmaster was killed its children notice within moments; until then they may still write.
+// The children of a killed postmaster notice it shortly after; until then they may still write.
 const ORPHANS_TIMEOUT_MS = 10_000;
 const LOG_TAIL_BYTES = 4_096;
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** What it takes to start a server; `logFile` receives everything it prints. */
+/** Options for starting a server; `logFile` receives its output. */
 type LaunchPlan = {
   readonly binDir: string;
   readonly dataDir: string;
@@ -36,10 +36,10 @@ type LaunchPlan = {
 };
 
 /**
- * The server that runs on this data, once it is ready, or undefined. What a killed one left behind is cleared away,
- * as far as PostgreSQL doesn't do it itself.
+ * Returns the server that runs on this data once it is ready, or undefined. Removes files of a killed server
+ * that PostgreSQL does not remove itself.
  *
- * @throws when there is one that neither gets ready nor goes away.
+ * @throws Error if a server neither becomes ready nor ends.
  */
 export async function findPostmaster(dataDir: string): Promise<Postmaster | undefined> {
   const left = await readPidFile(dataDir);
@@ -56,10 +56,10 @@ export async function findPostmaster(dataDir: string): Promise<Postmaster | unde
 }
 
 /**
- * Starts a server in a process group of its own, so that Ctrl-C in a terminal reaches us and not it, and waits until
- * it accepts connections.
+ * Starts a server and waits until it accepts connections. The server has its own process group, so that
+ * Ctrl-C in a terminal does not reach it.
  *
- * @throws with the end of its log when it doesn't.
+ * @throws Error with the end of its log.
  */
 export async function launch(plan: LaunchPlan): Promise<Postmaster> {
   await using log = await openLog(plan.logFile);
@@ -79,7 +79,8 @@ export async function launch(plan: LaunchPlan): Promise<Postmaster> {
   child.once("exit", (code, signalName) => {
     failure = `it ended with ${signalName ?? `exit code ${code}`}`;
   });
-  // A stale file may name this very process, where numbers are used again soon; the directory is new every time.
+  // A stale file may contain this very process number, because numbers are reused; the socket directory is
+  // new every time.
   const isReady = (file?: PidFile) => file?.socketDir === plan.socketDir && file.status === "ready";
   let current: PidFile | undefined;
   await waitUntil(async () => {
@@ -93,9 +94,9 @@ export async function launch(plan: LaunchPlan): Promise<Postmaster> {
 }
 
 /**
- * Fast shutdown: sessions are ended, everything is written, and the process is gone when this returns.
+ * Stops a server (fast shutdown): ends sessions, writes everything, and waits for the end of the process.
  *
- * @throws when it had to be aborted, or couldn't be.
+ * @throws Error if the server had to be aborted, or could not be.
  */
 export async function shutDown({ pid }: Pick<Postmaster, "pid">): Promise<void> {
   const gone = () => !isPostmaster(pid);
@@ -119,8 +120,8 @@ function serverArguments({ dataDir, socketDir, settings }: LaunchPlan): string[]
   return ["-D", dataDir, ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])];
 }
 
-// PostgreSQL replaces a dead server's postmaster.pid itself. But it believes in any process of its user that has the
-// number, a zombie included; we have seen that this one is no postmaster.
+// PostgreSQL replaces a dead server's postmaster.pid itself, unless any process of its user has the number,
+// even a zombie. We know that this process is not a postmaster.
 async function clearLeftovers(dataDir: string, left: PidFile): Promise<void> {
   const orphansGone = async () => (await countAttached(left.sharedMemoryId)) === 0;
   if (!(await waitUntil(orphansGone, ORPHANS_TIMEOUT_MS))) {

@@ -3,25 +3,25 @@ import { waitUntil } from "./wait.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const QUERY_TIMEOUT_MS = 10_000;
-// A connection that was closed a moment ago is still listed until its backend has ended.
+// A closed connection is listed until its backend has ended.
 const SETTLE_MS = 1_000;
 
 /**
- * One connection for as long as this process uses the server. It shows the others that we are here, even while our
- * pools are idle and closed, and it goes when we go, however we go.
+ * One connection that shows other processes that this process uses the server, also while its pools are
+ * closed. It ends with the process, however the process ends.
  */
 export type Presence = {
-  /** As the server says it, such as `18.4`. */
+  /** The server's version, such as `18.4`. */
   readonly version: string;
-  /** Whether anybody else is connected and stays so; false also when the server is gone. */
+  /** Returns whether another process stays connected; false also if the server has ended. */
   readonly hasCompany: () => Promise<boolean>;
   readonly end: () => Promise<void>;
 };
 
 /**
- * Connects to the server and keeps connected.
+ * Connects to the server and stays connected.
  *
- * @throws what `pg` throws when it can't be done in 10 s.
+ * @throws Error of `pg` if it does not connect within 10 s.
  */
 export async function announcePresence(url: string): Promise<Presence> {
   const client = new pg.Client({
@@ -30,7 +30,7 @@ export async function announcePresence(url: string): Promise<Presence> {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
   });
-  // Without a listener, a server that crashes would take this process with it.
+  // Without a listener, a crash of the server would end this process.
   let lost = false;
   client.on("error", () => {
     lost = true;

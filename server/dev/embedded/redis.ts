@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { waitUntil } from "./wait.ts";
 
-/** A Redis of this process's own: empty at the start, gone at the end. */
+/** A Redis of this process: empty at the start, and ended with the process. */
 export interface EmbeddedRedis {
-  /** For `REDIS_URL`. */
+  /** The value of `REDIS_URL`. */
   readonly url: string;
   /** The server's program, such as `redis-server`. */
   readonly program: string;
@@ -17,7 +17,7 @@ export interface EmbeddedRedis {
 
 const PROGRAMS = ["valkey-server", "redis-server"];
 const START_TIMEOUT_MS = 5000;
-/** It keeps copies only: no file, no port, and the least used go first. */
+/** A cache: no file, no port, least recently used entries are evicted. */
 const SETTINGS = {
   port: "0",
   save: "",
@@ -27,17 +27,17 @@ const SETTINGS = {
   unixsocketperm: "700",
 };
 /**
- * Runs the server until standard input ends: it does when `stop` says so, and also when this process is killed, which
- * would otherwise leave the server behind.
+ * Runs the server until standard input ends: on `stop`, and also when this process is killed, which would
+ * otherwise leave the server running.
  */
 const WATCHED = '"$@" & read -r _; kill $!; wait; rm -rf "$0"';
 
 /**
- * Starts the Redis or Valkey that is installed, on a Unix socket that only this user can reach.
+ * Starts the installed Redis or Valkey on a Unix socket that only this user can reach.
  *
- * @param path where to look for programs, as in `PATH`.
- * @returns undefined if none is installed: Onceward runs without.
- * @throws if one is, and doesn't start.
+ * @param path directories of programs, as in `PATH`.
+ * @returns undefined if none is installed.
+ * @throws Error if the installed program does not start.
  */
 export async function startEmbeddedRedis(path: string): Promise<EmbeddedRedis | undefined> {
   const program = await findRedisProgram(path);
@@ -46,7 +46,8 @@ export async function startEmbeddedRedis(path: string): Promise<EmbeddedRedis | 
   const socket = join(dir, "redis.sock");
   const settings = { ...SETTINGS, dir, unixsocket: socket };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-  // A process group of its own: a terminal's Ctrl-C is for the service, which stops Redis after its last call.
+  // A process group of its own, so that Ctrl-C in a terminal does not reach Redis: the service stops it after
+  // its last call.
   const child = spawn("sh", ["-c", WATCHED, dir, program, ...args], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
@@ -66,7 +67,9 @@ async function end(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** The first server program in the directories of a `PATH`, as a file; undefined if there is none. */
+/**
+ * Returns the path of the first server program in the directories of a `PATH`; undefined if there is none.
+ */
 export async function findRedisProgram(path: string): Promise<string | undefined> {
   for (const program of PROGRAMS) {
     for (const dir of path.split(delimiter)) {

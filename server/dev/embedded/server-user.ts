@@ -7,14 +7,14 @@ const run = promisify(execFile);
 
 const CD_TIMEOUT_MS = 10_000;
 
-/** The operating system's user that PostgreSQL runs as, where it isn't the one that runs us. */
+/** The operating system's user that runs PostgreSQL, if it is not this process' user. */
 export type ServerUser = { readonly uid: number; readonly gid: number };
 
 /**
- * Whom to run PostgreSQL as: ourselves (undefined), or, since it refuses to run as root, whoever owns the existing
- * data and otherwise `nobody`.
+ * Selects the user that runs PostgreSQL: this process' user (undefined) or, because PostgreSQL refuses to run
+ * as root, the owner of existing data or else `nobody`.
  *
- * @throws when the data belongs to another user, and on a platform without users (Windows).
+ * @throws Error if the data belongs to another user, and on a platform without users (Windows).
  */
 export async function chooseServerUser(dataDir: string): Promise<ServerUser | undefined> {
   const uid = process.getuid?.();
@@ -31,13 +31,13 @@ export async function chooseServerUser(dataDir: string): Promise<ServerUser | un
 }
 
 /**
- * Whether that user may enter a directory. It is tried, not computed: modes, ACLs and mounts all have a say.
+ * Returns whether that user can enter a directory. Tries it, because modes, ACLs and mounts all matter.
  *
- * @throws when the trial was ended from outside, as by a terminal's Ctrl-C: it has said nothing then.
+ * @throws Error if a signal ended the attempt, such as Ctrl-C in a terminal.
  */
 export async function canEnter(dir: string, user: ServerUser): Promise<boolean> {
   try {
-    // Not `cwd: dir`, because libuv changes directory before it changes user.
+    // Not `cwd: dir`, because libuv changes the directory before the user.
     await run("/bin/sh", ["-c", 'cd "$1"', "sh", dir], { cwd: "/", timeout: CD_TIMEOUT_MS, ...user });
     return true;
   } catch (error) {
@@ -50,7 +50,7 @@ export async function canEnter(dir: string, user: ServerUser): Promise<boolean> 
 async function ownerOfCluster(dataDir: string): Promise<ServerUser | undefined> {
   try {
     const { uid, gid } = await stat(dataDir);
-    // A user who may not look inside gets EACCES here, but then it isn't theirs either.
+    // EACCES means that the directory does not belong to the user either.
     await stat(join(dataDir, "PG_VERSION")).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EACCES") throw error;
     });

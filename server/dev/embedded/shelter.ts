@@ -6,21 +6,21 @@ import { versionOf } from "./binaries.ts";
 import { canEnter, type ServerUser } from "./server-user.ts";
 
 /**
- * Where root puts files when the server's user cannot reach ours (a clone under /root). The first that can be made
- * and entered is taken; only the first survives a reboot everywhere.
+ * Directories for root's files if the server's user cannot reach the clone (under /root). The first that can
+ * be created and entered is used. Only the first survives a reboot on every system.
  */
 export const SHELTERS: readonly string[] = ["/var/lib/onceward", join(tmpdir(), "onceward"), "/tmp/onceward"];
 
 /**
- * The first of `shelters` that is ours and that the server's user can enter, created if need be.
+ * Returns the first of `shelters` that we own and that the server's user can enter; creates it if needed.
  *
- * @throws when there is none.
+ * @throws Error if there is none.
  */
 export async function openShelter(shelters: readonly string[], user: ServerUser): Promise<string> {
   for (const shelter of shelters) {
     try {
       await mkdir(shelter, { recursive: true });
-      // In /tmp anybody may have made it first, and what lies in it is going to be run.
+      // In /tmp another user may have created it, and its files would be executed.
       const found = await lstat(shelter);
       if (!found.isDirectory() || found.uid !== process.getuid?.()) continue;
       await chmod(shelter, 0o755);
@@ -33,10 +33,10 @@ export async function openShelter(shelters: readonly string[], user: ServerUser)
 }
 
 /**
- * A bin directory whose PostgreSQL the server's user can run: the given one, or a copy of its tree in a shelter, made
- * once and shared by all clones.
+ * Returns a bin directory whose PostgreSQL the server's user can run: the given one, or a copy of its tree in
+ * a shelter, which all clones share.
  *
- * @throws when the copy doesn't run either.
+ * @throws Error if the copy does not run either.
  */
 export async function reachableBinaries(
   binDir: string,
@@ -62,7 +62,7 @@ async function fingerprint(binDir: string): Promise<string> {
   return createHash("sha256").update(`${binDir} ${size} ${mtimeMs}`).digest("hex").slice(0, 12);
 }
 
-// Other clones may be copying the same tree: each into its own directory, and a rename decides.
+// Other clones may copy the same tree at once: each copies into its own directory, and the first rename wins.
 async function copyTree(from: string, to: string): Promise<void> {
   const half = await mkdtemp(`${to}-`);
   try {
@@ -77,7 +77,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-// A clone made with a umask of 077 has a tree that only root can read.
+// With a umask of 077, only root can read the tree of a clone.
 async function openToAll(dir: string): Promise<void> {
   await chmod(dir, 0o755);
   for (const entry of await readdir(dir, { withFileTypes: true })) {

@@ -4,8 +4,8 @@ import { setTimeout as pause } from "node:timers/promises";
 const STEP_MS = 20;
 
 /**
- * Asks again and again until `condition` holds. True as soon as it does, false when `timeoutMs` have passed; the
- * caller knows what was waited for and words the error.
+ * Polls until `condition` holds. Returns true as soon as it holds, false after `timeoutMs`; the caller throws
+ * the error.
  */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,

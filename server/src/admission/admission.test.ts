@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { createAdmission } from "./admission.ts";
-import type { Totals } from "./totals.ts";
+import type { StorageTotals } from "./storage-totals.ts";
 
 const CACHE_EPOCH = { scope: "", askedAtMs: 0, databaseTimeMs: 0 };
 const SHOP = 7;
@@ -29,7 +29,7 @@ function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
   const refused: string[] = [];
   const changes: StoredTotals[] = [];
   let reserved = 0;
-  const totals: Totals = {
+  const totals: StorageTotals = {
     add: (change) => changes.push(change),
     of: () => stored,
     reserve: (_, records) => {
@@ -51,9 +51,9 @@ test("a call that has ended makes room for another", () => {
   const { admission, refused } = newAdmission();
   const one = caller({ concurrentCalls: 1 });
   for (let call = 1; call <= 3; call++) {
-    const leave = admission.enter(one);
+    const leave = admission.startCall(one);
     admission.admitOperation(one);
-    const leaveToo = admission.enter(one);
+    const leaveToo = admission.startCall(one);
     expect(() => admission.admitOperation(one)).toThrow(
       expect.objectContaining({ reason: "QUOTA_CONCURRENCY" }),
     );
@@ -64,39 +64,39 @@ test("a call that has ended makes room for another", () => {
   expect(refused).toEqual(Array(3).fill("shop concurrency enforced"));
 });
 
-test("calls that a dry run let in are counted until they have ended", () => {
+test("calls that a dry run admits are counted until they have ended", () => {
   const { admission, refused } = newAdmission();
   const dry = caller({ concurrentCalls: 1, dryRun: true });
   const leaves = [1, 2, 3].map(() => {
-    const leave = admission.enter(dry);
+    const leave = admission.startCall(dry);
     admission.admitOperation(dry);
     return leave;
   });
   for (const leave of leaves) leave?.();
-  admission.enter(dry);
+  admission.startCall(dry);
   admission.admitOperation(dry);
   expect(refused).toEqual(Array(2).fill("shop concurrency dry_run"));
 });
 
-test("an operator has no quota", () => {
+test("an operator has no quotas", () => {
   const { admission } = newAdmission();
   const operator: Principal = { role: "OPERATOR", actor: "a key", goodUntilMs: 0 };
-  expect(admission.enter(operator)).toBeUndefined();
+  expect(admission.startCall(operator)).toBeUndefined();
   admission.admitOperation(operator);
   admission.admitRecord(operator);
 });
 
-test("a tenant's weight is what its latest call knew of it", () => {
+test("a tenant has the weight of its latest call", () => {
   const { admission } = newAdmission();
   expect(admission.weightOf(SHOP)).toBe(1);
-  admission.enter(caller({ weight: 9 }));
-  admission.enter(caller({}, 8));
+  admission.startCall(caller({ weight: 9 }));
+  admission.startCall(caller({}, 8));
   expect([admission.weightOf(SHOP), admission.weightOf(8)]).toEqual([9, 1]);
-  admission.enter(caller({ weight: 1 }));
+  admission.startCall(caller({ weight: 1 }));
   expect(admission.weightOf(SHOP)).toBe(1);
 });
 
-test("who is told when to come again is told whole milliseconds", () => {
+test("a refusal's retry delay is in whole milliseconds", () => {
   const { admission } = newAdmission();
   const slow = caller({ operationsPerSecond: 3, burst: 1 });
   admission.admitOperation(slow);
@@ -105,7 +105,7 @@ test("who is told when to come again is told whole milliseconds", () => {
   );
 });
 
-test("a message costs an operation more for each 16 KiB after the first", () => {
+test("a message costs one more operation for each 16 KiB after the first", () => {
   const { admission } = newAdmission();
   const slow = caller({ operationsPerSecond: 1, burst: 5 });
   admission.countMessage(slow, 16 * 1024);
@@ -115,7 +115,7 @@ test("a message costs an operation more for each 16 KiB after the first", () => 
   expect(() => admission.admitOperation(slow)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
 });
 
-test("a batch is refused before it is read while its tenant owes five seconds' operations, and no other call is", () => {
+test("only batches are refused while their tenant's debt exceeds five seconds of its rate", () => {
   const { admission, refused } = newAdmission();
   const slow = caller({ operationsPerSecond: 10, burst: 1 });
   admission.admitBatch(slow, 40 * 16 * 1024);
@@ -128,7 +128,7 @@ test("a batch is refused before it is read while its tenant owes five seconds' o
   for (let i = 0; i < 100; i++) admission.admitBatch(unlimited, 4 * 1024 * 1024);
 });
 
-test("a store is full once it holds as much as the quota", () => {
+test("a claim is refused once the tenant stores as much as its quota", () => {
   const full = newAdmission({ records: 5, storedBytes: 100 }).admission;
   full.admitRecord(caller({ liveRecords: 6, storedBytes: 101 }));
   expect(() => full.admitRecord(caller({ liveRecords: 5 }))).toThrow(
@@ -139,7 +139,7 @@ test("a store is full once it holds as much as the quota", () => {
   );
 });
 
-test("claims under way have room reserved for a record each, and return it if they add none", () => {
+test("claims in flight reserve room for a record each, and return it if they add none", () => {
   const { admission, changes } = newAdmission({ records: 3, storedBytes: 0 });
   const shop = caller({ liveRecords: 5 });
   const first = admission.admitRecord(shop);
@@ -153,7 +153,7 @@ test("claims under way have room reserved for a record each, and return it if th
   expect(changes).toEqual([{ tenantId: SHOP, records: 1, storedBytes: 0 }]);
 });
 
-test("a claim without room that would add a record is refused, or, in a dry run, made", () => {
+test("a claim without room that would add a record is refused; a dry run admits it", () => {
   const { admission } = newAdmission({ records: 4, storedBytes: 0 });
   const shop = caller({ liveRecords: 5 });
   admission.admitRecord(shop);
@@ -162,7 +162,7 @@ test("a claim without room that would add a record is refused, or, in a dry run,
   expect(admission.admitRecord(dry)).toBeDefined();
 });
 
-test("what is stored is told only of tenants that have a quota of it", () => {
+test("totals are counted only for tenants with a quota of them", () => {
   const { admission, changes } = newAdmission();
   const result = {
     kind: "success",

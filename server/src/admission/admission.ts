@@ -5,158 +5,163 @@ import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { WeightOf } from "../store/batching/tenant-limiter.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
-import type { Totals } from "./totals.ts";
+import type { StorageTotals } from "./storage-totals.ts";
 
 /**
- * Holds tenants to their quotas, before the database is reached. An operator has none, and nor has a tenant that none
- * were set for: its calls cost a comparison each.
+ * Enforces tenants' quotas, before the database is reached. Operators have no quotas, nor do tenants without
+ * configured ones: their calls cost a comparison each.
  */
 export interface Admission {
-  /** A call begins. Whoever gets a function calls it when the call has ended. */
-  enter(principal: Principal): (() => void) | undefined;
   /**
-   * Counts a call's message by its bytes, once it is decompressed: of 16 KiB begun, each but the first costs the tenant's rate
-   * an operation more. Never refused: it may tell of an effect that has happened.
+   * Counts a call in flight. Returns the function that ends the count, to be called when the call has ended;
+   * undefined: nothing to end.
+   */
+  startCall(principal: Principal): (() => void) | undefined;
+  /**
+   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one
+   * more operation. Never refuses, because the message may report an effect that has happened.
    */
   countMessage(principal: Principal, messageBytes: number): void;
   /**
-   * A batch comes, which is refused before it is read while its tenant owes more than five seconds' operations: one that
-   * settles no more than it claims never does. Counts its message otherwise.
+   * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the
+   * batch's message otherwise. A tenant that settles no more than it claims never has such a debt.
    *
    * @throws Refusal QUOTA_RATE.
    */
   admitBatch(principal: Principal, messageBytes: number): void;
   /**
-   * An operation or a call of the administration comes, within a call that was entered, that may be refused.
+   * Admits an operation or an administrative call that may be refused, within a started call.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
    */
   admitOperation(principal: Principal): void;
   /**
-   * An operation comes that settles or prolongs a claim: it counts, and is never refused. Its effect has happened, and
-   * claims that wait must not keep it from being told.
+   * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting
+   * claims must not prevent its report.
    */
   countOperation(principal: Principal): void;
-  /** Whether records of the principal's tenant are counted: claims of others need not be admitted one by one. */
+  /** Returns whether the tenant's records are counted; if not, its claims need no admission one by one. */
   countsRecords(principal: Principal): boolean;
   /**
-   * A claim comes that no copy answers, and that may so add a record: room for it is reserved until it is settled. Undefined:
-   * claims under way have reserved what is left.
+   * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one
+   * record until the returned function is called. Returns undefined if claims in flight have reserved the
+   * remaining room.
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
   admitRecord(principal: Principal): SettleRecord | undefined;
-  /** As `admitRecord`, of a claim that hardly adds a record, and is not refused. */
+  /** Reserves room as `admitRecord` does, for a claim that rarely adds a record; never refuses. */
   expectRecord(principal: Principal): SettleRecord;
   /**
-   * A claim that `admitRecord` had no room for would add a record.
+   * Refuses a claim that would add a record and for which `admitRecord` had no room.
    *
    * @throws Refusal QUOTA_RECORDS.
    */
   refuseRecord(principal: Principal): void;
   /**
-   * A namespace is to be declared, by a tenant that has declared so many.
+   * Admits the declaration of a namespace by a tenant that has declared `declared` namespaces.
    *
    * @throws Refusal QUOTA_NAMESPACES.
    */
   admitNamespace(tenant: LimitedTenant, declared: number): void;
   /**
-   * A record job is to be made, for a tenant of which so many are unfinished.
+   * Admits a record job of a tenant with `unfinished` unfinished jobs.
    *
-   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because it is no quota of the tenant's.
+   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because the limit is not one of the tenant's quotas.
    */
   admitRecordJob(tenant: LimitedTenant, unfinished: number): void;
-  /** A result was stored. */
+  /** Counts a stored result. */
   resultAdded(principal: Principal, result: Result): void;
-  /** Of the tenants that have called. */
+  /** Returns a tenant's weight as of its latest call. */
   readonly weightOf: WeightOf;
 }
 
-/** Ends what was admitted, once: the claim has added a record, or none, and the room for it is returned. */
+/** Returns the reserved room, once; `added` tells whether the claim has added a record. */
 export type SettleRecord = (added: boolean) => void;
 
-/** Whose quotas they are. */
+/** The tenant that a quota limits. */
 export type LimitedTenant = Pick<Tenant, "name" | "quotas">;
 
 export interface AdmissionOptions {
-  readonly totals: Totals;
-  /** Among how many a tenant's rate is shared. */
+  readonly totals: StorageTotals;
+  /** Returns the number of replicas that share a tenant's rate. */
   readonly liveReplicas: () => number;
-  /** Told of every refusal, and, of a tenant whose quotas only count, of what would have been one. */
+  /**
+   * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
+   * refused.
+   */
   readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
 }
 
+type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
+
 /**
- * What a tenant's calls in progress and its rate are counted under: its administration apart from its callers, each up to
- * the quota, so that neither can lock the other out.
+ * Returns the id under which calls in flight and rate are counted. A tenant's administration and its callers
+ * are counted separately, each up to the quota, so that neither can lock the other out.
  */
-function meterOf({ role, tenant }: Exclude<Principal, { readonly role: "OPERATOR" }>): number {
+function meterOf({ role, tenant }: TenantPrincipal): number {
   return role === "TENANT_ADMIN" ? -tenant.id : tenant.id;
 }
 
-interface CallsInProgress {
-  count: number;
-  readonly leave: () => void;
-}
-
-/** What an operation's message may have for the price of one: most results and checkpoints fit. */
+/** Message size that the price of one operation covers: most results and checkpoints fit. */
 const BYTES_PER_OPERATION = 16 * 1024;
-/** Half of what can be owed. */
+/** Half of the maximum debt. */
 const MAX_OWED_BY_BATCHES_MS = 5000;
-/** About as long as a call takes. */
+/** About the duration of a call. */
 const CONCURRENCY_RETRY_AFTER_MS = 100;
-/** Until the sweep or the next count can have changed anything. */
+/** Time in which the sweep or the next count can change the totals. */
 const STORAGE_RETRY_AFTER_MS = 15_000;
 
-/** Until claims under way have told whether they use the room that they reserved. */
+/** Time in which claims in flight use or return the room that they reserved. */
 const RESERVED_RETRY_AFTER_MS = 1000;
 
-/** Only a person makes room: an administrator deletes a namespace, or an operator raises the quota. */
+/** Only a person can make room: an administrator deletes a namespace, or an operator raises the quota. */
 const NAMESPACES_RETRY_AFTER_MS = 60_000;
 
 function settleNothing(): void {}
 
+type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAfterMs: number) => void;
+
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
-  const rateLimit = createRateLimit();
-  const inProgress = new Map<number, CallsInProgress>();
-  /** Other than 1. */
-  const weights = new Map<number, number>();
-
-  /** Refuses, or only counts, as the tenant's quotas say. */
-  function refuse(
-    cause: QuotaCause,
-    { name, quotas }: LimitedTenant,
-    limit: number,
-    retryAfterMs: number,
-  ): void {
+  /** Refuses; in a dry run, only reports. */
+  const refuse: Refuse = (cause, { name, quotas }, limit, retryAfterMs) => {
     onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
-  }
+  };
+
+  return {
+    ...limitCalls(liveReplicas, refuse),
+    ...limitRecords(totals, refuse),
+
+    admitNamespace(tenant, declared) {
+      const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
+      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
+    },
+
+    admitRecordJob({ name }, unfinished) {
+      if (unfinished < MAX_UNFINISHED_JOBS) return;
+      onRefused(name, "jobs", "enforced");
+      throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
+    },
+  };
+}
+
+type CallLimits = Pick<
+  Admission,
+  "startCall" | "countMessage" | "admitBatch" | "admitOperation" | "countOperation" | "weightOf"
+>;
+
+/** Limits calls in flight and the rate of operations. */
+function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
+  const rateLimit = createRateLimit();
+  const inFlight = createCallCounts();
+  /** Weights other than 1. */
+  const weights = new Map<number, number>();
 
   function noteWeight({ id, quotas }: Tenant): void {
     if (quotas.weight !== 1) weights.set(id, quotas.weight);
     else if (weights.size > 0) weights.delete(id);
-  }
-
-  function addCalls(meter: number): CallsInProgress {
-    const calls: CallsInProgress = {
-      count: 0,
-      leave() {
-        calls.count--;
-        if (calls.count === 0) inProgress.delete(meter);
-      },
-    };
-    inProgress.set(meter, calls);
-    return calls;
-  }
-
-  function reserveRecord(tenantId: number): SettleRecord {
-    totals.reserve(tenantId, 1);
-    return (added) => {
-      totals.reserve(tenantId, -1);
-      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
-    };
   }
 
   function shareOf(operationsPerSecond: number, burst = operationsPerSecond): Rate {
@@ -164,16 +169,26 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     return { perSecond: operationsPerSecond / replicas, burst: burst / replicas };
   }
 
-  function countMessage(principal: Principal, messageBytes: number): void {
-    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+  function owe(principal: TenantPrincipal, operations: number): void {
     const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
     if (limit === undefined) return;
-    const more = Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1;
-    rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), more);
+    rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), operations);
+  }
+
+  function countMessage(principal: Principal, messageBytes: number): void {
+    if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
+    owe(principal, Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1);
   }
 
   return {
     countMessage,
+
+    startCall(principal) {
+      if (principal.role === "OPERATOR") return undefined;
+      noteWeight(principal.tenant);
+      if (principal.tenant.quotas.concurrentCalls === undefined) return undefined;
+      return inFlight.start(meterOf(principal));
+    },
 
     admitBatch(principal, messageBytes) {
       if (principal.role === "OPERATOR") return;
@@ -185,22 +200,11 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       countMessage(principal, messageBytes);
     },
 
-    enter(principal) {
-      if (principal.role === "OPERATOR") return undefined;
-      const { tenant } = principal;
-      noteWeight(tenant);
-      if (tenant.quotas.concurrentCalls === undefined) return undefined;
-      const meter = meterOf(principal);
-      const calls = inProgress.get(meter) ?? addCalls(meter);
-      calls.count++;
-      return calls.leave;
-    },
-
     admitOperation(principal) {
       if (principal.role === "OPERATOR") return;
       const meter = meterOf(principal);
       const { operationsPerSecond: limit, burst, concurrentCalls } = principal.tenant.quotas;
-      if (concurrentCalls !== undefined && (inProgress.get(meter)?.count ?? 0) > concurrentCalls) {
+      if (concurrentCalls !== undefined && inFlight.countOf(meter) > concurrentCalls) {
         refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS);
       }
       if (limit === undefined) return;
@@ -209,11 +213,55 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
     },
 
     countOperation(principal) {
-      if (principal.role === "OPERATOR") return;
-      const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
-      if (limit !== undefined) rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), 1);
+      if (principal.role !== "OPERATOR") owe(principal, 1);
     },
 
+    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
+  };
+}
+
+/** Counts calls in flight by meter; `start` returns the function that ends the call. */
+function createCallCounts() {
+  const counts = new Map<number, { calls: number; readonly end: () => void }>();
+
+  function add(meter: number) {
+    const count = {
+      calls: 0,
+      end() {
+        count.calls--;
+        if (count.calls === 0) counts.delete(meter);
+      },
+    };
+    counts.set(meter, count);
+    return count;
+  }
+
+  return {
+    start(meter: number): () => void {
+      const count = counts.get(meter) ?? add(meter);
+      count.calls++;
+      return count.end;
+    },
+    countOf: (meter: number) => counts.get(meter)?.calls ?? 0,
+  };
+}
+
+type RecordLimits = Pick<
+  Admission,
+  "countsRecords" | "admitRecord" | "expectRecord" | "refuseRecord" | "resultAdded"
+>;
+
+/** Limits stored records and bytes. */
+function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
+  function reserveRecord(tenantId: number): SettleRecord {
+    totals.reserve(tenantId, 1);
+    return (added) => {
+      totals.reserve(tenantId, -1);
+      if (added) totals.add({ tenantId, records: 1, storedBytes: 0 });
+    };
+  }
+
+  return {
     countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
 
     admitRecord(principal) {
@@ -233,17 +281,6 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       return reserveRecord(tenant.id);
     },
 
-    admitNamespace(tenant, declared) {
-      const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
-      if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
-    },
-
-    admitRecordJob({ name }, unfinished) {
-      if (unfinished < MAX_UNFINISHED_JOBS) return;
-      onRefused(name, "jobs", "enforced");
-      throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
-    },
-
     expectRecord(principal) {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       return reserveRecord(principal.tenant.id);
@@ -259,8 +296,6 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
       totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: bytesOf(result) });
     },
-
-    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
   };
 }
 
@@ -268,7 +303,7 @@ function isCounted({ liveRecords, storedBytes }: Quotas): boolean {
   return liveRecords !== undefined || storedBytes !== undefined;
 }
 
-/** As the records' table counts them. */
+/** Returns a result's size as the table of records counts it. */
 function bytesOf({ payload, metadata }: Result): number {
   for (const _ in metadata) return payload.byteLength + Buffer.byteLength(JSON.stringify(metadata));
   return payload.byteLength;

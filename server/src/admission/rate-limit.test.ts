@@ -3,7 +3,7 @@ import { createRateLimit, type Rate } from "./rate-limit.ts";
 
 const TENANT = 1;
 
-/** How many of so many operations at one moment have a token. */
+/** Returns how many of `asked` operations at one moment get a token. */
 function countTaken(
   limit: ReturnType<typeof createRateLimit>,
   rate: Rate,
@@ -14,7 +14,7 @@ function countTaken(
     .length;
 }
 
-test("a burst is had at once, and the rate from then on", () => {
+test("a burst is admitted at once, and then the rate", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 10, burst: 30 };
   expect(countTaken(limit, rate, 0, 100)).toBe(30);
@@ -23,7 +23,7 @@ test("a burst is had at once, and the rate from then on", () => {
   expect(countTaken(limit, rate, 60_000, 100)).toBe(30);
 });
 
-test("who is refused is told when there is a token, and there is one then", () => {
+test("a refused operation is told when there is a token, and gets it then", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 4, burst: 1 };
   expect(limit.take(TENANT, rate, 0)).toBe(0);
@@ -31,7 +31,7 @@ test("who is refused is told when there is a token, and there is one then", () =
   expect(limit.take(TENANT, rate, 250)).toBe(0);
 });
 
-test("what is owed comes off what may be taken later, for ten seconds at most", () => {
+test("a debt delays later operations for at most ten seconds", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 10, burst: 10 };
   for (let i = 0; i < 15; i++) limit.owe(TENANT, rate, 0, 1);
@@ -40,7 +40,7 @@ test("what is owed comes off what may be taken later, for ten seconds at most", 
   expect(limit.take(TENANT, rate, 0)).toBe(10_100);
 });
 
-test("several tokens may be owed at once, and it is told when they have come back", () => {
+test("several tokens can be owed at once, and the time until the debt is paid is returned", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 10, burst: 10 };
   expect(limit.owedMs(TENANT, rate, 0)).toBe(0);
@@ -50,7 +50,7 @@ test("several tokens may be owed at once, and it is told when they have come bac
   expect(limit.owedMs(TENANT, rate, 2000)).toBe(0);
 });
 
-test("a share of less than one operation still lets one through", () => {
+test("a share of less than one operation still admits one", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 0.25, burst: 0.25 };
   expect(countTaken(limit, rate, 0, 5)).toBe(1);

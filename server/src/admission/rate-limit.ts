@@ -1,32 +1,38 @@
 import { LRUCache } from "lru-cache";
 
-/** How fast a tenant may go on this replica. */
+/** A tenant's rate on this replica. */
 export interface Rate {
   readonly perSecond: number;
-  /** How many operations may come at once. */
+  /** Operations that may come at once. */
   readonly burst: number;
 }
 
-/** A token bucket for each tenant: operations take a token each, and tokens come back at the tenant's rate. */
+/**
+ * A token bucket for each tenant: an operation takes a token, and tokens return at the tenant's rate.
+ *
+ * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share
+ * changes with the number of replicas, and they refuse the debt that settlements run up because they are
+ * never refused.
+ */
 export interface RateLimit {
-  /** Takes a token and answers 0, or takes none and answers in how many milliseconds there is one. */
+  /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
   take(tenantId: number, rate: Rate, nowMs: number): number;
-  /** Takes tokens that may not be there yet. */
+  /** Takes tokens, into debt if there are not enough. */
   owe(tenantId: number, rate: Rate, nowMs: number, tokens: number): void;
-  /** Returns in how many milliseconds what is owed has come back; 0 if nothing is. */
+  /** Returns the milliseconds until the debt is paid; 0 without a debt. */
   owedMs(tenantId: number, rate: Rate, nowMs: number): number;
 }
 
 interface Bucket {
-  /** Negative: owed. */
+  /** Negative: a debt. */
   tokens: number;
-  /** When it was as it says. */
+  /** Time of the last refill. */
   atMs: number;
 }
 
-/** A tenant that settles more than it may claim waits no longer than this once it has stopped. */
+/** Maximum debt: a tenant that settled more than it may claim waits no longer than this. */
 const MAX_DEBT_S = 10;
-/** Beyond this the bucket goes that was used longest ago: its tenant has a burst anew. */
+/** The least recently used buckets are evicted beyond this number; their tenants start with a full burst. */
 const MAX_BUCKETS = 20_000;
 
 /** @see RateLimit */
@@ -65,7 +71,7 @@ export function createRateLimit(): RateLimit {
   };
 }
 
-/** A share of less than one operation must let one through now and then. */
+/** At least 1: a share of less than one operation must admit one from time to time. */
 function capacity(burst: number): number {
   return Math.max(1, burst);
 }

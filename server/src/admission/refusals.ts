@@ -1,11 +1,11 @@
 import { type Reason, Refusal } from "../domain/refusal.ts";
 
-/** Which quota is used up. */
+/** The exceeded quota. */
 export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";
 
 interface QuotaFacts {
   readonly reason: Reason;
-  /** Over what the limit holds: all replicas together, or the one that answered. */
+  /** Scope of the limit: all replicas together, or the replica that answered. */
   readonly scope: "service" | "replica";
   readonly describe: (limit: number) => string;
 }
@@ -43,7 +43,7 @@ const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
   },
 };
 
-/** The refusal of a call that is beyond a tenant's quota. */
+/** Returns the refusal of a call that exceeds a tenant's quota. */
 export function quotaRefusal(
   cause: QuotaCause,
   tenantName: string,
@@ -55,7 +55,7 @@ export function quotaRefusal(
   return new Refusal(reason, description, {
     metadata: { scope, limit: String(limit) },
     quota: { subject: `tenant:${tenantName}`, description },
-    // What goes over the wire is whole milliseconds; to come earlier than that is too early.
+    // The wire format has whole milliseconds; rounding down would make the caller retry too early.
     retryAfterMs: Math.ceil(retryAfterMs),
   });
 }

@@ -4,23 +4,23 @@ import { digestSecret, formatApiKey, generateApiKey, parseApiKey, sameDigest } f
 const PEPPER = "a pepper of thirty-two characters";
 
 describe("an API key", () => {
-  test("is read as it was written", () => {
+  test("is parsed from its formatted text", () => {
     const key = generateApiKey();
     expect(parseApiKey(formatApiKey(key))).toEqual(key);
   });
 
-  test("has a secret of 256 bits, and is never made twice", () => {
+  test("has a random secret of 256 bits", () => {
     const keys = Array.from({ length: 100 }, generateApiKey);
     expect(new Set(keys.map((key) => key.id)).size).toBe(100);
     expect(new Set(keys.map((key) => key.secret)).size).toBe(100);
     for (const { secret } of keys) expect(Buffer.from(secret, "base64url")).toHaveLength(32);
   });
 
-  test("begins as secret scanners expect", () => {
+  test("begins with the prefix for secret scanners", () => {
     expect(formatApiKey(generateApiKey())).toMatch(/^ow_[0-9a-f]{16}_/);
   });
 
-  test("of another format is none", () => {
+  test("of another format is refused", () => {
     const { id, secret } = generateApiKey();
     for (const text of [
       "",
@@ -38,7 +38,7 @@ describe("an API key", () => {
     }
   });
 
-  test("is stored as a digest that depends on its secret and on the pepper", () => {
+  test("has a digest that depends on its secret and on the pepper", () => {
     const { secret } = generateApiKey();
     const digest = digestSecret(secret, PEPPER);
     expect(digest).toHaveLength(32);
@@ -48,7 +48,7 @@ describe("an API key", () => {
     expect(sameDigest(digest, digestSecret(generateApiKey().secret, PEPPER))).toBe(false);
   });
 
-  test("is not compared with a digest of another length", () => {
+  test("differs from a digest of another length", () => {
     expect(sameDigest(Buffer.alloc(32), Buffer.alloc(31))).toBe(false);
   });
 });

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 /**
- * An API key as its owner holds it: `ow_<key id>_<secret>`. The prefix lets secret scanners find it, the id finds the
- * row, and the secret is 256 random bits.
+ * An API key, written `ow_<id>_<secret>`. Secret scanners find it by the prefix, the server finds its row by
+ * the id, and the secret is 256 random bits.
  */
 export interface ApiKey {
   readonly id: string;
@@ -12,12 +12,12 @@ export interface ApiKey {
 const FORMAT = /^ow_([a-z0-9]{16})_([A-Za-z0-9_-]{43})$/;
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
-/** Characters of an id, which is hexadecimal. */
+/** Characters of an id, in hexadecimal. */
 export const ID_LENGTH = 16;
-/** Characters of a secret, as base64url has it. */
+/** Characters of a secret, in base64url. */
 export const SECRET_LENGTH = 43;
 
-/** Makes a key that nobody has. */
+/** Generates a random key. */
 export function generateApiKey(): ApiKey {
   return {
     id: randomBytes(ID_BYTES).toString("hex"),
@@ -25,23 +25,26 @@ export function generateApiKey(): ApiKey {
   };
 }
 
-/** As it is given to its owner, once. */
+/** Returns the text of a key, which its owner receives once. */
 export function formatApiKey({ id, secret }: ApiKey): string {
   return `ow_${id}_${secret}`;
 }
 
-/** Undefined if the text isn't of the format. */
+/** Parses the text of a key; returns undefined if it is malformed. */
 export function parseApiKey(text: string): ApiKey | undefined {
   const [, id, secret] = FORMAT.exec(text) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }
 
-/** What is stored of a key: HMAC-SHA256 of its secret under the deployment's pepper, so that a stolen table is no use. */
+/**
+ * Returns the digest that the database stores of a secret: HMAC-SHA256 under the deployment's pepper, so that
+ * a stolen table is useless without the pepper.
+ */
 export function digestSecret(secret: string, pepper: string): Buffer {
   return createHmac("sha256", pepper).update(secret).digest();
 }
 
-/** Compares in constant time, for a length. */
+/** Compares two digests in a time that depends only on their length. */
 export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.byteLength === b.byteLength && timingSafeEqual(a, b);
 }

@@ -5,113 +5,145 @@ import type { Pool } from "../store/pool.ts";
 import type { KnownApiKey } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
-import { parseAuthorization, presumeApiKey } from "./authorization.ts";
+import { parseAuthorization, sliceApiKey } from "./authorization.ts";
 import type { TokenVerifier } from "./jwt.ts";
-import { createKnownKeys, type LoadedKey } from "./known-keys.ts";
-import { createRefreshingCache } from "./refreshing-cache.ts";
+import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
+import { type CachedApiKey, createApiKeyCache } from "./verified-credential-cache.ts";
 
-/** Tells who is calling, from the `authorization` header. */
+/** Identifies callers by their `authorization` header. */
 export interface Authenticator {
   /**
-   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, the same whether it is malformed, unknown, expired,
-   *   revoked or has another secret; ISSUER_UNAVAILABLE, as TokenVerifier.
+   * Returns the principal of a credential.
+   *
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
+   *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
-  /** Who it is, if it is an API key and memory knows all about it; undefined otherwise: `authenticate` tells. */
-  findVerified(authorization: string | undefined): Principal | undefined;
-  /** A tenant was changed through this replica: its next call here follows. The others follow within 10 s. */
+  /**
+   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
+   * undefined otherwise: call `authenticate` then.
+   */
+  cachedPrincipal(authorization: string | undefined): Principal | undefined;
+  /**
+   * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
+   * replicas: within 10 s.
+   */
   tenantChanged(id: number): void;
-  /** As `tenantChanged`. */
+  /** Drops an API key, as `tenantChanged` drops a tenant. */
   apiKeyChanged(id: string): void;
-  /** The database was restored, or is another one: drops everything that is known of keys and tenants. */
+  /** Drops all keys and tenants, after the database was restored or replaced. */
   databaseChanged(): void;
 }
 
-/** Whoever has to follow changes of tenants and keys. */
+/** Receives changes of tenants and keys. */
 export type ChangeListener = Pick<Authenticator, "tenantChanged" | "apiKeyChanged">;
 
 export interface AuthenticatorOptions {
-  /** Keys the digests of secrets; the same on every replica. */
+  /** Secret that keys the digests of API keys' secrets; the same on every replica. */
   readonly pepper: string;
-  /** An operator's key that isn't in the database. */
+  /** An operator's key that is not stored in the database. */
   readonly operatorKey: ApiKey | undefined;
-  /** Undefined: tokens are not taken. */
+  /** Undefined: tokens are refused. */
   readonly tokens: TokenVerifier | undefined;
-  /** Calls without a credential act as this tenant's CALLER. Undefined: they are refused. */
+  /** Calls without a credential act as a CALLER of this tenant. Undefined: they are refused. */
   readonly anonymousTenant: string | undefined;
-  /** How old what memory knows of keys and tenants may be, in milliseconds. */
+  /** Maximum age of cached keys and tenants, in milliseconds. */
   readonly maxAgeMs?: number | undefined;
 }
 
 /**
- * A revoked key, a suspended tenant and a changed policy are effective everywhere within 10 s: the contract's bound, less
- * a second for a load that is under way.
+ * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere
+ * within 10 s. One second of it is for a load that is in flight.
  */
 const MAX_AGE_MS = 9000;
-/** The rest of the contract's bound: what is decided by a principal is decided this long after MAX_AGE_MS at the latest. */
+/** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
 const DECISION_MS = 1000;
 const REFRESH_AFTER_MS = 4000;
 const MAX_CACHED_TENANTS = 20_000;
-/** Compared with where there is no key, so that a wrong id takes as long as a wrong secret. */
+/** Compared with if the key does not exist, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** @see Authenticator */
-export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
-  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
-  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
-  const keys = createKnownKeys(pool, aging);
-  const tenants = createRefreshingCache<number, Tenant>({
+type Aging = Pick<RefreshingCacheOptions<number, Tenant>, "maxAgeMs" | "refreshAfterMs">;
+
+/**
+ * Caches tenants by id and by name. `get` and `named` refuse a tenant that does not exist with
+ * CREDENTIAL_INVALID.
+ */
+function createTenantCache(pool: Pool, aging: Aging) {
+  const byId = createRefreshingCache<number, Tenant>({
     load: createFindTenants(pool),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
-  /** A name that is free again belongs to another tenant later: the old id is gone from `tenants` by then. */
-  const tenantIds = createRefreshingCache<string, number>({
+  /** A tenant's name can be used again after a deletion. By then `byId` no longer holds the old id. */
+  const ids = createRefreshingCache<string, number>({
     load: (names) => findTenantIds(pool, names),
     maxEntries: MAX_CACHED_TENANTS,
     ...aging,
   });
 
-  /** Until when something may be decided by what the database said at a moment. */
-  function goodUntilMs(askedAtMs: number): number {
-    return askedAtMs + maxAgeMs + DECISION_MS;
-  }
-
-  async function liveTenant(id: number, deadline: Deadline): Promise<Tenant> {
-    const tenant = await tenants.get(id, deadline);
+  async function get(id: number, deadline: Deadline): Promise<Tenant> {
+    const tenant = await byId.get(id, deadline);
     if (tenant === undefined) throw credentialInvalid();
     return tenant;
   }
 
-  /** As read together with its key, or after it: after a restore the id of a tenant may be another one's. */
+  return {
+    get,
+    async named(name: string, deadline: Deadline): Promise<Tenant> {
+      const id = await ids.get(name, deadline);
+      if (id === undefined) throw credentialInvalid();
+      const tenant = await get(id, deadline);
+      // After a restore, the id may belong to a tenant with another name.
+      if (tenant.name !== name) throw credentialInvalid();
+      return tenant;
+    },
+    peek: byId.peek,
+    drop: byId.drop,
+    clear() {
+      byId.clear();
+      ids.clear();
+    },
+  };
+}
+
+/** @see Authenticator */
+export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
+  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
+  const keys = createApiKeyCache(pool, aging);
+  const tenants = createTenantCache(pool, aging);
+
+  /**
+   * Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds.
+   */
+  function goodUntilMs(askedAtMs: number): number {
+    return askedAtMs + maxAgeMs + DECISION_MS;
+  }
+
+  /**
+   * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
+   * another tenant.
+   */
   async function tenantOfKey(
     { id, tenantUid }: KnownApiKey,
     tenantId: number,
     deadline: Deadline,
   ): Promise<Tenant> {
-    const tenant = await liveTenant(tenantId, deadline);
+    const tenant = await tenants.get(tenantId, deadline);
     if (tenant.uid === tenantUid) return tenant;
     tenants.drop(tenantId);
     keys.drop(id);
-    const reread = await liveTenant(tenantId, deadline);
+    const reread = await tenants.get(tenantId, deadline);
     if (reread.uid !== tenantUid) throw credentialInvalid();
     return reread;
-  }
-
-  async function tenantNamed(name: string, deadline: Deadline): Promise<Tenant> {
-    const id = await tenantIds.get(name, deadline);
-    if (id === undefined) throw credentialInvalid();
-    const tenant = await liveTenant(id, deadline);
-    // The id may have been given out again after a restore, to a tenant of another name.
-    if (tenant.name !== name) throw credentialInvalid();
-    return tenant;
   }
 
   async function anonymous(deadline: Deadline): Promise<Principal> {
     if (options.anonymousTenant === undefined) {
       throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
     }
-    const tenant = await tenantNamed(options.anonymousTenant, deadline);
+    const tenant = await tenants.named(options.anonymousTenant, deadline);
     return {
       role: "CALLER",
       actor: "anonymous",
@@ -126,7 +158,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     const identity = await options.tokens.verify(token);
     if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
     const { role, actor, tenantName, namespaces } = identity;
-    const tenant = await tenantNamed(tenantName, deadline);
+    const tenant = await tenants.named(tenantName, deadline);
     return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs) };
   }
 
@@ -141,11 +173,11 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       sameDigest(digestSecret(secret, pepper), NO_DIGEST);
       throw credentialInvalid();
     }
-    if (!loaded.isSecret(secret, pepper)) throw credentialInvalid();
+    if (!loaded.hasSecret(secret, pepper)) throw credentialInvalid();
     return byLoadedKey(loaded, deadline);
   }
 
-  async function byLoadedKey(loaded: LoadedKey, deadline: Deadline): Promise<Principal> {
+  async function byLoadedKey(loaded: CachedApiKey, deadline: Deadline): Promise<Principal> {
     const { id, role, tenantId, namespaces, askedAtMs, endsAtMs } = loaded.key;
     if (role === "OPERATOR" || tenantId === undefined) {
       return {
@@ -155,7 +187,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       };
     }
     const tenant = await tenantOfKey(loaded.key, tenantId, deadline);
-    return loaded.standsFor({
+    return loaded.storePrincipal({
       role,
       actor: id,
       tenant,
@@ -168,13 +200,14 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     tenantChanged: tenants.drop,
     apiKeyChanged: keys.drop,
     databaseChanged() {
-      for (const cache of [keys, tenants, tenantIds]) cache.clear();
+      keys.clear();
+      tenants.clear();
     },
-    findVerified(authorization) {
-      const presented = authorization === undefined ? undefined : presumeApiKey(authorization);
+    cachedPrincipal(authorization) {
+      const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
       if (presented === undefined) return undefined;
       const nowMs = performance.now();
-      const principal = keys.peek(presented.id, nowMs)?.findVerified(presented.secret);
+      const principal = keys.peek(presented.id, nowMs)?.cachedPrincipal(presented.secret);
       if (principal === undefined || principal.role === "OPERATOR") return undefined;
       return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
     },

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "./api-key.ts";
-import { MAX_TOKEN_LENGTH, parseAuthorization, presumeApiKey } from "./authorization.ts";
+import { MAX_TOKEN_LENGTH, parseAuthorization, sliceApiKey } from "./authorization.ts";
 
 const API_KEY = generateApiKey();
 const TEXT = formatApiKey(API_KEY);
 const TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl";
 
-test("an API key is read, and so is a token", () => {
+test("an API key and a token are parsed", () => {
   expect(parseAuthorization(`Bearer ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
   expect(parseAuthorization(`Bearer ${TOKEN}`)).toEqual({ kind: "token", token: TOKEN });
 });
 
-test("the scheme may be written in any case", () => {
+test("the scheme is case-insensitive", () => {
   for (const scheme of ["bearer", "BEARER"])
     expect(parseAuthorization(`${scheme} ${TEXT}`)).toEqual({ kind: "apiKey", apiKey: API_KEY });
 });
@@ -29,13 +29,13 @@ test.each([
   ["many spaces", `Bearer ${" ".repeat(4000)}${TEXT}`],
   ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
   ["padding", `Bearer ${TOKEN}=`],
-  ["what is longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
+  ["a text longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
 ])("%s is no credential", (_what, header) => {
   expect(parseAuthorization(header)).toBeUndefined();
 });
 
-test("a key is presumed only where its parts would stand", () => {
-  expect(presumeApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
+test("a key is cut out only of a header with the usual length and separators", () => {
+  expect(sliceApiKey(`Bearer ${TEXT}`)).toEqual(API_KEY);
   const others = [
     "",
     `bearer ${TEXT}`,
@@ -44,5 +44,5 @@ test("a key is presumed only where its parts would stand", () => {
     `Bearer ${TEXT.slice(0, -1)}`,
     `Bearer ${TOKEN}`,
   ];
-  for (const header of others) expect(presumeApiKey(header)).toBeUndefined();
+  for (const header of others) expect(sliceApiKey(header)).toBeUndefined();
 });

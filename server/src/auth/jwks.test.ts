@@ -10,8 +10,8 @@ const REFRESH_AFTER_MS = 5 * 60_000;
 const TOKEN: FlattenedJWSInput = { payload: "", signature: "" };
 
 beforeEach(() => {
-  // Only the clock: requests go on in real turns of the event loop.
-  vi.useFakeTimers({ toFake: ["performance"] });
+  // Only the clocks, ours and jose's: requests need real timers.
+  vi.useFakeTimers({ toFake: ["performance", "Date"] });
 });
 
 afterEach(() => {
@@ -23,7 +23,7 @@ async function publicJwk(kid: string): Promise<JWK> {
   return { ...(await exportJWK(publicKey)), kid };
 }
 
-/** An issuer that publishes a key `first`, and what is known of its keys. */
+/** Starts an issuer that publishes one key, `first`, and creates a `Jwks` of it. */
 async function setUp() {
   const published = { keys: [await publicJwk("first")] };
   const respond = vi.fn((response: ServerResponse) => {
@@ -55,7 +55,7 @@ function fail(response: ServerResponse): void {
   response.writeHead(500).end();
 }
 
-/** To where there are keys, too. */
+/** Redirects to a path that has a valid key set. */
 function redirect(response: ServerResponse): void {
   if (response.req.url === "/elsewhere") response.end(JSON.stringify({ keys: [] }));
   else response.writeHead(302, { location: "/elsewhere" }).end();
@@ -65,7 +65,7 @@ const unknown = expect.any(errors.JWKSNoMatchingKey);
 const unavailable = { reason: "ISSUER_UNAVAILABLE", retryAfterMs: COOLDOWN_MS };
 
 describe("an issuer's keys", () => {
-  test("are fetched once for all tokens", async () => {
+  test("are fetched once for concurrent tokens", async () => {
     const { respond, find } = await setUp();
     const [key] = await Promise.all([find("first"), find("first"), find("first")]);
     expect(key).toMatchObject({ type: "public" });
@@ -73,7 +73,7 @@ describe("an issuer's keys", () => {
     expect(respond).toHaveBeenCalledTimes(1);
   });
 
-  test("are asked for anew when a token has another, though no more often than allowed", async () => {
+  test("are fetched again for an unknown key, at most once in a cooldown", async () => {
     const { published, respond, find } = await setUp();
     await find("first");
     published.keys = [await publicJwk("second")];
@@ -86,21 +86,24 @@ describe("an issuer's keys", () => {
   });
 
   test.each([
-    ["a token is checked", (jwks: Jwks) => jwks.keyFor({ alg: "ES256", kid: "first" }, TOKEN)],
-    ["one is remembered", (jwks: Jwks) => jwks.current()],
-  ])("are looked at again after a while, when %s: one may have been withdrawn", async (_when, use) => {
-    const { published, respond, jwks, find } = await setUp();
-    await find("first");
-    const before = jwks.current();
-    published.keys = [await publicJwk("second")];
-    vi.advanceTimersByTime(REFRESH_AFTER_MS);
-    await use(jwks);
-    await vi.waitUntil(() => jwks.current() !== before);
-    await expect(find("first")).rejects.toEqual(unknown);
-    expect(respond).toHaveBeenCalledTimes(2);
-  });
+    ["a token is verified", (jwks: Jwks) => jwks.keyFor({ alg: "ES256", kid: "first" }, TOKEN)],
+    ["a cached token is used", (jwks: Jwks) => jwks.current()],
+  ])(
+    "are fetched again after five minutes when %s, so that a withdrawn key becomes unknown",
+    async (_when, use) => {
+      const { published, respond, jwks, find } = await setUp();
+      await find("first");
+      const before = jwks.current();
+      published.keys = [await publicJwk("second")];
+      vi.advanceTimersByTime(REFRESH_AFTER_MS);
+      await use(jwks);
+      await vi.waitUntil(() => jwks.current() !== before);
+      await expect(find("first")).rejects.toEqual(unknown);
+      expect(respond).toHaveBeenCalledTimes(2);
+    },
+  );
 
-  test("are the same object while they are the same", async () => {
+  test("keep their object while they stay the same", async () => {
     const { respond, jwks, find } = await setUp();
     await find("first");
     const before = jwks.current();
@@ -110,7 +113,7 @@ describe("an issuer's keys", () => {
     expect(jwks.current()).toBe(before);
   });
 
-  test("go on working while the issuer fails; others are unavailable then, not invalid", async () => {
+  test("keep working while the issuer fails, and unknown keys are unavailable, not invalid", async () => {
     const { respond, onFailed, find } = await setUp();
     await find("first");
     respond.mockImplementation(fail);
@@ -122,7 +125,7 @@ describe("an issuer's keys", () => {
     expect(respond).toHaveBeenCalledTimes(2);
   });
 
-  test("are found once the issuer is back", async () => {
+  test("are found once the issuer answers again", async () => {
     const { respond, find } = await setUp();
     respond.mockImplementationOnce(fail);
     for (let i = 0; i < 3; i++) await expect(find("first")).rejects.toMatchObject(unavailable);
@@ -135,10 +138,13 @@ describe("an issuer's keys", () => {
     ["an error", fail],
     ["no JSON", (response) => response.end("<html>")],
     ["no keys", (response) => response.end("{}")],
-    ["more than fits", (response) => response.end(JSON.stringify({ keys: [], more: "x".repeat(300_000) }))],
-    ["another address", redirect],
-    ["nothing", (response) => response.destroy()],
-  ])("stay as they were when the issuer answers with %s", async (_what, answer) => {
+    [
+      "more than 256 KiB",
+      (response) => response.end(JSON.stringify({ keys: [], more: "x".repeat(300_000) })),
+    ],
+    ["a redirect", redirect],
+    ["a closed connection", (response) => response.destroy()],
+  ])("stay unchanged when the issuer answers with %s", async (_what, answer) => {
     const { respond, onFailed, jwks, find } = await setUp();
     await find("first");
     const before = jwks.current();
@@ -149,7 +155,7 @@ describe("an issuer's keys", () => {
     expect(jwks.current()).toBe(before);
   });
 
-  test("go on working while the issuer fails again and again, asked once a cooldown, until it is back", async () => {
+  test("keep working through repeated failures, with one request in a cooldown, until the issuer answers again", async () => {
     const { published, respond, onFailed, jwks, find } = await setUp();
     const key = await find("first");
     const before = jwks.current();

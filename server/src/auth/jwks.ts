@@ -1,120 +1,129 @@
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  type FetchImplementation,
+  type JWKSCacheInput,
+  type JWTVerifyGetKey,
+  jwksCache,
+} from "jose";
 import { Refusal } from "../domain/refusal.ts";
 
-/** The keys that an issuer publishes, as last heard of. */
+/** The public keys of an issuer, as it last published them. */
 export interface Jwks {
   /**
-   * Finds the key that a token is signed with. The issuer is asked anew for a key that isn't known, though no more often
-   * than once in a cooldown. Keys that are known go on working while the issuer doesn't answer.
+   * Finds the key that signed a token. Fetches the keys again for an unknown key, at most once in a cooldown.
+   * Known keys keep working while the issuer does not answer.
    *
-   * @throws Refusal ISSUER_UNAVAILABLE for a key that isn't known while the issuer doesn't answer.
-   * @throws errors.JOSEError if the issuer has no such key, or several that fit.
+   * @throws Refusal ISSUER_UNAVAILABLE for an unknown key while the issuer does not answer.
+   * @throws errors.JOSEError if the issuer publishes no such key, or several that match.
    */
   readonly keyFor: JWTVerifyGetKey;
   /**
-   * Another object for other keys: what was found true with the ones before has to be looked at again. Whoever asks keeps
-   * them young, as `keyFor` does.
+   * Returns an object that stays the same while the keys stay the same: a token that was verified under
+   * another object must be verified again. Undefined before the first fetch. Like `keyFor`, refreshes old
+   * keys in the background.
    */
   current(): object | undefined;
-  /** Asks in the background, so that the first token needn't wait. */
+  /** Fetches the keys in the background, so that the first token does not wait. */
   warm(): void;
 }
 
 export interface JwksOptions {
   readonly url: string;
-  /** Tokens with made-up key ids must not become a flood of requests to the issuer. */
+  /** Bounds the requests to the issuer that tokens with made-up key ids can cause, in milliseconds. */
   readonly cooldownMs: number;
-  /** Told why the issuer could not be asked; at most once in a cooldown. */
+  /** Called with the error of each failed fetch; at most once in a cooldown. */
   readonly onFailed: (error: unknown) => void;
 }
 
-/** A key that the issuer has withdrawn is unknown here after this, or just after the first token that comes then. */
+/**
+ * A key that the issuer withdrew is unknown here after this time, or just after the first token that follows
+ * it.
+ */
 const REFRESH_AFTER_MS = 5 * 60_000;
 const TIMEOUT_MS = 5000;
 /** Some hundred keys. */
 const MAX_BYTES = 256 * 1024;
 
-type Find = ReturnType<typeof createLocalJWKSet>;
-type FindParameters = Parameters<Find>;
-
-interface KeySet {
-  /** As it was published. */
-  readonly text: string;
-  readonly find: Find;
-}
-
-/** @see Jwks */
+/**
+ * Wraps `createRemoteJWKSet` of jose, which fetches, parses and selects keys, shares one fetch among
+ * concurrent tokens and limits fetches after a success. Three promises of ours need more: a limit of fetches
+ * after a failure, a bound of the response's size, and known keys that outlive their age while the issuer is
+ * down.
+ *
+ * @see Jwks
+ */
 export function createJwks({ url, cooldownMs, onFailed }: JwksOptions): Jwks {
-  let keys: KeySet | undefined;
-  let askedAtMs = Number.NEGATIVE_INFINITY;
-  let isAnswering = true;
-  let asking: Promise<void> | undefined;
+  const cache: { jwks?: unknown } = {};
+  let fetchedAtMs = Number.NEGATIVE_INFINITY;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
 
-  async function ask(): Promise<void> {
-    askedAtMs = performance.now();
+  const fetchWithCooldown: FetchImplementation = async (...request) => {
+    const nowMs = performance.now();
+    if (nowMs - failedAtMs < cooldownMs) throw issuerUnavailable(cooldownMs);
+    fetchedAtMs = nowMs;
     try {
-      const text = await fetchText(url);
-      if (text !== keys?.text) keys = { text, find: createLocalJWKSet(JSON.parse(text) as JSONWebKeySet) };
-      isAnswering = true;
+      return await fetchKeys(...request);
     } catch (error) {
-      isAnswering = false;
+      failedAtMs = performance.now();
       onFailed(error);
+      throw issuerUnavailable(cooldownMs);
     }
-  }
+  };
 
-  /** Resolves once the issuer has answered or not; at once, if it was asked a moment ago. */
-  async function refresh(): Promise<void> {
-    if (asking === undefined && performance.now() - askedAtMs < cooldownMs) return;
-    asking ??= ask().finally(() => {
-      asking = undefined;
-    });
-    await asking;
+  const keys = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: TIMEOUT_MS,
+    cooldownDuration: cooldownMs,
+    // With a finite age, jose refuses known keys while the issuer is down. `refreshIfOld` replaces it.
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    // Assigned by jose together with its own copy, so that `current` never runs ahead of the keys in use.
+    [jwksCache]: cache as JWKSCacheInput,
+    [customFetch]: fetchWithCooldown,
+  });
+
+  /** Never rejects: `fetchWithCooldown` reports errors. */
+  function refresh(): void {
+    keys.reload().catch(() => {});
   }
 
   function refreshIfOld(): void {
-    if (performance.now() - askedAtMs >= REFRESH_AFTER_MS) void refresh();
+    if (performance.now() - fetchedAtMs >= REFRESH_AFTER_MS) refresh();
   }
 
-  /** Undefined: none of the keys that are known fits. */
-  async function find(...token: FindParameters): Promise<Awaited<ReturnType<Find>> | undefined> {
-    try {
-      return await keys?.find(...token);
-    } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) return undefined;
-      throw error;
-    }
-  }
-
+  let latest: unknown;
+  let latestText: string | undefined;
+  let version: object | undefined;
   return {
-    async keyFor(header, token) {
-      const known = await find(header, token);
-      if (known !== undefined) {
-        refreshIfOld();
-        return known;
-      }
-      await refresh();
-      const found = await find(header, token);
-      if (found !== undefined) return found;
-      if (isAnswering) throw new errors.JWKSNoMatchingKey();
-      const message = "The token's key is not known, and its issuer does not answer.";
-      throw new Refusal("ISSUER_UNAVAILABLE", message, { retryAfterMs: cooldownMs });
+    keyFor(header, token) {
+      refreshIfOld();
+      return keys(header, token);
     },
     current() {
       refreshIfOld();
-      return keys;
+      if (cache.jwks !== latest) {
+        latest = cache.jwks;
+        const text = JSON.stringify(latest);
+        if (text !== latestText) version = {};
+        latestText = text;
+      }
+      return version;
     },
-    warm: () => void refresh(),
+    warm: refresh,
   };
 }
 
-/** @throws if the answer is no 200, is too large, or does not come in time. */
-async function fetchText(url: string): Promise<string> {
-  const response = await fetch(url, {
-    headers: { accept: "application/jwk-set+json, application/json" },
-    // Where the keys are is configured; nobody else has a say in it.
-    redirect: "error",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
+function issuerUnavailable(retryAfterMs: number): Refusal {
+  const message = "The token's key is not known, and its issuer does not answer.";
+  return new Refusal("ISSUER_UNAVAILABLE", message, { retryAfterMs });
+}
+
+/**
+ * @throws if the response is not 200, is too large, is not a key set or does not arrive in time. Redirects
+ * are not followed.
+ */
+async function fetchKeys(...[url, request]: Parameters<FetchImplementation>): Promise<Response> {
+  const response = await fetch(url, request);
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new Error(`${url} answered with status ${response.status}`);
@@ -126,5 +135,8 @@ async function fetchText(url: string): Promise<string> {
     if (bytes > MAX_BYTES) throw new Error(`${url} answered with more than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  const text = Buffer.concat(chunks).toString();
+  // Fails here rather than in jose, so that a malformed key set counts as a failed fetch.
+  createLocalJWKSet(JSON.parse(text));
+  return new Response(text);
 }

@@ -1,6 +1,7 @@
 /**
- * What tokens may be signed with: a private key that only the issuer has. Those of RFC 7518 that share a secret (`HS256`
- * and its like) and `none` are not among them: whoever can read the published keys could make such tokens.
+ * Signature algorithms of tokens that can be configured: those with a private key, which only the issuer has.
+ * Of RFC 7518 the HMAC algorithms (`HS256` and others) and `none` are excluded, because the published keys
+ * would be enough to forge a token.
  */
 export const JWT_ALGORITHMS = [
   "RS256",
@@ -16,5 +17,5 @@ export const JWT_ALGORITHMS = [
   "Ed25519",
 ] as const;
 
-/** One of them, as it stands in a token's header. */
+/** An algorithm, as written in a token's header. */
 export type JwtAlgorithm = (typeof JWT_ALGORITHMS)[number];

@@ -7,10 +7,12 @@ import type { Jwks } from "./jwks.ts";
 import type { JwtAlgorithm } from "./jwt-algorithms.ts";
 import { type ClaimNames, identityOf, type TokenIdentity } from "./token-identity.ts";
 
-/** Tells whom a token of the configured issuer stands for. */
+/** Verifies tokens of the configured issuer. */
 export interface TokenVerifier {
   /**
-   * @throws Refusal CREDENTIAL_INVALID, the same whatever is wrong with it; ISSUER_UNAVAILABLE, as `Jwks.keyFor`.
+   * Returns the identity that a token proves.
+   *
+   * @throws Refusal CREDENTIAL_INVALID, with the same text for every defect; ISSUER_UNAVAILABLE, as `Jwks.keyFor`.
    */
   verify(token: string): Promise<TokenIdentity>;
 }
@@ -21,18 +23,18 @@ export interface TokenVerifierOptions {
   readonly audience: string;
   readonly algorithms: readonly JwtAlgorithm[];
   readonly claims: ClaimNames;
-  /** Told what the caller isn't: which check failed, in nothing of the token's own words. */
+  /** Called with the check that failed, which the caller is not told. Contains no text of the token. */
   readonly onRefused: (why: string) => void;
 }
 
-/** How far the issuer's clock may be from ours. */
+/** Accepted difference between the issuer's clock and ours. */
 const CLOCK_TOLERANCE_S = 10;
-/** Some hundred bytes for most tokens, and up to 8 KiB of namespaces' names. */
-const MAX_REMEMBERED_BYTES = 16 * 1024 * 1024;
-/** What is kept of a token beside its claims: its digest, and the cache's own. */
+/** Most tokens take some hundred bytes; the names of namespaces can take up to 8 KiB. */
+const MAX_CACHE_BYTES = 16 * 1024 * 1024;
+/** Memory of an entry beside the claims: the digest, and the cache's own data. */
 const ENTRY_BYTES = 300;
 
-/** What a token was found to be: true until it expires or the issuer publishes other keys. */
+/** The result of a verification: valid until the token expires or the issuer publishes other keys. */
 interface Verified {
   readonly identity: TokenIdentity;
   readonly expiresAtMs: number;
@@ -40,16 +42,16 @@ interface Verified {
 }
 
 /**
- * Remembers what it verified, for a signature costs more than the rest of a call. Tokens are compared with this machine's
- * clock: their issuer knows no other.
+ * Creates a verifier with a cache, because verifying a signature costs more than the rest of a call. The
+ * times in a token are compared with this machine's clock, because the issuer does not know the database's.
  */
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { jwks, issuer, audience, algorithms, claims, onRefused } = options;
   /** By the digest of the token, so that no token stays in memory. */
-  const verified = new LRUCache<string, Verified>({ maxSize: MAX_REMEMBERED_BYTES });
+  const verified = new LRUCache<string, Verified>({ maxSize: MAX_CACHE_BYTES });
 
   async function check(token: string): Promise<Verified> {
-    // Checked against the keys as they are now, at the least: other ones that come meanwhile are looked up once more.
+    // Read before the verification: if the keys change during it, the next call verifies the token again.
     const keys = jwks.current();
     const { payload } = await jwtVerify(token, jwks.keyFor, {
       issuer,
@@ -59,7 +61,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       requiredClaims: ["exp", "sub"],
     });
     const identity = identityOf(payload, claims);
-    if (identity === undefined) throw new errors.JWTInvalid("its claims stand for nobody");
+    if (identity === undefined) throw new errors.JWTInvalid("the claims name no valid identity");
     return { identity, expiresAtMs: ((payload.exp ?? 0) + CLOCK_TOLERANCE_S) * 1000, keys };
   }
 
@@ -85,7 +87,9 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   };
 }
 
-/** A message may quote the token; a code does not, and the claims that jose checks have names of its own. */
+/**
+ * Returns a code, and for a failed claim its name as jose knows it: a message of jose may quote the token.
+ */
 function describe(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed) return `${error.code} ${error.claim}`;
   return error instanceof errors.JOSEError ? error.code : "ERR_UNUSABLE_KEY";

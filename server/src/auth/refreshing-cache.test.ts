@@ -3,12 +3,12 @@ import type { Deadline } from "../domain/deadline.ts";
 import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
-/** As the credentials' cache has them; the bound that the contract publishes is 10 s. */
+/** The settings of the credential cache; the contract's bound is 10 s. */
 const MAX_AGE_MS = 9000;
 const REFRESH_AFTER_MS = 4000;
 
 beforeEach(() => {
-  // Only the clock: loads go on in real turns of the event loop.
+  // Only the clock: loads need the real event loop.
   vi.useFakeTimers({ toFake: ["performance"] });
 });
 
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A cache of what `known` says, with each load counted. */
+/** Creates a cache of the values in `known`, and counts its loads. */
 function setUp(options: Partial<RefreshingCacheOptions<string, string>> = {}) {
   const known = new Map([["key", "old"]]);
   const load = vi.fn(async (keys: readonly string[]) => {
@@ -38,14 +38,14 @@ function setUp(options: Partial<RefreshingCacheOptions<string, string>> = {}) {
   return { known, load, peek, drop, get: (key = "key") => cache.get(key, PATIENT) };
 }
 
-/** Lets what was begun in the background end. */
+/** Waits for background loads. */
 async function untilLoaded(load: { mock: { settledResults: readonly unknown[] } }, times: number) {
   await vi.waitUntil(() => load.mock.settledResults.length >= times);
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe("what a cache holds", () => {
-  test("is loaded once for as long as it is fresh", async () => {
+describe("a cached value", () => {
+  test("is loaded once while it is fresh", async () => {
     const { load, get } = setUp();
     expect(await Promise.all([get(), get(), get()])).toEqual(["old", "old", "old"]);
     vi.advanceTimersByTime(REFRESH_AFTER_MS - 1);
@@ -53,7 +53,7 @@ describe("what a cache holds", () => {
     expect(load).toHaveBeenCalledTimes(1);
   });
 
-  test("is at hand while it is fresh and nobody dropped it", async () => {
+  test("is peeked at while it is fresh and not dropped", async () => {
     const { peek, drop, get } = setUp();
     expect(peek("key")).toBe(undefined);
     await get();
@@ -63,7 +63,7 @@ describe("what a cache holds", () => {
     expect(peek("key")).toBe(undefined);
   });
 
-  test("is not at hand once it has to be loaded anew: then `get` does", async () => {
+  test("is not peeked at once it needs a reload, which `get` does", async () => {
     const { load, peek, get } = setUp();
     await get();
     vi.advanceTimersByTime(REFRESH_AFTER_MS);
@@ -73,7 +73,7 @@ describe("what a cache holds", () => {
     expect(peek("key")).toBe("old");
   });
 
-  test("is never answered once it is as old as allowed", async () => {
+  test("is not returned once it has the maximum age", async () => {
     const { known, get } = setUp();
     await get();
     known.set("key", "new");
@@ -81,7 +81,7 @@ describe("what a cache holds", () => {
     expect(await get()).toBe("new");
   });
 
-  test("that was deleted is gone once it is as old as allowed", async () => {
+  test("that was deleted from the database is gone once it has the maximum age", async () => {
     const { known, get } = setUp();
     await get();
     known.delete("key");
@@ -89,7 +89,7 @@ describe("what a cache holds", () => {
     expect(await get()).toBeUndefined();
   });
 
-  test("is loaded anew in the background before that, while callers are answered at once", async () => {
+  test("is reloaded in the background before that, while callers are answered at once", async () => {
     const { known, load, get } = setUp();
     await get();
     known.set("key", "new");
@@ -100,7 +100,7 @@ describe("what a cache holds", () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
-  test("is as old as the beginning of its load, not its end", async () => {
+  test("has the age of the start of its load, not of its end", async () => {
     const { known, load, get } = setUp();
     load.mockImplementationOnce(async () => {
       vi.advanceTimersByTime(5000);
@@ -112,7 +112,7 @@ describe("what a cache holds", () => {
     expect(await get()).toBe("new");
   });
 
-  test("is answered while loading fails, but no longer than allowed", async () => {
+  test("is returned while loads fail, up to the maximum age", async () => {
     const { load, get } = setUp();
     await get();
     load.mockRejectedValue(new Error("away"));
@@ -124,7 +124,7 @@ describe("what a cache holds", () => {
     await expect(get()).rejects.toThrow("away");
   });
 
-  test("is not nothing for longer than a second: a key may just have been made", async () => {
+  test("that is missing is loaded again after a second, because it may have been created", async () => {
     const { known, load, get } = setUp();
     expect(await get("made later")).toBeUndefined();
     vi.advanceTimersByTime(999);
@@ -155,7 +155,7 @@ describe("what a cache holds", () => {
     expect(load).toHaveBeenCalledTimes(4);
   });
 
-  test("is not pushed out by keys that do not exist, however many are asked for", async () => {
+  test("is not evicted by any number of keys that do not exist", async () => {
     const { load, peek, get } = setUp();
     await get();
     await Promise.all(Array.from({ length: 5000 }, (_, i) => get(`made up ${i}`)));
@@ -165,7 +165,7 @@ describe("what a cache holds", () => {
     expect(load.mock.calls.length).toBe(loads + 1);
   });
 
-  test("is asked of the database again once it ends by itself", async () => {
+  test("is loaded again once it expires by itself", async () => {
     const endsAtMs = performance.now() + 100;
     const { known, load, peek, get } = setUp({ endsAtMs: () => endsAtMs });
     await get();

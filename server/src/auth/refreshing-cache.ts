@@ -2,52 +2,70 @@ import { LRUCache } from "lru-cache";
 import type { Deadline } from "../domain/deadline.ts";
 import { createBatcher } from "../store/batching/batcher.ts";
 
-/** What a cache holds for a while of what the database says. */
+/**
+ * A cache of database rows that bounds their age.
+ *
+ * `fetch` of `lru-cache` does not replace it: it loads one key at a time, where this cache loads all keys
+ * that are requested together in one statement, and it dates a value from the end of a load, where our bound
+ * counts from the start.
+ */
 export interface RefreshingCache<Key, Value> {
   /**
-   * At most `maxAgeMs` old, and not past its end; undefined if the database doesn't know the key.
+   * Returns a value that is at most `maxAgeMs` old and has not ended; undefined if the database has no such
+   * key.
    *
-   * @throws Refusal whatever loading failed with, once what is held is too old.
+   * @throws Refusal the error of the load, if the cached value is missing or too old.
    */
   get(key: Key, deadline: Deadline): Promise<Value | undefined>;
-  /** The same, if it is at hand and needs no loading anew; undefined otherwise: `get` tells. */
+  /** Returns the cached value if it needs no refresh; undefined otherwise: call `get` then. */
   peek(key: Key, nowMs?: number): Value | undefined;
-  /** Lets go of what is held of a key, and of what is being loaded: it was just changed. */
+  /** Drops a key that was just changed; results of loads in flight are not cached. */
   drop(key: Key): void;
-  /** Drops what is held of every key, and of what is being loaded. */
+  /** Drops all keys; results of loads in flight are not cached. */
   clear(): void;
 }
 
 export interface RefreshingCacheOptions<Key, Value> {
-  /** Loads many keys in few statements; a key that doesn't exist is missing from the map. */
+  /** Loads many keys in few statements. The map lacks keys that do not exist. */
   readonly load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>;
-  /** How old an answer may be: the bound within which a change is effective on every replica. */
+  /**
+   * Maximum age of a returned value, in milliseconds: the time within which a change is effective on every
+   * replica.
+   */
   readonly maxAgeMs: number;
-  /** Older answers are still given, but loaded anew in the background, so that no call waits for it. */
+  /**
+   * Age from which a returned value is reloaded in the background, so that no call waits for it, in
+   * milliseconds.
+   */
   readonly refreshAfterMs: number;
   readonly maxEntries: number;
-  /** How many bytes all values may take, as `bytesOf` counts them; the ones not used for longest go first. */
+  /**
+   * Maximum size of all values, as `bytesOf` counts them. The least recently used values are evicted first.
+   */
   readonly maxBytes?: number;
   readonly bytesOf?: (value: Value) => number;
   /**
-   * When a value ends by itself, in `performance.now()` milliseconds: from then on only the database says whether it holds.
-   * Undefined: none does.
+   * Returns when a value expires by itself, in `performance.now()` milliseconds; from then on it is loaded
+   * again. Undefined: values do not expire.
    */
   readonly endsAtMs?: (value: Value) => number;
 }
 
 interface Entry<Value> {
   readonly value: Value | undefined;
-  /** When its loading began: what it says may have been changed just after. In `performance.now()` milliseconds. */
+  /** Start of the load, in `performance.now()` milliseconds: a change may have followed at once. */
   readonly asOfMs: number;
   refreshing: boolean;
 }
 
-/** That there is nothing is believed only this long: a key may just have been made. */
+/** Maximum age of the knowledge that a key does not exist: it may have been created since. */
 const MAX_ABSENCE_AGE_MS = 1000;
-/** Keys that do not exist, which anybody can make up: apart from the values, so that they push none of them out. */
+/**
+ * Keys that do not exist have a cache of their own: a stranger can invent any number, and they must not evict
+ * values.
+ */
 const MAX_ABSENCES = 1000;
-const WHATEVER_IT_TAKES: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
 /** @see RefreshingCache */
 export function createRefreshingCache<Key extends string | number, Value>({
@@ -83,7 +101,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
     const entry = await loads.submit(key, deadline);
     entries.delete(key);
     absences.delete(key);
-    // What began to load before something was dropped may be what was dropped.
+    // A load that began before the last drop may have read the old row.
     if (entry.asOfMs <= lastDropAtMs) return entry.value;
     (entry.value === undefined ? absences : entries).set(key, entry);
     return entry.value;
@@ -101,8 +119,8 @@ export function createRefreshingCache<Key extends string | number, Value>({
       if (entry === undefined || isTooOld(entry, nowMs)) return reload(key, deadline);
       if (nowMs - entry.asOfMs >= refreshAfterMs && !entry.refreshing) {
         entry.refreshing = true;
-        // A failure shows once the entry is too old: then a call loads it, and gets the error.
-        reload(key, WHATEVER_IT_TAKES).catch(() => {
+        // Once the entry is too old, a call loads it and receives the error.
+        reload(key, NO_DEADLINE).catch(() => {
           entry.refreshing = false;
         });
       }

@@ -9,27 +9,29 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A breaker that opens after three failures and tries every second, and what it did. */
+/**
+ * Creates a breaker that opens after three failures and probes every second; records its changes and probes.
+ */
 function open(works: () => boolean = () => false) {
   const changes: boolean[] = [];
-  let tries = 0;
+  let probes = 0;
   const breaker = createBreaker({
     maxFailures: 3,
     pauseMs: 1000,
     onChange: (isOpen) => changes.push(isOpen),
-    tryOut: async () => {
-      tries++;
+    probe: async () => {
+      probes++;
       return works();
     },
   });
-  return { breaker, changes, tries: () => tries };
+  return { breaker, changes, probes: () => probes };
 }
 
 function fail({ failed }: { failed(): void }, times: number): void {
   for (let i = 0; i < times; i++) failed();
 }
 
-test("calls go through until three failed in a row", () => {
+test("calls pass until three in a row have failed", () => {
   const { breaker, changes } = open();
   fail(breaker, 2);
   breaker.succeeded();
@@ -39,43 +41,43 @@ test("calls go through until three failed in a row", () => {
   expect([breaker.allows(), changes]).toEqual([false, [true]]);
 });
 
-test("while it is open no call goes through, and it is tried every second", async () => {
-  const { breaker, tries } = open();
+test("an open breaker refuses every call and probes every second", async () => {
+  const { breaker, probes } = open();
   fail(breaker, 3);
-  expect(tries()).toBe(0);
+  expect(probes()).toBe(0);
   await vi.advanceTimersByTimeAsync(5000);
-  expect([breaker.allows(), tries()]).toEqual([false, 5]);
+  expect([breaker.allows(), probes()]).toEqual([false, 5]);
 });
 
-test("it closes by itself once a try succeeds, and counts anew", async () => {
+test("a successful probe closes the breaker and resets the count of failures", async () => {
   let works = false;
-  const { breaker, changes, tries } = open(() => works);
+  const { breaker, changes, probes } = open(() => works);
   fail(breaker, 3);
   await vi.advanceTimersByTimeAsync(2000);
   works = true;
   await vi.advanceTimersByTimeAsync(1000);
-  expect([breaker.allows(), changes, tries()]).toEqual([true, [true, false], 3]);
+  expect([breaker.allows(), changes, probes()]).toEqual([true, [true, false], 3]);
   fail(breaker, 2);
   expect(breaker.allows()).toBe(true);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(tries()).toBe(3);
+  expect(probes()).toBe(3);
 });
 
-test("answers that were under way when it opened neither close it nor open it again", async () => {
-  const { breaker, changes, tries } = open();
+test("outcomes of calls from before it opened change nothing", async () => {
+  const { breaker, changes, probes } = open();
   fail(breaker, 3);
   breaker.succeeded();
   fail(breaker, 10);
   expect([breaker.allows(), changes]).toEqual([false, [true]]);
   await vi.advanceTimersByTimeAsync(1000);
-  expect(tries()).toBe(1);
+  expect(probes()).toBe(1);
 });
 
-test("once stopped it tries no more", async () => {
-  const { breaker, tries } = open();
+test("a stopped breaker does not probe", async () => {
+  const { breaker, probes } = open();
   fail(breaker, 3);
   breaker.stop();
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(tries()).toBe(0);
+  expect(probes()).toBe(0);
   expect(vi.getTimerCount()).toBe(0);
 });

@@ -1,35 +1,37 @@
 /**
- * Keeps calls away from something that fails, and tries it from time to time to see whether it is back. No call ever
- * pays for a try.
+ * The state of a circuit breaker.
  *
- * - closed: calls go through; failures in a row are counted.
- * - open: calls are refused until a try succeeds.
+ * - closed: calls pass; consecutive failures are counted.
+ * - open: calls are refused until a probe succeeds.
+ *
+ * Not a library's breaker: those let a call of a user probe a half-open circuit, and that call would wait for
+ * Redis' time-out. Here a timer probes, and no call waits.
  */
 type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 
 /** @see State */
 export interface Breaker {
-  /** Whether a call may be made now; whoever makes it reports how it went. */
+  /** Returns whether a call may be made now. Its caller reports the outcome by `succeeded` or `failed`. */
   allows(): boolean;
   succeeded(): void;
   failed(): void;
-  /** Ends the tries. */
+  /** Stops the probes. */
   stop(): void;
 }
 
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open the breaker. */
   readonly maxFailures: number;
-  /** From opening, or from a try that failed, to the next try. */
+  /** Time from opening, or from a failed probe, to the next probe. */
   readonly pauseMs: number;
-  /** Sees whether it is back; never rejects. */
-  readonly tryOut: () => Promise<boolean>;
-  /** Told each time it opens or closes. */
+  /** Returns whether the protected service works again; never rejects. */
+  readonly probe: () => Promise<boolean>;
+  /** Called when the breaker opens or closes. */
   readonly onChange: (open: boolean) => void;
 }
 
-/** A closed breaker. */
-export function createBreaker({ maxFailures, pauseMs, tryOut, onChange }: BreakerOptions): Breaker {
+/** Creates a closed breaker. */
+export function createBreaker({ maxFailures, pauseMs, probe, onChange }: BreakerOptions): Breaker {
   let state: State = { kind: "closed", failures: 0 };
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -37,14 +39,14 @@ export function createBreaker({ maxFailures, pauseMs, tryOut, onChange }: Breake
   function open(): void {
     state = { kind: "open" };
     onChange(true);
-    scheduleTry();
+    scheduleProbe();
   }
 
-  function scheduleTry(): void {
+  function scheduleProbe(): void {
     if (stopped) return;
     timer = setTimeout(() => {
-      void tryOut().then((works) => {
-        if (!works) return scheduleTry();
+      void probe().then((works) => {
+        if (!works) return scheduleProbe();
         state = { kind: "closed", failures: 0 };
         onChange(false);
       });
@@ -55,7 +57,7 @@ export function createBreaker({ maxFailures, pauseMs, tryOut, onChange }: Breake
   return {
     allows: () => state.kind === "closed",
     succeeded() {
-      // An answer that was under way when it opened says nothing about now: only the try's does.
+      // While open, only a probe may close it: this answer belongs to a call from before.
       if (state.kind === "closed" && state.failures > 0) state = { kind: "closed", failures: 0 };
     },
     failed() {

@@ -6,7 +6,7 @@ import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 const bytes = (constraints: fc.IntArrayConstraints) => fc.uint8Array(constraints).map(Buffer.from);
 const instant = fc.double({ min: 0, max: 4e12, noNaN: true, noDefaultInfinity: true });
 
-const copies: fc.Arbitrary<CachedCompletion> = fc.record({
+const completions: fc.Arbitrary<CachedCompletion> = fc.record({
   fingerprint: fc.option(bytes({ minLength: 32, maxLength: 32 }), { nil: undefined }),
   firstClaimedAtMs: instant,
   completedAtMs: instant,
@@ -22,18 +22,18 @@ const copies: fc.Arbitrary<CachedCompletion> = fc.record({
   }),
 });
 
-test("a copy is read as it was written", () => {
+test("decodes the completion that was encoded", () => {
   fc.assert(
-    fc.property(copies, (copy) => {
-      expect(decodeCompletion(encodeCompletion(copy))).toEqual(copy);
+    fc.property(completions, (completion) => {
+      expect(decodeCompletion(encodeCompletion(completion))).toEqual(completion);
     }),
   );
 });
 
-test("metadata as large as the contract allows is read as it was written", () => {
+test("decodes metadata of the maximum size", () => {
   const metadata = Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`name-${n}`, "☃".repeat(1365)]));
-  const [copy] = fc.sample(copies, 1);
-  if (copy === undefined) throw new Error("no copy");
-  const large = { ...copy, result: { ...copy.result, contentType: "x".repeat(255), metadata } };
+  const [completion] = fc.sample(completions, 1);
+  if (completion === undefined) throw new Error("no sample");
+  const large = { ...completion, result: { ...completion.result, contentType: "x".repeat(255), metadata } };
   expect(decodeCompletion(encodeCompletion(large))).toEqual(large);
 });

@@ -1,7 +1,7 @@
 import type { CachedCompletion, Result } from "../domain/record.ts";
 
 /**
- * A copy as bytes, the same in memory and in Redis:
+ * The encoding of a cached completion, in memory and in Redis:
  *
  * | bytes    |                                                                                   |
  * | -------- | --------------------------------------------------------------------------------- |
@@ -23,9 +23,9 @@ const TEXTS_AT = 40;
 const SUCCESS = 1;
 const FAILURE = 2;
 
-/** The result's payload is the last of the bytes. */
-export function encodeCompletion(copy: CachedCompletion): Buffer {
-  const { fingerprint, result } = copy;
+/** Encodes a completion. */
+export function encodeCompletion(completion: CachedCompletion): Buffer {
+  const { fingerprint, result } = completion;
   const { payload, contentType } = result;
   const metadata = metadataJson(result);
   const fingerprintLength = fingerprint === undefined ? 0 : fingerprint.byteLength;
@@ -34,10 +34,10 @@ export function encodeCompletion(copy: CachedCompletion): Buffer {
   const bytes = Buffer.allocUnsafe(
     TEXTS_AT + fingerprintLength + contentTypeLength + metadataLength + payload.byteLength,
   );
-  bytes.writeDoubleLE(copy.firstClaimedAtMs, FIRST_CLAIMED_AT);
-  bytes.writeDoubleLE(copy.completedAtMs, COMPLETED_AT);
-  bytes.writeDoubleLE(copy.resultExpiresAtMs, RESULT_EXPIRES_AT);
-  bytes.writeDoubleLE(copy.expiresAtMs, EXPIRES_AT);
+  bytes.writeDoubleLE(completion.firstClaimedAtMs, FIRST_CLAIMED_AT);
+  bytes.writeDoubleLE(completion.completedAtMs, COMPLETED_AT);
+  bytes.writeDoubleLE(completion.resultExpiresAtMs, RESULT_EXPIRES_AT);
+  bytes.writeDoubleLE(completion.expiresAtMs, EXPIRES_AT);
   bytes.writeUInt8(result.kind === "failure" ? FAILURE : SUCCESS, KIND_AT);
   bytes.writeUInt8(fingerprintLength, FINGERPRINT_LENGTH_AT);
   bytes.writeUInt16LE(contentTypeLength, CONTENT_TYPE_LENGTH_AT);
@@ -51,7 +51,7 @@ export function encodeCompletion(copy: CachedCompletion): Buffer {
   return bytes;
 }
 
-/** The copy of which these are the bytes; its payload and fingerprint are views of them. */
+/** Decodes a completion; its payload and fingerprint are views of the bytes. */
 export function decodeCompletion(bytes: Buffer): CachedCompletion {
   const contentTypeAt = TEXTS_AT + bytes.readUInt8(FINGERPRINT_LENGTH_AT);
   const metadataAt = contentTypeAt + bytes.readUInt16LE(CONTENT_TYPE_LENGTH_AT);
@@ -71,7 +71,7 @@ export function decodeCompletion(bytes: Buffer): CachedCompletion {
   };
 }
 
-/** Empty: none. */
+/** Returns an empty string if there is no metadata. */
 function metadataJson({ metadata }: Result): string {
   for (const _ in metadata) return JSON.stringify(metadata);
   return "";

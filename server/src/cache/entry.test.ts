@@ -8,7 +8,7 @@ const KEY = createSecretKey("a pepper of thirty-two characters", "utf8");
 const BYTES = Buffer.from(Array.from({ length: 60 }, (_, byte) => byte));
 const ENTRY = sealEntry(NAME, BYTES, KEY);
 
-test("what was sealed is opened as it was", () => {
+test("opens the bytes that were sealed", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.uint8Array(), (name, content) => {
       expect(openEntry(name, sealEntry(name, content, KEY), KEY)).toEqual(Buffer.from(content));
@@ -16,7 +16,7 @@ test("what was sealed is opened as it was", () => {
   );
 });
 
-test("an entry of which any bit is another is none", () => {
+test("refuses an entry with any bit changed", () => {
   for (let bit = 0; bit < ENTRY.length * 8; bit++) {
     const altered = Buffer.from(ENTRY);
     altered.writeUInt8(altered.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
@@ -24,14 +24,14 @@ test("an entry of which any bit is another is none", () => {
   }
 });
 
-test("an entry that is cut off anywhere, or goes on, is none", () => {
+test("refuses an entry that is truncated or extended", () => {
   for (let length = 0; length < ENTRY.length; length++) {
     expect(openEntry(NAME, ENTRY.subarray(0, length), KEY)).toBeUndefined();
   }
   expect(openEntry(NAME, Buffer.concat([ENTRY, Buffer.alloc(1)]), KEY)).toBeUndefined();
 });
 
-test("an entry under any other name is none", () => {
+test("refuses an entry under another name", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (name) => {
       fc.pre(name !== NAME);
@@ -40,12 +40,12 @@ test("an entry under any other name is none", () => {
   );
 });
 
-test("bytes may not move between a name and its content", () => {
+test("refuses bytes that moved between name and content", () => {
   const moved = Buffer.concat([ENTRY.subarray(0, 16), Buffer.from("1"), BYTES]);
   expect(openEntry(NAME.slice(0, -1), moved, KEY)).toBeUndefined();
 });
 
-test("bytes that nobody wrote are no entry", () => {
+test("refuses random bytes", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (noise) => {
       expect(openEntry(NAME, Buffer.from(noise), KEY)).toBeUndefined();
@@ -53,7 +53,7 @@ test("bytes that nobody wrote are no entry", () => {
   );
 });
 
-test("an entry that was made with another secret is none", () => {
+test("refuses an entry that was sealed with another secret", () => {
   expect(
     openEntry(NAME, ENTRY, createSecretKey("another pepper of as many charac.", "utf8")),
   ).toBeUndefined();

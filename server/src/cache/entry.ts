@@ -1,16 +1,17 @@
 import { createHmac, type KeyObject } from "node:crypto";
 
 /**
- * A copy's bytes as Redis holds them: a digest before them.
+ * An entry in Redis consists of a digest and the encoded completion.
  *
- * The digest covers the entry's own name, so that a value that was altered, cut off, or stored under another record's
- * name is no value; it is keyed by the installation's secret, so that one who can write to Redis can't make a result up.
+ * The digest covers the entry's name, so that an altered or truncated value, or one stored under another
+ * name, is refused. It is keyed by the installation's secret, so that write access to Redis is not enough to
+ * forge a result.
  */
 const DIGEST_BYTES = 16;
-/** Part of what is digested: an entry of another format is no entry. */
+/** Part of the digest's input, so that entries of another format are refused. */
 const FORMAT = "onceward-entry-2";
 
-/** The entry that holds these bytes under this name. */
+/** Returns the entry of these bytes under this name. */
 export function sealEntry(name: string, bytes: Uint8Array, key: KeyObject): Buffer {
   const entry = Buffer.allocUnsafe(DIGEST_BYTES + bytes.byteLength);
   entry.set(digest(name, bytes, key));
@@ -18,7 +19,7 @@ export function sealEntry(name: string, bytes: Uint8Array, key: KeyObject): Buff
   return entry;
 }
 
-/** The bytes that an entry holds, as a view of it; undefined if it is not the entry of that name, whole and unaltered. */
+/** Returns a view of an entry's bytes; undefined if it is not a complete, unaltered entry of that name. */
 export function openEntry(name: string, entry: Buffer, key: KeyObject): Buffer | undefined {
   const bytes = entry.subarray(DIGEST_BYTES);
   return digest(name, bytes, key).equals(entry.subarray(0, DIGEST_BYTES)) ? bytes : undefined;

@@ -1,16 +1,16 @@
 import { type Name, WORD_BYTES } from "./memory-name.ts";
 
 /**
- * Entries in one piece of memory outside V8's heap:
+ * The layout of entries, in one buffer outside V8's heap:
  *
  * | bytes    |                                                            |
  * | -------- | ---------------------------------------------------------- |
  * | 4, 4     | hash of the name; the next entry of its chain              |
- * | 8        | when it ends, by `performance.now()`: a double             |
+ * | 8        | its expiry, in `performance.now()` ms: a double            |
  * | 4, 2, 2  | lengths of content and name; 1 if it is marked             |
  * | the rest | name, content, each filled up to a multiple of four bytes  |
  *
- * Where it begins is told in words of four bytes, so that 32 bits tell 16 GiB apart.
+ * An entry's offset counts words of four bytes, so that 32 bits address 16 GiB.
  */
 const NEXT_AT = 4;
 const ENDS_AT = 8;
@@ -19,9 +19,10 @@ const NAME_LENGTH_AT = 20;
 const MARK_AT = 22;
 const NAME_AT = 24;
 
-/** Room for entries. The system gives the memory as it is first written to. */
+/** Reserves a buffer for entries. The system allocates its pages when they are first written. */
 export function createEntries(maxBytes: number) {
-  // Shared with nobody: but V8 takes one that isn't for garbage to come, used or not, and collects when it is made.
+  // Not shared with any thread. V8 counts an unshared buffer towards garbage collection, and starts one when
+  // it is created.
   const bytes = Buffer.from(new SharedArrayBuffer(maxBytes));
   const view = new DataView(bytes.buffer);
   const at = (entry: number, field: number) => entry * WORD_BYTES + field;
@@ -32,7 +33,7 @@ export function createEntries(maxBytes: number) {
   return {
     maxBytes,
 
-    /** Whatever is there is written over. */
+    /** Writes an entry, over the previous contents. */
     write(entry: number, name: Name, content: Buffer, endsAtMs: number): void {
       view.setUint32(at(entry, 0), name.hash, true);
       view.setFloat64(at(entry, ENDS_AT), endsAtMs, true);
@@ -51,7 +52,7 @@ export function createEntries(maxBytes: number) {
       return true;
     },
 
-    /** As a buffer of its own. */
+    /** Returns a copy of the entry's content. */
     content(entry: number): Buffer {
       const content = Buffer.allocUnsafe(contentLength(entry));
       bytes.copy(content, 0, contentAt(entry), contentAt(entry) + content.byteLength);
@@ -62,7 +63,7 @@ export function createEntries(maxBytes: number) {
       bytes.copyWithin(to * WORD_BYTES, entry * WORD_BYTES, (entry + this.words(entry)) * WORD_BYTES);
     },
 
-    /** How many words it takes. */
+    /** Returns the entry's size in words. */
     words: (entry: number) => entryWords(nameLength(entry), contentLength(entry)),
     hash: (entry: number) => view.getUint32(at(entry, 0), true),
     endsAtMs: (entry: number) => view.getFloat64(at(entry, ENDS_AT), true),
@@ -73,7 +74,7 @@ export function createEntries(maxBytes: number) {
   };
 }
 
-/** How many words an entry takes that has so many bytes of name and of content. */
+/** Returns the size in words of an entry whose name and content have these sizes in bytes. */
 export function entryWords(nameLength: number, contentLength: number): number {
   return words(NAME_AT) + words(nameLength) + words(contentLength);
 }

@@ -1,22 +1,25 @@
 import { randomBytes } from "node:crypto";
 
-/** A name as bytes of UTF-8 and their hash, until the next name is written. */
+/** A name as UTF-8 and its hash. Valid until the next name is written. */
 export interface Name {
-  /** Behind the name are zeros, up to a multiple of four bytes: so it is read in words. */
+  /** The name, padded with zeros to a multiple of four bytes, because it is read in words. */
   readonly view: DataView;
   readonly length: number;
   readonly hash: number;
 }
 
-/** Spreads names evenly over 32 bits. */
+/** Hashes a name to 32 bits, evenly distributed. */
 export type NameHash = (view: DataView, length: number) => number;
 
-/** A copy's name has 345 at most: a scope of 22, a namespace of 63, a key of 255, and what keeps them apart. */
+/** A completion's name has at most 345: a scope of 22, a namespace of 63, a key of 255, and separators. */
 const MAX_NAME_BYTES = 1056;
-/** Names, and the entries that they stand in, are read and written in words. */
+/** Names and entries are read and written in words. */
 export const WORD_BYTES = 4;
 
-/** Undefined: a name that is too long, or that has half of a surrogate pair, so that another has the same bytes. */
+/**
+ * Returns a function that writes names to one buffer. It returns undefined for a name that is too long, or
+ * that contains half of a surrogate pair, because another name has the same bytes.
+ */
 export function createNameWriter(hash: NameHash): (text: string) => Name | undefined {
   const bytes = Buffer.from(new ArrayBuffer(MAX_NAME_BYTES + WORD_BYTES));
   const name = { view: new DataView(bytes.buffer), length: 0, hash: 0 };
@@ -29,7 +32,7 @@ export function createNameWriter(hash: NameHash): (text: string) => Name | undef
   };
 }
 
-/** MurmurHash3, by words, from a seed of its own: so nobody outside knows which names fall together. */
+/** Returns MurmurHash3 with a random seed, so that a stranger cannot choose names with the same hash. */
 export function createNameHash(): NameHash {
   const seed = randomBytes(WORD_BYTES).readInt32LE();
   return (view, length) => {

@@ -15,7 +15,7 @@ afterEach(() => {
 
 const some = (bytes: number) => Buffer.alloc(bytes, 1);
 
-test("bytes that are kept are found as they were", () => {
+test("returns the bytes that were stored", () => {
   const cache = createMemoryCache(MIB);
   const bytes = Buffer.from(Array.from({ length: 255 }, (_, byte) => byte));
   cache.set("a", bytes, DAY_MS);
@@ -23,7 +23,7 @@ test("bytes that are kept are found as they were", () => {
   expect([cache.get("a"), cache.get("none"), cache.get("b")]).toEqual([bytes, some(0), undefined]);
 });
 
-test("neither the bytes that were given nor those that were found are what is kept", () => {
+test("keeps its own bytes: changing the stored or the returned buffer changes nothing", () => {
   const cache = createMemoryCache(MIB);
   const given = some(10);
   cache.set("a", given, DAY_MS);
@@ -32,7 +32,7 @@ test("neither the bytes that were given nor those that were found are what is ke
   expect(cache.get("a")).toEqual(some(10));
 });
 
-test("what was found stays as it is when its place is another's", () => {
+test("a returned buffer stays unchanged when another entry takes the memory", () => {
   const cache = createMemoryCache(MIB);
   cache.set("a", some(1000), DAY_MS);
   const found = cache.get("a");
@@ -41,7 +41,7 @@ test("what was found stays as it is when its place is another's", () => {
   expect(found).toEqual(some(1000));
 });
 
-test("a name is itself only, whatever its characters and its length", () => {
+test("names that differ in any character or in length are different", () => {
   const cache = createMemoryCache(MIB);
   const names = [
     "",
@@ -62,7 +62,7 @@ test("a name is itself only, whatever its characters and its length", () => {
   expect(names.map((name) => cache.get(name)?.toString())).toEqual(names.map((name) => `of ${name}`));
 });
 
-test("names that bytes of UTF-8 don't tell apart, and such as no record has, are not kept", () => {
+test("names with half a surrogate pair and names that are too long are not stored", () => {
   const cache = createMemoryCache(MIB);
   for (const name of ["\ud800", "\ufffd", "a".repeat(2000)]) cache.set(name, Buffer.from("kept"), DAY_MS);
   expect(["\ud800", "\udfff", "a".repeat(2000)].map((name) => cache.get(name))).toEqual([
@@ -72,7 +72,7 @@ test("names that bytes of UTF-8 don't tell apart, and such as no record has, are
   ]);
 });
 
-test("entries whose names have the same hash are told apart, also when one is replaced or goes", () => {
+test("names with the same hash stay separate when one of their entries is replaced or evicted", () => {
   const cache = createMemoryCache(MIB, () => 7);
   for (const name of ["a", "b", "c"]) cache.set(name, Buffer.from(`of ${name}`), DAY_MS);
   cache.set("b", Buffer.from("another of b"), DAY_MS);
@@ -85,7 +85,7 @@ test("entries whose names have the same hash are told apart, also when one is re
   ]);
 });
 
-test("of names with the same hash only a few are kept: no look passes by many", () => {
+test("only a few names with the same hash are stored, so that no lookup passes many entries", () => {
   const cache = createMemoryCache(MIB, () => 7);
   for (let i = 0; i < 1000; i++) cache.set(`key-${i}`, some(10), DAY_MS);
   const found = Array.from({ length: 1000 }, (_, i) => i).filter((i) => cache.get(`key-${i}`) !== undefined);
@@ -94,7 +94,7 @@ test("of names with the same hash only a few are kept: no look passes by many", 
   expect(found.at(-1)).toBe(999);
 });
 
-test("however many entries come, of whatever size, the bytes stay within the bound", () => {
+test("memory stays within the bound for any number and size of entries", () => {
   const cache = createMemoryCache(2 * MIB);
   for (let i = 0; i < 5000; i++) {
     cache.set(`key-${i}`, some((i * 37) % 9000), DAY_MS);
@@ -104,14 +104,14 @@ test("however many entries come, of whatever size, the bytes stay within the bou
   expect(cache.bytes()).toBeGreaterThan(1.7 * MIB);
 });
 
-test("memory is taken as it is needed", () => {
+test("memory grows with the entries", () => {
   const cache = createMemoryCache(64 * MIB);
   expect(cache.bytes()).toBe(0);
   for (let i = 0; i < 1000; i++) cache.set(`key-${i}`, some(1000), DAY_MS);
   expect(cache.bytes()).toBeLessThan(2 * MIB);
 });
 
-test("64 MiB hold 160,000 copies of small results, and take no more than that, almost none of it on V8's heap", () => {
+test("64 MiB hold 160,000 completions with small results, almost entirely outside V8's heap", () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc");
   const used = () => {
@@ -121,7 +121,8 @@ test("64 MiB hold 160,000 copies of small results, and take no more than that, a
   };
   const before = used();
   const cache = createMemoryCache(64 * MIB);
-  // As long as a name with a key of 60 characters, and a copy with a fingerprint and a payload of 200 bytes.
+  // The lengths of a name with a key of 60 characters and of a completion with a fingerprint and a payload of
+  // 200 bytes.
   const nameOf = (i: number) => `${"s".repeat(22)}:7:charges${String(i).padStart(60, "0")}`;
   const content = some(264);
   for (let i = 0; i < 160_000; i++) cache.set(nameOf(i), content, DAY_MS);
@@ -131,7 +132,7 @@ test("64 MiB hold 160,000 copies of small results, and take no more than that, a
   expect(Array.from({ length: 160_000 }, (_, i) => cache.get(nameOf(i))).includes(undefined)).toBe(false);
 });
 
-/** How many keys, each written once under a name of its own, a cache takes until it has forgotten the first. */
+/** Returns how many different keys a cache stores before it evicts the first one. */
 function fill(cache: MemoryCache, use: (i: number) => void = () => {}): number {
   cache.set("first", some(1000), DAY_MS);
   for (let i = 0; i < 10_000; i++) {
@@ -141,15 +142,15 @@ function fill(cache: MemoryCache, use: (i: number) => void = () => {}): number {
   return Array.from({ length: 10_000 }, (_, i) => i).findIndex((i) => cache.get(`key-${i}`) !== undefined);
 }
 
-test("what was written longest ago goes first, and everything after it stays", () => {
+test("the oldest entries are evicted first", () => {
   const cache = createMemoryCache(4 * MIB);
   const oldest = fill(cache);
-  // Of 4 MiB, less than two segments are not full.
+  // Of 4 MiB, fewer than two sections are not full.
   expect(10_000 - oldest).toBeGreaterThan((4 * MIB - 2 * SECTION_BYTES) / 1100);
   for (let i = 0; i < 10_000; i++) expect(cache.get(`key-${i}`) !== undefined).toBe(i >= oldest);
 });
 
-test("what is used again and again stays, whatever else is written", () => {
+test("an entry that is read often survives all other writes", () => {
   const cache = createMemoryCache(4 * MIB);
   fill(cache, (i) => {
     if (i % 1000 === 0) expect(cache.get("first")).toEqual(some(1000));
@@ -157,7 +158,7 @@ test("what is used again and again stays, whatever else is written", () => {
   expect(cache.get("first")).toEqual(some(1000));
 });
 
-test("what is no longer used goes, however often it was", () => {
+test("an entry that is no longer read is evicted, however often it was read before", () => {
   const cache = createMemoryCache(4 * MIB);
   fill(cache, (i) => {
     if (i < 1000) cache.get("first");
@@ -165,7 +166,7 @@ test("what is no longer used goes, however often it was", () => {
   expect(cache.get("first")).toBeUndefined();
 });
 
-test("new entries find room where everything was used", () => {
+test("new entries find room in a cache whose entries were all read", () => {
   const cache = createMemoryCache(4 * MIB);
   fill(cache, (i) => {
     for (let j = Math.max(0, i - 5000); j <= i; j += 100) cache.get(`key-${j}`);
@@ -174,7 +175,7 @@ test("new entries find room where everything was used", () => {
   });
 });
 
-test("an entry is there until its lifetime is over, used or not", () => {
+test("an entry expires at the end of its lifetime, read or not", () => {
   vi.useFakeTimers();
   const cache = createMemoryCache(MIB);
   cache.set("a", some(1), 1000);
@@ -184,7 +185,7 @@ test("an entry is there until its lifetime is over, used or not", () => {
   expect(cache.get("a")).toBeUndefined();
 });
 
-test("a replaced entry's lifetime is over with it", () => {
+test("a replaced entry's lifetime ends with it", () => {
   vi.useFakeTimers();
   const cache = createMemoryCache(MIB);
   cache.set("a", some(1), 1000);
@@ -193,7 +194,7 @@ test("a replaced entry's lifetime is over with it", () => {
   expect(cache.get("a")).toBeDefined();
 });
 
-test("an entry that is too large is not kept, pushes nothing out, and ends the one that it replaces", () => {
+test("an entry that is too large is not stored, evicts nothing and removes the entry that it replaces", () => {
   const cache = createMemoryCache(MIB);
   for (const name of ["a", "b"]) cache.set(name, some(500), DAY_MS);
   cache.set("b", some(SECTION_BYTES / 4), DAY_MS);
@@ -202,13 +203,13 @@ test("an entry that is too large is not kept, pushes nothing out, and ends the o
   expect(cache.get("c")).toHaveLength(SECTION_BYTES / 4 - 100);
 });
 
-test.each([0, 1, 100 * KIB])("a cache without room for a segment (%i bytes) keeps nothing", (maxBytes) => {
+test.each([0, 1, 100 * KIB])("a cache without room for a section (%i bytes) stores nothing", (maxBytes) => {
   const cache = createMemoryCache(maxBytes);
   cache.set("a", some(0), DAY_MS);
   expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
 });
 
-test("where the system has no memory to give, nothing is kept, and nothing fails", () => {
+test("a cache that the system refuses memory stores nothing and does not fail", () => {
   const cache = createMemoryCache(MIB);
   class Refused {
     constructor() {
@@ -220,7 +221,7 @@ test("where the system has no memory to give, nothing is kept, and nothing fails
   expect([cache.get("a"), cache.bytes()]).toEqual([undefined, 0]);
 });
 
-/** Mulberry32, from 0 to below 1. */
+/** Returns a generator of numbers from 0 to below 1 (Mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -235,18 +236,21 @@ interface Written {
   readonly value: number;
   readonly length: number;
   readonly endsAtMs: number;
-  /** How many bytes had been written. */
+  /** Bytes that had been written before. */
   readonly after: number;
 }
 
-/** Gets and sets at random: what is found is what was written last under the name, and new entries are found. */
+/**
+ * Gets and sets at random. Every hit must be the last value written under the name, and new entries must be
+ * found.
+ */
 function compareWithModel(cache: MemoryCache, operations: number, safeBytes: number): void {
   const random = createRandom(operations);
   const model = new Map<string, Written>();
   let written = 0;
   for (let i = 0; i < operations; i++) {
     if (i % 1000 === 0) vi.advanceTimersByTime(100);
-    // Some names are asked for more often than others.
+    // Some names are read more often than others.
     const number = Math.floor(random() ** 2 * 20_000);
     const name = `${number % 3 === 0 ? "clé" : "key"}-${number}`;
     if (random() < 0.4) {
@@ -276,15 +280,15 @@ function compareWithModel(cache: MemoryCache, operations: number, safeBytes: num
   }
 }
 
-test("a million gets and sets at random are answered as a map would, but for what had to go", {
+test("a million gets and sets at random are answered like by a map, but for evicted entries", {
   timeout: 60_000,
 }, () => {
   vi.useFakeTimers();
-  // A quarter of each section but one's is for what is new.
+  // A quarter of each section, except one, is for new entries.
   compareWithModel(createMemoryCache(4 * MIB), 1_000_000, (4 * MIB) / 4 - 3 * SECTION_BYTES);
 });
 
-test("many names with the same hash are never taken for each other", () => {
+test("many names with the same hash are never confused", () => {
   vi.useFakeTimers();
   const hash: NameHash = (view, length) => view.getUint8(length - 1) & 7;
   compareWithModel(createMemoryCache(MIB, hash), 100_000, 0);

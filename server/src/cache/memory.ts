@@ -2,47 +2,51 @@ import { createEntries, entryWords } from "./memory-entries.ts";
 import { createNameHash, createNameWriter, type Name, type NameHash, WORD_BYTES } from "./memory-name.ts";
 
 /**
- * Bytes by name in this process, bounded. What was written longest ago goes first, but for what was asked for since: that is
- * spared, once for each time that it would have gone, where it leaves room for new entries.
+ * A bounded map from names to bytes in this process' memory. Evicts the oldest entries first. An entry that
+ * was read since its last turn survives its eviction once, as far as room remains for new entries.
  */
 export interface MemoryCache {
-  /** A buffer of the caller's own. */
+  /** Returns a copy of the bytes; undefined if there are none. */
   get(name: string): Buffer | undefined;
-  /** Keeps the bytes for at most `lifetimeMs`. What takes more than 64 KiB with its name is not kept. */
+  /** Stores the bytes for at most `lifetimeMs`. Ignores entries of more than 64 KiB, name included. */
   set(name: string, bytes: Buffer, lifetimeMs: number): void;
-  /** Drops all that it holds. */
+  /** Removes all entries. */
   clear(): void;
-  /** The memory that it has taken, with everything that it needs to find its entries. */
+  /** Returns the memory in use, with the index. */
   bytes(): number;
 }
 
-/** Room is made by sections: a tenth of a millisecond for some 600 entries. */
+/** Entries are evicted by section: 0.1 ms for some 600 entries. */
 export const SECTION_BYTES = 256 * 1024;
 const SECTION_WORDS = SECTION_BYTES / WORD_BYTES;
-/** Of a section: a quarter of each is for new entries, also where everything is asked for. */
-const MAX_SPARED_WORDS = (SECTION_WORDS * 3) / 4;
-const MAX_ENTRY_WORDS = SECTION_WORDS - MAX_SPARED_WORDS - 1;
-/** Nearly a chain for each entry, in less than a hundredth of the memory. */
+/** Words of a section that surviving entries may take: a quarter is always free for new entries. */
+const MAX_SURVIVING_WORDS = (SECTION_WORDS * 3) / 4;
+const MAX_ENTRY_WORDS = SECTION_WORDS - MAX_SURVIVING_WORDS - 1;
+/** Gives nearly every entry a chain of its own, in less than a hundredth of the memory. */
 const BYTES_PER_CHAIN = 512;
-/** What is behind is lost: whoever finds names that fall together makes their own looks miss, and nobody's slow. */
+/**
+ * Later entries of a chain are lost: a stranger with colliding names causes misses of those names, but no
+ * slow lookups.
+ */
 const MAX_CHAIN = 32;
-/** In a section: so no entry is `NONE`. */
+/** Offset of a section's first entry, so that no entry has the offset `NONE`. */
 const FIRST_ENTRY = 1;
 const NONE = 0;
 
 /**
- * Sections are filled one after the other and round again. An entry is found along a chain of those whose names fall together,
- * the newest first.
+ * Creates an empty cache. Sections are filled in turn, round and round. A hash table of chains finds an
+ * entry; the newest entry of a chain comes first. One closure of 110 lines, because all its functions share
+ * the index and the position of the next entry.
  *
  * @see MemoryCache
  */
 export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()): MemoryCache {
   const chains = new Uint32Array(2 ** Math.floor(Math.log2(Math.max(1, maxBytes / BYTES_PER_CHAIN))));
   let sections = Math.max(0, Math.floor((maxBytes - chains.byteLength) / SECTION_BYTES));
-  /** Room for none until there is one: a server that keeps nothing takes nothing. */
+  /** Empty until the first entry, so that an unused cache takes no memory. */
   let entries = createEntries(0);
   const writeName = createNameWriter(hash);
-  /** Where each section's last entry ends. */
+  /** End of each section's last entry, in words. */
   const ends: number[] = [];
   let section = 0;
   let end = FIRST_ENTRY;
@@ -52,8 +56,8 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
 
   function find(name: Name): number {
     let entry = firstOf(name.hash);
-    for (let looks = 1; entry !== NONE && !entries.isNamed(entry, name); looks++) {
-      if (looks === MAX_CHAIN) entries.setNext(entry, NONE);
+    for (let length = 1; entry !== NONE && !entries.isNamed(entry, name); length++) {
+      if (length === MAX_CHAIN) entries.setNext(entry, NONE);
       entry = entries.next(entry);
     }
     return entry;
@@ -65,7 +69,7 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     chains[chainOf(entryHash)] = entry;
   }
 
-  /** False: it is in no chain, replaced or lost. */
+  /** Removes an entry from its chain; returns false if it is in none, because it was replaced or lost. */
   function unlink(entry: number): boolean {
     const entryHash = entries.hash(entry);
     let before = firstOf(entryHash);
@@ -78,8 +82,11 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     return before !== NONE;
   }
 
-  /** Ends the section and goes on with a new one, or the oldest: what is spared there moves to its front. */
-  function turn(): void {
+  /**
+   * Starts the next section. If it is the oldest, evicts its entries and moves the surviving ones to its
+   * front.
+   */
+  function startNextSection(): void {
     ends[section] = end;
     section = (section + 1) % sections;
     const start = section * SECTION_WORDS + FIRST_ENTRY;
@@ -87,8 +94,8 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     end = start;
     for (let entry = start; entry < oldEnd; ) {
       const words = entries.words(entry);
-      const spared = unlink(entry) && entries.isMarked(entry);
-      if (spared && end + words <= start + MAX_SPARED_WORDS) {
+      const survives = unlink(entry) && entries.isMarked(entry);
+      if (survives && end + words <= start + MAX_SURVIVING_WORDS) {
         entries.move(entry, end);
         entries.mark(end, false);
         link(end);
@@ -98,7 +105,7 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     }
   }
 
-  /** Where the system has no such memory to give, nothing is kept: no call fails for want of a copy. */
+  /** Reserves the memory. If the system refuses it, the cache stays empty: no call fails. */
   function open(): void {
     try {
       entries = createEntries(sections * SECTION_BYTES);
@@ -107,9 +114,9 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
     }
   }
 
-  /** The place of a new entry, which is in no chain yet. */
-  function take(words: number): number {
-    if (end + words > (section + 1) * SECTION_WORDS) turn();
+  /** Returns the offset of a new entry, which is in no chain yet. */
+  function allocate(words: number): number {
+    if (end + words > (section + 1) * SECTION_WORDS) startNextSection();
     end += words;
     return end - words;
   }
@@ -131,7 +138,7 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       if (replaced !== NONE) unlink(replaced);
       const words = entryWords(name.length, bytes.byteLength);
       if (words > MAX_ENTRY_WORDS) return;
-      const entry = take(words);
+      const entry = allocate(words);
       entries.write(entry, name, bytes, performance.now() + lifetimeMs);
       link(entry);
     },

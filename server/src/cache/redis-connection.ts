@@ -2,22 +2,26 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { surviveSecondErrors } from "./redis-sockets.ts";
 import type { RedisTarget } from "./redis-url.ts";
 
-/** A connection to Redis, however it is run. */
+/** A connection to a Redis server, behind sentinels or not, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
 surviveSecondErrors();
 
 const CONNECT_TIMEOUT_MS = 1000;
-/** A connection that owes an answer for so long is given up and made anew, of a cluster after asking who serves what. */
+/**
+ * A connection whose reply is overdue by this time is closed and opened again; for a cluster, after reading
+ * its slots again.
+ */
 const SILENCE_TIMEOUT_MS = 1000;
 const MAX_RECONNECT_DELAY_MS = 1000;
-/** A server that turned into a replica is left for the one that its name leads to now, at most this often. */
+/** Minimum time between reconnects after a server became a replica: its name may lead to the new master. */
 const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
 /**
- * Connects in the background, and again whenever the connection is lost; until it has, commands fail at once.
+ * Connects in the background and reconnects when the connection is lost. Without a connection, commands fail
+ * at once.
  *
- * @param purpose whether commands run on it, or subscriptions, which whoever makes them renews after each "ready".
+ * @param purpose commands or subscriptions; the caller renews its subscriptions after each event "ready".
  */
 export function connectRedis(
   target: RedisTarget,
@@ -36,9 +40,10 @@ function open(target: RedisTarget, purpose: "commands" | "subscriptions"): Redis
     ...options,
     retryStrategy: reconnectDelayMs,
     reconnectOnError: createReadOnlyDetector(),
-    // The library's own renewal leaves its errors unhandled, which would end the process.
+    // ioredis' own renewal leaves its errors unhandled, which would end the process.
     autoResubscribe: false,
-    // Commands of one turn of the event loop leave in one write. Not with a cluster: a MOVED would lose some.
+    // Commands of one turn of the event loop are sent in one write. Not with a cluster: ioredis would drop
+    // some on a MOVED.
     enableAutoPipelining: purpose === "commands",
   };
   switch (target.kind) {
@@ -60,9 +65,9 @@ function open(target: RedisTarget, purpose: "commands" | "subscriptions"): Redis
         redisOptions: options,
         enableOfflineQueue: false,
         clusterRetryStrategy: reconnectDelayMs,
-        // A MOVED is followed once or twice; more would take longer than Postgres.
+        // More redirects would take longer than Postgres.
         maxRedirections: 2,
-        // Certificates are of names: a name must not become an address before they are compared.
+        // Certificates contain names: the host must stay a name until it is compared.
         ...(target.tls && { dnsLookup: (host, found) => found(null, host) }),
       });
   }

@@ -1,7 +1,7 @@
 import { ReplyError } from "ioredis";
 import type { RedisConnection } from "./redis-connection.ts";
 
-/** What is to be stored under a name, for so many whole milliseconds. */
+/** A value to store under a name, with its lifetime in whole milliseconds. */
 export interface Setting {
   readonly name: string;
   readonly bytes: Buffer;
@@ -9,18 +9,18 @@ export interface Setting {
 }
 
 /**
- * `SET` for each of them: one command instead of as many saves a fifth of what a claim and its completion cost this process
- * (server/decisions/0005-what-a-claim-costs.md).
+ * Runs `SET` for each value. One command for many values saves a fifth of this process' time for a claim and
+ * its completion (server/decisions/0005-what-a-claim-costs.md).
  */
 const SET_ALL = `for i = 1, #KEYS do redis.call("SET", KEYS[i], ARGV[2 * i - 1], "PX", ARGV[2 * i]) end`;
-/** A Redis that takes no script is tried again after this, at the expense of one command. */
+/** Time after which a Redis that refused the script is tried again. */
 const NO_SCRIPTS_FOR_MS = 60_000;
 
 /**
- * Answers what stores several values at once, by one script, or each by a command of its own where Redis refuses that: in a
- * cluster, whose scripts may touch one slot only, and to a user without `+eval`.
+ * Returns a function that stores several values by one script. Falls back to one command per value if Redis
+ * refuses the script: in a cluster, where a script may access only one slot, and for a user without `+eval`.
  *
- * What it answers rejects if any of them was not stored.
+ * The function rejects if a value was not stored.
  */
 export function createRedisSetter(
   connection: RedisConnection,

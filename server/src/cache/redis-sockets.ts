@@ -2,12 +2,12 @@ import type { Socket } from "node:net";
 import { AbstractConnector } from "ioredis";
 
 /**
- * Lets every socket of ioredis fail more than once.
+ * Ignores the second and later errors of every socket of ioredis.
  *
- * The library listens for one error of a socket. Over TLS there may be two: one of a certificate that is refused, or of
- * an alert, and one of what was under way. Nobody would hear the second, which would end the process; and it says
- * nothing, for the connection has been given up by then. All its sockets pass through this property, also those that no
- * option reaches: what asks sentinels, and a cluster's subscriber.
+ * ioredis listens for one error of a socket. Over TLS there can be two: one of a refused certificate or an
+ * alert, and one of a write in flight. The second would be unhandled and end the process, although the
+ * connection is already closed. All sockets pass through this property, also those that no option of ioredis
+ * reaches: connections to sentinels, and a cluster's subscriber.
  *
  * @see https://github.com/redis/ioredis/pull/962
  */

@@ -41,7 +41,7 @@ test.each([
       ],
     },
   ],
-])("%s is understood", (url, target) => {
+])("%s is parsed", (url, target) => {
   expect(parseRedisUrl(url)).toEqual(target);
 });
 

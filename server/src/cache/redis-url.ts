@@ -1,4 +1,4 @@
-/** Where Redis is and how to get in, as `REDIS_URL` says. */
+/** The address and the credentials of Redis, parsed from `REDIS_URL`. */
 export type RedisTarget = {
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -21,12 +21,18 @@ const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26379;
 
 /**
+ * Parses a URL of Redis:
+ *
  * - `redis://[user:password@]host[:port][/database]`: one server;
- * - `redis+sentinel://[user:password@]host[:port],host[:port]/master`: whichever server the sentinels say is the master;
+ * - `redis+sentinel://[user:password@]host[:port],host[:port]/master`: the current master of sentinels;
  * - `redis+cluster://[user:password@]host[:port],host[:port]`: a cluster;
  * - `redis+unix://[user:password@]/path/to.sock`: one server, by its socket.
  *
- * `rediss` for TLS. User, password and path are percent-encoded. Undefined if the text is none of these.
+ * `rediss` selects TLS. User, password and path are percent-encoded. Returns undefined if the text is
+ * malformed.
+ *
+ * The parser of ioredis does not replace it: it knows neither sentinels nor clusters, and takes any text for
+ * a socket's path.
  */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const { tls, kind, user, password, hosts = "", path = "" } = FORMAT.exec(text)?.groups ?? {};
@@ -39,7 +45,7 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
     };
     return parseKind(common, kind, hosts, decodeURIComponent(path));
   } catch {
-    // Neither a URL nor percent-encoding.
+    // A malformed host or malformed percent-encoding.
     return undefined;
   }
 }
@@ -68,7 +74,7 @@ function parseKind(
   }
 }
 
-/** @throws if one of them is not a host with or without a port. */
+/** @throws Error if an element is not a host with an optional port. */
 function parseNodes(hosts: string, defaultPort: number): readonly RedisNode[] {
   return hosts.split(",").map((text) => {
     const { hostname, port } = new URL(`tcp://${text}`);

@@ -2,39 +2,45 @@ import { createBreaker } from "./breaker.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { createRedisSetter, type Setting } from "./redis-setter.ts";
 
-/** Bytes by name in Redis, which may be empty, slow, lying or gone: nothing here ever rejects, or takes long. */
+/**
+ * Bytes by name in Redis. Redis may be empty, slow, wrong or unreachable: no method rejects or takes longer
+ * than 50 ms.
+ */
 export interface RedisCache {
-  /** Undefined where there is nothing, or where Redis doesn't answer in time. */
+  /** Reads bytes; undefined if the name does not exist or Redis does not answer in time. */
   get(name: string): Promise<{ readonly bytes: Buffer | undefined; readonly answered: boolean }>;
   /**
-   * Fire and forget. The bytes are asked for when they leave, after this turn of the event loop, so that no answer waits for
-   * what making them takes.
+   * Stores bytes, without a result. `bytes` is called just before they are sent, after this turn of the event
+   * loop, so that no reply waits for their computation.
    */
   set(name: string, bytes: () => Buffer, lifetimeMs: number): void;
-  /** Fire and forget; the channel's name is used as it is. */
+  /** Publishes a message, without a result. The channel's name gets no prefix. */
   publish(channel: string, message: string): void;
-  /** Whether Redis is being passed over. */
+  /** Returns whether Redis is not used now: it is not connected, or the breaker is open. */
   isBypassed(): boolean;
-  /** No more tries whether it is back. */
+  /** Stops probing Redis. */
   stop(): void;
 }
 
-/** Told how Redis is doing. */
+/** Observes the state of Redis. */
 export interface RedisObserver {
-  /** A command failed, or wasn't answered in time. */
+  /** Called when a command failed or was not answered in time. */
   readonly failed: (error: unknown) => void;
-  /** Redis is passed over from now on, or no longer. */
-  readonly bypassed: (is: boolean) => void;
+  /** Called when the use of Redis stops (true) or starts again (false). */
+  readonly onBypassed: (bypassed: boolean) => void;
 }
 
-/** Redis must be worth it: a command that takes longer is given up. */
+/** A slower answer is not worth the wait: Postgres answers in less time. */
 const COMMAND_TIMEOUT_MS = 50;
-/** Three time-outs in a row cost 50 ms once; from then on Redis is tried once a second, at nobody's expense. */
+/**
+ * Concurrent time-outs cost calls 50 ms once. After three in a row, Redis is probed once a second and no call
+ * waits for it.
+ */
 const MAX_FAILURES = 3;
 const PAUSE_MS = 1000;
-/** Writes that may be under way; beyond, new ones are left out, so that a slow Redis can't pile them up. */
+/** Maximum writes in flight. Further writes are dropped, so that they do not pile up behind a slow Redis. */
 const MAX_WRITES = 1000;
-/** As many as a statement completes: 4 MiB of the largest copies, and 2 ms in which Redis answers nobody else. */
+/** As many as one statement completes: 4 MiB of the largest values, which block Redis for 2 ms. */
 const MAX_SET_TOGETHER = 256;
 const PREFIX = "onceward:";
 
@@ -50,9 +56,9 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
   const breaker = createBreaker({
     maxFailures: MAX_FAILURES,
     pauseMs: PAUSE_MS,
-    // A read like any other: whoever may not read is no better off than without an answer.
-    tryOut: async () => isReady() && (await read("try").then(yes, no)),
-    onChange: observer.bypassed,
+    // Reads a name, so that a user without the right to read counts as a failure.
+    probe: async () => isReady() && (await read("probe").then(yes, no)),
+    onChange: observer.onBypassed,
   });
 
   async function report<Reply>(command: Promise<Reply>): Promise<Reply | undefined> {
@@ -69,7 +75,7 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
 
   const mayWrite = () => writes + unsent.length < MAX_WRITES && isReady() && breaker.allows();
 
-  /** So many writes are made by the command. */
+  /** Sends a command that performs `count` writes. */
   function write(command: Promise<unknown>, count: number): void {
     writes += count;
     void report(within(command)).finally(() => {
@@ -80,7 +86,7 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
   function sendUnsent(): void {
     const makers = unsent;
     unsent = [];
-    // Lost since, or closed: they are left out, like what comes now.
+    // Dropped if the connection was lost since.
     if (makers.length > 0 && isReady()) write(setAll(makers.map((make) => make())), makers.length);
   }
 
@@ -104,12 +110,12 @@ export function createRedisCache(connection: RedisConnection, observer: RedisObs
   };
 }
 
-/** @throws if the reply isn't there in time. */
+/** @throws Error if the reply does not arrive in time. */
 function within<Reply>(command: Promise<Reply>): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => reject(new Error(`Redis did not answer within ${COMMAND_TIMEOUT_MS} ms`));
-    // After a stall of this process, a reply that has come already is still read first.
-    const timer = setTimeout(() => setImmediate(giveUp), COMMAND_TIMEOUT_MS);
+    const expire = () => reject(new Error(`Redis did not answer within ${COMMAND_TIMEOUT_MS} ms`));
+    // After a stall of this process, a reply that has already arrived is read first.
+    const timer = setTimeout(() => setImmediate(expire), COMMAND_TIMEOUT_MS);
     command.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -1,24 +1,24 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * How often the claims of a namespace turn out to be repeats: whether asking Redis before Postgres is worth it there, so
- * that a fresh claim doesn't pay for the repeats of others.
+ * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres only where
+ * repeats are frequent, so that a fresh claim elsewhere does not pay for it.
  */
 export interface RepeatMeter {
-  /** A claim was answered: with a result, or with anything else. */
+  /** Counts a claim that was answered with a result (`repeat`) or with anything else. */
   count(namespace: string, repeat: boolean): void;
-  /** Whether at least one in ten claims was a repeat lately. */
+  /** Returns whether at least one in ten recent claims was a repeat. */
   repeatsOften(namespace: string): boolean;
 }
 
-/** The weight of the newest claim: about the last two hundred count. */
+/** Weight of the newest claim: about the last two hundred claims count. */
 const WEIGHT = 1 / 100;
-/** A round trip to Redis costs about a tenth of a statement's, so that it pays from one repeat in ten. */
+/** A round trip to Redis costs about a tenth of a statement, so that it pays from one repeat in ten. */
 const OFTEN = 0.1;
-/** Beyond, the one that was counted longest ago is forgotten. */
+/** The least recently counted namespaces are evicted beyond this number. */
 const MAX_NAMESPACES = 10_000;
 
-/** A meter that has seen nothing: nothing repeats often. Names are whatever tells namespaces of all tenants apart. */
+/** Creates a meter without counts. A namespace's name must be unique among all tenants. */
 export function createRepeatMeter(): RepeatMeter {
   const shares = new LRUCache<string, number>({ max: MAX_NAMESPACES });
   return {

@@ -6,9 +6,9 @@ import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 import { createReplayCache } from "./replay-cache.ts";
 
-/** A copy whose record's retention ends 50 s, and its result's 40 s, after it was seen. */
+/** A completion, read when its record's retention has 50 s left and its result's 40 s. */
 const SEEN_AT_MS = 1_000_000;
-const COPY = copyThatEnds(40_000, 50_000);
+const COMPLETION = completionWith(40_000, 50_000);
 const id = ID;
 
 beforeEach(() => {
@@ -19,23 +19,23 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function copyThatEnds(resultLeftMs: number, leftMs: number): CachedCompletion {
+function completionWith(resultRemainingMs: number, remainingMs: number): CachedCompletion {
   return {
     fingerprint: undefined,
     firstClaimedAtMs: 1000,
     completedAtMs: 5000,
-    resultExpiresAtMs: SEEN_AT_MS + resultLeftMs,
-    expiresAtMs: SEEN_AT_MS + leftMs,
+    resultExpiresAtMs: SEEN_AT_MS + resultRemainingMs,
+    expiresAtMs: SEEN_AT_MS + remainingMs,
     result: DONE,
   };
 }
 
-/** What is known of the tenant now, its database's clock being so much past the record's sight. */
+/** Returns the tenant's epoch now, this long after the record was read, on the database's clock. */
 function epoch(scope = "a tenant's", sinceSeenMs = 0): CacheEpoch {
   return { scope, askedAtMs: performance.now(), databaseTimeMs: SEEN_AT_MS + sinceSeenMs };
 }
 
-/** Replicas that share a store of bytes which forgets nothing by itself. */
+/** Creates replicas that share a store of bytes without expiry. */
 function createReplicas() {
   const stored = new Map<string, Buffer>();
   const lifetimes: number[] = [];
@@ -50,44 +50,44 @@ function createReplicas() {
     stop() {},
   };
   const newReplica = () => {
-    const looks: string[] = [];
+    const lookups: string[] = [];
     const replayCache = createReplayCache({
       memory: createMemoryCache(1024 * 1024),
       redis,
       secret: "a pepper of thirty-two characters",
-      onLook: (layer, result) => looks.push(`${layer} ${result}`),
+      onLookup: (layer, result) => lookups.push(`${layer} ${result}`),
     });
-    // Repeats are frequent here.
+    // Makes repeats frequent.
     for (let i = 0; i < 20; i++) replayCache.countAnswer(id, true);
-    return { ...replayCache, looks };
+    return { ...replayCache, lookups };
   };
   return { newReplica, stored, lifetimes };
 }
 
-test("a copy is found in memory, and by another replica in Redis and then in its memory", async () => {
+test("a completion is found in memory, and by another replica in Redis and then in its memory", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, epoch());
-  // At once: nothing has to be awaited.
-  expect(one.find(id, epoch())).toEqual(COPY);
-  expect(one.looks).toEqual(["memory hit"]);
-  for (let i = 0; i < 2; i++) expect(await two.find(id, epoch())).toEqual(COPY);
-  expect(two.looks).toEqual(["memory miss", "redis hit", "memory hit"]);
+  one.keep(id, COMPLETION, epoch());
+  // Synchronous.
+  expect(one.find(id, epoch())).toEqual(COMPLETION);
+  expect(one.lookups).toEqual(["memory hit"]);
+  for (let i = 0; i < 2; i++) expect(await two.find(id, epoch())).toEqual(COMPLETION);
+  expect(two.lookups).toEqual(["memory miss", "redis hit", "memory hit"]);
 });
 
-test("an entry in Redis that was altered is looked at once, and is no copy", async () => {
+test("an altered entry in Redis is looked up once and not answered", async () => {
   const { newReplica, stored } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, epoch());
+  one.keep(id, COMPLETION, epoch());
   for (const entry of stored.values()) entry.writeUInt8(entry.readUInt8(20) ^ 1, 20);
   expect(await two.find(id, epoch())).toBeUndefined();
-  expect(two.looks).toEqual(["memory miss", "redis invalid"]);
+  expect(two.lookups).toEqual(["memory miss", "redis invalid"]);
 });
 
-test("all who ask for a record at once share one look in Redis, and go on in the order in which they came", async () => {
+test("concurrent lookups of a record share one lookup in Redis and resolve in the order of their start", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, epoch());
+  one.keep(id, COMPLETION, epoch());
   const order: number[] = [];
   await Promise.all(
     [0, 1, 2].map(async (n) => {
@@ -95,23 +95,23 @@ test("all who ask for a record at once share one look in Redis, and go on in the
       order.push(n);
     }),
   );
-  expect(two.looks.filter((look) => look.startsWith("redis"))).toEqual(["redis hit"]);
+  expect(two.lookups.filter((look) => look.startsWith("redis"))).toEqual(["redis hit"]);
   expect(order).toEqual([0, 1, 2]);
 });
 
-test("a copy filled in under an earlier scope is not found, however late", async () => {
+test("a completion stored under an earlier scope is not found, even if stored late", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   const [earlier, later] = [epoch("earlier"), epoch("later")];
   expect(await two.find(id, later)).toBeUndefined();
-  one.keep(id, COPY, earlier);
+  one.keep(id, COMPLETION, earlier);
   expect([await one.find(id, later), await two.find(id, later)]).toEqual([undefined, undefined]);
 });
 
-test("a call that knows a scope older than 10 s finds nothing", async () => {
+test("a call whose epoch is older than 10 s finds nothing", async () => {
   const replica = createReplicas().newReplica();
   const known = epoch();
-  replica.keep(id, COPY, known);
+  replica.keep(id, COMPLETION, known);
   vi.advanceTimersByTime(10_000);
   expect(await replica.find(id, known)).toBeDefined();
   vi.advanceTimersByTime(1);
@@ -120,27 +120,27 @@ test("a call that knows a scope older than 10 s finds nothing", async () => {
 });
 
 test.each([
-  ["the result's", copyThatEnds(40_000, 50_000), 40_000],
-  ["the key's", copyThatEnds(40_000, 30_000), 30_000],
+  ["the result's", completionWith(40_000, 50_000), 40_000],
+  ["the key's", completionWith(40_000, 30_000), 30_000],
 ])(
-  "a copy ends with %s retention on the database's clock, in memory and in Redis",
-  async (_, copy, endsMs) => {
+  "a completion expires with %s retention on the database's clock, in memory and in Redis",
+  async (_, completion, endsMs) => {
     const { newReplica, lifetimes } = createReplicas();
     const [one, two, three] = [newReplica(), newReplica(), newReplica()];
-    one.keep(id, copy, epoch());
+    one.keep(id, completion, epoch());
     expect(lifetimes).toEqual([endsMs]);
     expect(await two.find(id, epoch(undefined, endsMs - 1))).toBeDefined();
-    // Memory's lifetimes have not ended: this process has seen no time pass.
+    // The entries in memory have not expired: no time has passed on this process' clock.
     for (const replica of [one, two, three])
       expect(await replica.find(id, epoch(undefined, endsMs))).toBeUndefined();
-    expect(three.looks).toEqual(["memory miss", "redis invalid"]);
+    expect(three.lookups).toEqual(["memory miss", "redis invalid"]);
   },
 );
 
-test("what has passed since the database's clock was read counts", async () => {
+test("the time since the database's clock was read counts", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
-  one.keep(id, COPY, epoch());
+  one.keep(id, COMPLETION, epoch());
   const known = epoch(undefined, 35_000);
   vi.advanceTimersByTime(4999);
   expect(await two.find(id, known)).toBeDefined();
@@ -148,15 +148,15 @@ test("what has passed since the database's clock was read counts", async () => {
   expect(await two.find(id, known)).toBeUndefined();
 });
 
-test("a record whose retention ended before it was seen is not kept", () => {
+test("a record whose retention has ended is not kept", () => {
   const { newReplica, stored } = createReplicas();
-  newReplica().keep(id, copyThatEnds(0, 50_000), epoch());
+  newReplica().keep(id, completionWith(0, 50_000), epoch());
   expect(stored.size).toBe(0);
 });
 
-test("a copy of one scope, namespace or key is not another's", async () => {
+test("a completion of one scope, namespace or key is not found under another", async () => {
   const replica = createReplicas().newReplica();
-  replica.keep(id, COPY, epoch());
+  replica.keep(id, COMPLETION, epoch());
   const others = [
     { ...id, namespace: "charge", key: `s${id.key}` },
     { ...id, key: "order-2" },
@@ -168,27 +168,27 @@ test("a copy of one scope, namespace or key is not another's", async () => {
   expect(await replica.find(id, epoch("another tenant's"))).toBeUndefined();
 });
 
-test("Redis is not asked in a namespace where nothing repeats", async () => {
+test("Redis is not asked in a namespace without repeats", async () => {
   const { newReplica } = createReplicas();
   const replica = newReplica();
   await replica.find({ ...id, namespace: "fresh" }, epoch());
-  expect(replica.looks).toEqual(["memory miss"]);
+  expect(replica.lookups).toEqual(["memory miss"]);
 });
 
 test("a payload larger than 16 KiB is not kept", () => {
   const { newReplica, stored } = createReplicas();
   const result = { ...DONE, payload: Buffer.alloc(16 * 1024 + 1) };
-  newReplica().keep(id, { ...COPY, result }, epoch());
+  newReplica().keep(id, { ...COMPLETION, result }, epoch());
   expect(stored.size).toBe(0);
 });
 
-test("without Redis, memory alone answers", async () => {
+test("without Redis, memory answers", async () => {
   const replica = createReplayCache({
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
     secret: "a pepper of thirty-two characters",
-    onLook: () => {},
+    onLookup: () => {},
   });
-  replica.keep(id, COPY, epoch());
+  replica.keep(id, COMPLETION, epoch());
   expect(await replica.find(id, epoch())).toBeDefined();
 });

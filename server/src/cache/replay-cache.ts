@@ -8,54 +8,60 @@ import type { RedisCache } from "./redis.ts";
 import { createRepeatMeter } from "./repeat-meter.ts";
 
 /**
- * Completed records, close at hand. They never change but by being forgotten, and so a copy is as good as the original
- * for as long as its tenant's scope of copies is.
+ * A cache of completed records. A completed record changes only by being forgotten, so that a cached
+ * completion is as good as the record while its tenant's cache epoch lasts.
  *
- * What it promises: it only ever answers *completed*; a miss grants nothing, because only Postgres grants; no copy is
- * answered from once its record's or its result's retention has ended on the database's clock; and what was filled in
- * in another scope (before a record was forgotten or retention shortened, or before the database was restored) is never found,
- * however late the filling comes.
+ * - It only answers *completed*. A miss grants nothing: only Postgres grants.
+ * - It answers no completion whose record's or result's retention has ended on the database's clock.
+ * - It never finds a completion of another epoch (from before a record was forgotten, retention was shortened or the database was
+ *   restored), even if that completion is stored late.
  */
 export interface ReplayCache {
-  /** At once where Redis need not be asked. Never rejects, and takes Redis' command timeout at most. */
+  /**
+   * Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command
+   * timeout.
+   */
   find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
-  /** Keeps what a statement showed; call it after the commit, with the epoch known before the statement. */
-  keep(id: RecordId, copy: CachedCompletion, epoch: CacheEpoch): void;
-  /** A claim that Postgres answered: with a result, or with anything else. */
+  /**
+   * Keeps a completion that a statement returned. Call it after the commit, with the epoch from before the
+   * statement.
+   */
+  keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void;
+  /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
   countAnswer(id: RecordId, repeat: boolean): void;
 }
 
-/** Told of every look, for the metrics. */
-export type OnLook = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
+/** Called for every lookup, for the metrics. */
+export type OnLookup = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
 
 export interface ReplayCacheOptions {
   readonly memory: MemoryCache;
-  /** Undefined: there is no Redis, which is a supported way to run. */
+  /** Undefined: Redis is not configured. */
   readonly redis: RedisCache | undefined;
-  /** Keys the digest of what is kept in Redis; the same on every replica. */
+  /** Secret that keys the digest of entries in Redis; the same on every replica. */
   readonly secret: string;
-  readonly onLook: OnLook;
+  readonly onLookup: OnLookup;
 }
 
-/** Forgetting is effective everywhere within this: a call that knows only an older scope finds nothing. */
-const MAX_TERMS_AGE_MS = 10_000;
-/** Nothing is kept longer than this: what is asked for that rarely may be asked of Postgres. */
+/** Forgetting is effective everywhere within this time: a call whose epoch was read earlier finds nothing. */
+const MAX_EPOCH_AGE_MS = 10_000;
+/** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
 const MAX_LIFETIME_MS = 3_600_000;
-/** A larger payload would push hundreds of others out. */
+/** A larger payload would evict hundreds of others. */
 const MAX_PAYLOAD_BYTES = 16 * 1024;
 
 /** @see ReplayCache */
-export function createReplayCache({ memory, redis, secret, onLook }: ReplayCacheOptions): ReplayCache {
+export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
-  const looks = new Map<string, Promise<CachedCompletion | undefined>>();
+  const lookups = new Map<string, Promise<CachedCompletion | undefined>>();
   const key = createSecretKey(secret, "utf8");
 
   function findInMemory(name: string, epoch: CacheEpoch): CachedCompletion | undefined {
     const bytes = memory.get(name);
-    const copy = bytes && decodeCompletion(bytes);
-    const found = copy !== undefined && leftMs(copy, latestNowMs(epoch)) > 0 ? copy : undefined;
-    onLook("memory", found === undefined ? "miss" : "hit");
-    return found;
+    const completion = bytes && decodeCompletion(bytes);
+    const isRetained = completion !== undefined && remainingMs(completion, latestNowMs(epoch)) > 0;
+    onLookup("memory", isRetained ? "hit" : "miss");
+    return isRetained ? completion : undefined;
   }
 
   async function findInRedis(
@@ -66,55 +72,55 @@ export function createReplayCache({ memory, redis, secret, onLook }: ReplayCache
   ): Promise<CachedCompletion | undefined> {
     const { bytes: entry, answered } = await cache.get(name);
     if (entry === undefined) {
-      onLook("redis", answered ? "miss" : "unanswered");
+      onLookup("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
     const bytes = openEntry(name, entry, key);
-    const copy = bytes && decodeCompletion(bytes);
-    // Redis may keep an entry for longer than it was told: one that came late, or from a snapshot.
-    const lifetimeMs = copy === undefined ? 0 : leftMs(copy, latestNowMs(epoch));
+    const completion = bytes && decodeCompletion(bytes);
+    // Redis may hold an entry past its lifetime, if the entry was stored late or comes from a snapshot.
+    const lifetimeMs = completion === undefined ? 0 : remainingMs(completion, latestNowMs(epoch));
     if (bytes === undefined || lifetimeMs <= 0) {
-      onLook("redis", "invalid");
+      onLookup("redis", "invalid");
       return undefined;
     }
-    onLook("redis", "hit");
+    onLookup("redis", "hit");
     meter.count(namespaceOf(id), true);
     memory.set(name, bytes, Math.min(lifetimeMs, MAX_LIFETIME_MS));
-    return copy;
+    return completion;
   }
 
   /**
-   * One look for all who ask for a record meanwhile: Redis hears once of a key that everybody wants, and they go on in
-   * the order in which they came, as a batch's calls must.
+   * Shares one lookup among concurrent claims of a record: Redis is asked once for a popular key, and the
+   * claims continue in the order of their arrival, as the calls of a batch must.
    */
-  function lookTogether(
+  function findOnceInRedis(
     cache: RedisCache,
     id: RecordId,
     name: string,
     epoch: CacheEpoch,
   ): Promise<CachedCompletion | undefined> {
-    const underWay = looks.get(name);
-    if (underWay !== undefined) return underWay;
-    const look = findInRedis(cache, id, name, epoch).finally(() => looks.delete(name));
-    looks.set(name, look);
-    return look;
+    const inFlight = lookups.get(name);
+    if (inFlight !== undefined) return inFlight;
+    const lookup = findInRedis(cache, id, name, epoch).finally(() => lookups.delete(name));
+    lookups.set(name, lookup);
+    return lookup;
   }
 
   return {
     find(id, epoch) {
-      if (performance.now() - epoch.askedAtMs > MAX_TERMS_AGE_MS) return undefined;
+      if (performance.now() - epoch.askedAtMs > MAX_EPOCH_AGE_MS) return undefined;
       const name = nameOf(id, epoch);
-      const copy = findInMemory(name, epoch);
-      if (copy !== undefined || redis === undefined) return copy;
-      return meter.repeatsOften(namespaceOf(id)) ? lookTogether(redis, id, name, epoch) : undefined;
+      const completion = findInMemory(name, epoch);
+      if (completion !== undefined || redis === undefined) return completion;
+      return meter.repeatsOften(namespaceOf(id)) ? findOnceInRedis(redis, id, name, epoch) : undefined;
     },
 
-    keep(id, copy, epoch) {
-      if (copy.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
-      const lifetimeMs = Math.min(leftMs(copy, latestNowMs(epoch)), MAX_LIFETIME_MS);
+    keep(id, completion, epoch) {
+      if (completion.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
+      const lifetimeMs = Math.min(remainingMs(completion, latestNowMs(epoch)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
       const name = nameOf(id, epoch);
-      const bytes = encodeCompletion(copy);
+      const bytes = encodeCompletion(completion);
       memory.set(name, bytes, lifetimeMs);
       redis?.set(name, () => sealEntry(name, bytes, key), lifetimeMs);
     },
@@ -123,17 +129,23 @@ export function createReplayCache({ memory, redis, secret, onLook }: ReplayCache
   };
 }
 
-/** No earlier than what the database's clock says now, and later by the time that reading it took, at most. */
+/**
+ * Returns the latest time that the database's clock can show now: exact but for the time that reading the
+ * clock took.
+ */
 function latestNowMs({ askedAtMs, databaseTimeMs }: CacheEpoch): number {
   return databaseTimeMs + performance.now() - askedAtMs;
 }
 
-/** How long a record, and its result, are still retained; both on the database's clock. */
-function leftMs({ resultExpiresAtMs, expiresAtMs }: CachedCompletion, nowMs: number): number {
+/** Returns how long both the record and its result are still retained; times are the database's. */
+function remainingMs({ resultExpiresAtMs, expiresAtMs }: CachedCompletion, nowMs: number): number {
   return Math.min(resultExpiresAtMs, expiresAtMs) - nowMs;
 }
 
-/** The scope says whose copy it is. The namespace's length keeps it apart from the key, whatever characters they hold. */
+/**
+ * Returns the entry's name. The scope identifies the tenant; the namespace's length separates namespace and
+ * key unambiguously.
+ */
 function nameOf({ namespace, key }: RecordId, { scope }: CacheEpoch): string {
   return `${scope}:${namespace.length}:${namespace}${key}`;
 }

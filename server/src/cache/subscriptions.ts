@@ -1,14 +1,14 @@
 import type { RedisConnection } from "./redis-connection.ts";
 
-/** The channels that a connection is subscribed to, kept as they are wanted, however often the connection is lost. */
+/** Keeps a connection subscribed to the wanted channels, also after it was lost. */
 export interface Subscriptions {
   want(channel: string): void;
   unwant(channel: string): void;
-  /** Tries again what failed. */
+  /** Repeats subscriptions that failed. */
   renew(): void;
-  /** Whether there is a connection, as far as is known. */
+  /** Returns whether the connection seems to be open. */
   isConnected(): boolean;
-  /** For a connection that says nothing any more. */
+  /** Replaces a connection that delivers nothing any more. */
   reconnect(): void;
   close(): void;
 }
@@ -16,14 +16,14 @@ export interface Subscriptions {
 /** Channels per command. */
 const MAX_CHANNELS = 500;
 
-/** Subscribed to nothing. Never throws: what fails is tried again at the next `renew`. */
+/** Creates an empty set of subscriptions. Never throws: `renew` repeats failed commands. */
 export function createSubscriptions(
   connection: RedisConnection,
   onMessage: (channel: string, message: string) => void,
 ): Subscriptions {
   const wanted = new Set<string>();
   const held = new Set<string>();
-  /** Whose state may not be as wanted. */
+  /** Channels whose state may differ from the wanted state. */
   const changed = new Set<string>();
   let closed = false;
   let syncing = false;
@@ -32,7 +32,7 @@ export function createSubscriptions(
     changed.add(channel);
     if (syncing || closed) return;
     syncing = true;
-    // What is wanted in one turn of the event loop leaves in one command.
+    // Changes of one turn of the event loop are sent in one command.
     setImmediate(() => void sync());
   }
 

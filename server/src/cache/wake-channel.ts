@@ -4,39 +4,39 @@ import type { RedisConnection } from "./redis-connection.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
 /**
- * Tells replicas that a record was settled on another one, by Redis' publish and subscribe. Nothing depends on it: who
- * waits asks Postgres again and again, and a message is only a reason to ask at once, so that one that is lost costs
- * what there would be to wait without.
+ * Notifies replicas that a record was settled on another replica, by Redis' publish and subscribe. Nothing
+ * depends on a message: a waiting claim polls Postgres, and a message only makes it poll at once.
  *
- * A replica listens on one channel for each record that is awaited there. So that replayCache don't pay for it where
- * nobody waits, it says on a channel of all replicas that it has waiters, at once and then every second, and
- * settlements are published only while another replica has said so lately.
+ * A replica subscribes to one channel for each record that claims await there. While it has waiters, it
+ * announces so on a channel of all replicas, at once and then every second. A replica publishes settlements
+ * only after a recent announcement of another replica, so that settlements cost nothing while no claim waits.
  */
 export interface WakeChannel {
-  /** Somebody awaits a record here, named by `recordName`. */
+  /** Subscribes to a record that a claim awaits here, named by `recordName`. */
   listen(name: string): void;
-  /** Nobody awaits it here any more. */
+  /** Unsubscribes from a record that no claim awaits here any more. */
   ignore(name: string): void;
-  /** It was settled here. */
+  /** Publishes that a record was settled here. */
   announce(name: string): void;
-  /** The installation has another id: what replicas that know the old one say is not heard any more. */
+  /** Changes the installation's id: messages of replicas with the old id are no longer received. */
   moveTo(installationId: string): void;
   close(): void;
 }
 
 export interface WakeChannelOptions {
   readonly publisher: Pick<RedisCache, "publish" | "isBypassed">;
-  /** Used for nothing else, and closed with the channel. */
+  /** A connection for this purpose only; `close` closes it. */
   readonly subscriber: RedisConnection;
   readonly installationId: string;
-  /** A record, named by `recordName`, may have been settled on another replica. */
+  /** Called if a record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
 }
 
-const SAY_INTERVAL_MS = 1000;
-/** Two of what comes every second may be lost. */
-const SAID_FOR_MS = 3000;
-const DEAF_AFTER_MS = 3000;
+const ANNOUNCE_INTERVAL_MS = 1000;
+/** An announcement counts this long, so that two in a row may be lost. */
+const ANNOUNCEMENT_LIFETIME_MS = 3000;
+/** A subscriber that has not received its own echo for this long is reconnected. */
+const MAX_SILENCE_MS = 3000;
 
 /** @see WakeChannel */
 export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
@@ -46,14 +46,14 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
   /** By `recordName`. */
   const awaited = new Set<string>();
   let othersWaitUntilMs = Number.NEGATIVE_INFINITY;
-  let saidAtMs = Number.NEGATIVE_INFINITY;
+  let announcedAtMs = Number.NEGATIVE_INFINITY;
   let heardAtMs = performance.now();
 
   const subscriptions = createSubscriptions(subscriber, (channel, message) => {
     if (channel === echoChannel) heardAtMs = performance.now();
     else if (channel.startsWith(settledPrefix)) onSettled(channel.slice(settledPrefix.length));
     else if (channel === waitersChannel && message !== replica)
-      othersWaitUntilMs = performance.now() + SAID_FOR_MS;
+      othersWaitUntilMs = performance.now() + ANNOUNCEMENT_LIFETIME_MS;
   });
   const allChannels = () => [
     waitersChannel,
@@ -62,16 +62,18 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
   ];
   for (const channel of allChannels()) subscriptions.want(channel);
 
-  function sayThatSomebodyWaits(): void {
-    saidAtMs = performance.now();
+  function announceWaiters(): void {
+    announcedAtMs = performance.now();
     publisher.publish(waitersChannel, replica);
   }
 
-  /** Who only listens isn't told that nobody is there any more: a replica that doesn't hear itself connects anew. */
-  function checkHearing(): void {
+  /**
+   * Publishes an echo to itself. A subscriber gets no error when its server dies: a missing echo shows it.
+   */
+  function checkEcho(): void {
     const nowMs = performance.now();
     if (publisher.isBypassed() || !subscriptions.isConnected()) heardAtMs = nowMs;
-    if (nowMs - heardAtMs > DEAF_AFTER_MS) {
+    if (nowMs - heardAtMs > MAX_SILENCE_MS) {
       heardAtMs = nowMs;
       subscriptions.reconnect();
     }
@@ -80,15 +82,15 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
 
   const timer = setInterval(() => {
     subscriptions.renew();
-    checkHearing();
-    if (awaited.size > 0) sayThatSomebodyWaits();
-  }, SAY_INTERVAL_MS).unref();
+    checkEcho();
+    if (awaited.size > 0) announceWaiters();
+  }, ANNOUNCE_INTERVAL_MS).unref();
 
   return {
     listen(name) {
       subscriptions.want(settledPrefix + name);
       awaited.add(name);
-      if (performance.now() - saidAtMs >= SAY_INTERVAL_MS) sayThatSomebodyWaits();
+      if (performance.now() - announcedAtMs >= ANNOUNCE_INTERVAL_MS) announceWaiters();
     },
     ignore(name) {
       subscriptions.unwant(settledPrefix + name);
@@ -103,7 +105,7 @@ export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
       for (const channel of allChannels()) subscriptions.want(channel);
       othersWaitUntilMs = Number.NEGATIVE_INFINITY;
       heardAtMs = performance.now();
-      if (awaited.size > 0) sayThatSomebodyWaits();
+      if (awaited.size > 0) announceWaiters();
     },
     close() {
       clearInterval(timer);

@@ -9,13 +9,13 @@ import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";
 
-/** What a fencing token looks like: 18 digits leave room for it to be raised. */
+/** A fencing token. Its 18 digits leave room for raising it. */
 const TOKEN = /^\d{1,18}$/;
 
 /**
- * `after-restore [--force] [--above TOKEN]`: makes sure that nothing is given out a second time after the database was restored
- * or a standby was promoted. The installation gets another id, by which copies are named, and the sequences of fencing tokens
- * and of ids are raised beyond what was given out.
+ * `after-restore [--force] [--above TOKEN]`: prevents that tokens and ids are used twice after a restore of
+ * the database or a promotion of a standby. Gives the installation a new id, which is part of the names of
+ * cached completions, and raises the sequences of fencing tokens and ids above all used values.
  */
 export async function afterRestore(host: Host): Promise<void> {
   const { force, above } = readArguments(host.args, {
@@ -34,8 +34,8 @@ export async function afterRestore(host: Host): Promise<void> {
     if (!force) await refuseWhileServed(pool);
     const inRows = await readHighestToken(pool);
     await renewOnce(pool, inRows > BigInt(above) ? inRows : BigInt(above));
-    const { drawnToken } = await look(pool);
-    host.print(`The installation has another id, and fencing tokens go on above ${drawnToken}.`);
+    const { drawnToken } = await readWritable(pool);
+    host.print(`The installation has a new id. New fencing tokens are above ${drawnToken}.`);
   } finally {
     await pool.close();
   }
@@ -45,20 +45,21 @@ async function refuseWhileServed(pool: Pool): Promise<void> {
   const { replicas } = await readServerFacts(pool);
   if (replicas === 0) return;
   throw new CommandError(
-    `${replicas} replicas said within the last 10 s that they serve this database. Stop them first, or use --force: they ` +
-      "drop what they know of the time before within 10 s.",
+    `${replicas} replicas have reported within the last 10 s that they serve this database. Stop them first, or use --force: ` +
+      "they drop their caches within 10 s.",
   );
 }
 
 async function renewOnce(pool: Pool, tokenFloor: bigint): Promise<void> {
-  const { id } = await look(pool);
+  const { id } = await readWritable(pool);
   const renewal = { knownId: id, tokenFloor, actor: "onceward-server", reason: "", requestId: randomUUID() };
   if (await renew(pool, renewal)) return;
-  throw new CommandError("A replica renewed the installation at the same moment. Run the command again.");
+  throw new CommandError("A replica renewed the installation at the same time. Run the command again.");
 }
 
-async function look(pool: Pool): Promise<InstallationLook> {
-  const seen = await readInstallation(pool);
-  if (seen === undefined) throw new CommandError("The database takes no writes: is it a standby?");
-  return seen;
+/** @throws CommandError if the database is read-only. */
+async function readWritable(pool: Pool): Promise<InstallationLook> {
+  const installation = await readInstallation(pool);
+  if (installation === undefined) throw new CommandError("The database is read-only: is it a standby?");
+  return installation;
 }

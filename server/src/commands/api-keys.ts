@@ -13,15 +13,15 @@ import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";
 
-/** `operator-key`: makes an operator's API key straight in the database, and prints it, once. */
+/** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {
   readArguments(host.args, {});
   await printNewKey(host, { action: "CreateOperatorApiKey", role: "OPERATOR", tenant: undefined });
 }
 
 /**
- * `tenant-key --tenant NAME [--role caller|admin]`: makes a key of a tenant, and the tenant if there is none, straight in
- * the database, and prints it, once.
+ * `tenant-key --tenant NAME [--role caller|admin]`: creates an API key of a tenant directly in the database,
+ * and the tenant if it does not exist, and prints the key, once.
  */
 export async function tenantKey(host: Host): Promise<void> {
   const { tenant = "", role } = readArguments(host.args, {
@@ -36,7 +36,7 @@ export async function tenantKey(host: Host): Promise<void> {
 }
 
 interface NewKey {
-  /** The RPC that does the same. */
+  /** The RPC with the same effect, for the audit. */
   readonly action: string;
   readonly role: ApiKeyTerms["role"];
   /** The tenant's name; undefined: an operator's key. */
@@ -68,16 +68,16 @@ async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): 
   }
 }
 
-/** Who makes a change by a command, as the audit has it: whoever reaches the database needs no credential. */
+/** The actor of commands in the audit. Commands need no credential but the database's. */
 const COMMAND: Actor = {
   principal: { role: "OPERATOR", actor: "onceward-server", goodUntilMs: Number.POSITIVE_INFINITY },
   requestId: randomUUID(),
   again() {
-    throw new Error("a command is not judged again");
+    throw new Error("a command is not authorised again");
   },
 };
 
-/** The tenant of that name, locked; made if there is none. */
+/** Locks the tenant of that name, or creates it. */
 async function ensureTenant(transaction: Runner, name: string): Promise<TenantResource> {
   const made = await insertTenant(transaction, { name, policy: {}, bounds: {}, quotas: NO_QUOTAS });
   if (made !== undefined) {

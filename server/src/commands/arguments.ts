@@ -4,7 +4,7 @@ import { CommandError } from "./host.ts";
 /**
  * Reads a command's options.
  *
- * @throws CommandError on an option that the command doesn't have, and on anything that is no option.
+ * @throws CommandError for an unknown option and for a positional argument.
  */
 export function readArguments<const Options extends ParseArgsOptionsConfig>(
   args: readonly string[],

@@ -1,8 +1,8 @@
 import { AssertionError } from "node:assert";
 
 /**
- * What a command that failed tells its user: what went wrong, and below it what caused that. A stack helps only where
- * the mistake is ours.
+ * Returns the text that a failed command prints: the error's message and its causes. A stack is included only
+ * for our own defects.
  */
 export function describeFailure(error: unknown): string {
   const lines: string[] = [];
@@ -12,13 +12,13 @@ export function describeFailure(error: unknown): string {
   return lines.join("\n  because: ");
 }
 
-/** What the language itself throws was worded for nobody: a defect of ours. */
+/** Errors of the language itself are defects of ours; their messages are not written for users. */
 const DEFECTS = [TypeError, RangeError, ReferenceError, SyntaxError, AssertionError];
 
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (DEFECTS.some((defect) => error instanceof defect)) return error.stack ?? error.message;
-  // A name with several addresses fails once for each, and says nothing itself.
+  // A host name with several addresses fails once for each; the aggregate has no message.
   if (error instanceof AggregateError) return error.errors.map(describe).join("; ");
   return error.message;
 }

@@ -1,22 +1,25 @@
 import type { DestinationStream } from "pino";
 
-/** What a command sees of its process; `process.ts` is the only file that touches the real one. */
+/** The part of the process that commands use. Only `process.ts` accesses the real process. */
 export interface Host {
-  /** After the command's name. */
+  /** Arguments after the command's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly workingDir: string;
-  /** One line to standard output. */
+  /** Prints one line to standard output. */
   print(line: string): void;
   readonly logDestination: DestinationStream;
   /**
-   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call; one that comes more than a second later ends the process
-   * at once. A command that has something to clean up calls it first thing.
+   * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call. A second signal, more than a second
+   * later, ends the process at once. A command that has something to clean up calls this before anything
+   * else.
    */
   untilStopRequested(): Promise<void>;
 }
 
-/** What its user can put right: a command ends with this message, what caused it, and exit code 1. */
+/**
+ * An error that the user can correct. The command prints its message and its causes, and exits with code 1.
+ */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

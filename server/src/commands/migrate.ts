@@ -3,7 +3,7 @@ import { readArguments } from "./arguments.ts";
 import type { Host } from "./host.ts";
 import { requireSchema, runMigrations } from "./schema.ts";
 
-/** `migrate [--check]`: brings the schema up to date, or only says whether it is (exit code 1 if not). */
+/** `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). */
 export async function migrateCommand(host: Host): Promise<void> {
   const { check } = readArguments(host.args, { check: { type: "boolean", default: false } });
   const config = readConfig(host.env);
@@ -12,6 +12,6 @@ export async function migrateCommand(host: Host): Promise<void> {
   host.print(
     unknown.length === 0
       ? "The schema is current."
-      : `The schema is ahead of this server, which goes on with it: ${unknown.join(", ")}`,
+      : `The schema is newer than this server, which can use it: ${unknown.join(", ")}`,
   );
 }

@@ -1,14 +1,17 @@
 import { describeFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
 
-/** A supervisor such as npm forwards the signal that a terminal has sent to the whole process group: both ask for one stop. */
+/**
+ * A supervisor such as npm forwards a signal that the terminal has already sent to the whole process group:
+ * both count as one.
+ */
 const SAME_REQUEST_MS = 1000;
 
 let stopRequested: Promise<void> | undefined;
 
 /**
- * Runs a command in this process, with what the process has: its environment, its output, its signals. What the command
- * throws goes to standard error, and the process ends with exit code 1.
+ * Runs a command with this process' environment, output and signals. If the command throws, prints the error
+ * to standard error and sets exit code 1.
  */
 export async function runCommand(
   command: (host: Host) => Promise<void>,
@@ -37,7 +40,7 @@ function untilStopRequested(): Promise<void> {
       askedAtMs ??= performance.now();
       resolve();
     };
-    // SIGHUP: its terminal was closed.
+    // SIGHUP: the terminal was closed.
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
   });
   return stopRequested;

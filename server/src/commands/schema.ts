@@ -5,18 +5,19 @@ import { CommandError } from "./host.ts";
 type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
 
 /**
- * Runs the migrations that are missing, and answers their names.
+ * Runs the missing migrations and returns their names.
  *
- * @throws CommandError where the database can't be used.
+ * @throws CommandError if the database cannot be used.
  */
 export function runMigrations(databases: Databases): Promise<readonly string[]> {
   return onDatabase(databases, (url) => migrate(url, () => {}));
 }
 
 /**
- * Answers which migrations the database has that this server doesn't know: a newer one made them, and is served beside.
+ * Returns the database's migrations that this server does not know: a newer server made them, and both can
+ * serve.
  *
- * @throws CommandError where the schema is older than this server, and where the database can't be used.
+ * @throws CommandError if the schema is older than this server, or if the database cannot be used.
  */
 export async function requireSchema(databases: Databases): Promise<readonly string[]> {
   const schema = await onDatabase(databases, readSchemaState);
@@ -30,7 +31,7 @@ export async function requireSchema(databases: Databases): Promise<readonly stri
   }
 }
 
-/** The schema is changed and looked at past any pooler. */
+/** Runs `work` on the database without a pooler in between. */
 async function onDatabase<Answer>(
   { DATABASE_URL, DATABASE_DIRECT_URL }: Databases,
   work: (url: string) => Promise<Answer>,

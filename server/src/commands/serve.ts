@@ -4,14 +4,14 @@ import { createLog } from "../telemetry/log.ts";
 import type { Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";
 
-/** `serve`: runs a replica until it is asked to stop. Never changes the schema. */
+/** `serve`: runs a replica until a stop is requested. Never changes the schema. */
 export async function serve(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await serveUntilStopped(host, config);
 }
 
-/** Starts a server, tells `onStarted`, and drains it once the host is asked to stop. */
+/** Starts a server, calls `onStarted`, and drains the server when a stop is requested. */
 export async function serveUntilStopped(
   host: Host,
   config: Config,

@@ -1,6 +1,8 @@
+import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
-import { ConfigError, readConfig, redactedConfig, VARIABLES } from "./config.ts";
+import { ConfigError, readConfig, redactedConfig } from "./config.ts";
+import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";
 
 const REQUIRED = {
   DATABASE_URL: "postgresql://someone:hidden@db:5432/onceward",
@@ -13,7 +15,7 @@ const TOKENS = {
   ONCEWARD_JWT_JWKS_URL: "https://issuer.example/keys",
 };
 
-/** The names of the variables that a problem is told of. */
+/** Returns the names of the variables that the error reports, one for each problem. */
 function problemsOf(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   try {
     readConfig({ ...REQUIRED, ...env });
@@ -26,7 +28,7 @@ function problemsOf(env: Readonly<Record<string, string | undefined>>): readonly
 }
 
 describe("the configuration", () => {
-  test("needs nothing but the database and the pepper", () => {
+  test("requires only the database and the pepper", () => {
     const config = readConfig(REQUIRED);
     expect(config).toMatchObject({ ...REQUIRED, ONCEWARD_HOST: "127.0.0.1", ONCEWARD_GRPC_PORT: 50_051 });
     expect(Object.isFrozen(config)).toBe(true);
@@ -36,18 +38,38 @@ describe("the configuration", () => {
     ]);
   });
 
-  test("takes a variable that is empty for one that is unset", () => {
+  test("treats an empty variable as unset", () => {
     expect(readConfig({ ...REQUIRED, ONCEWARD_GRPC_PORT: "" }).ONCEWARD_GRPC_PORT).toBe(50_051);
     expect(problemsOf({ DATABASE_URL: "" })).toEqual(["DATABASE_URL"]);
   });
 
-  test("has defaults that it would take itself", () => {
-    for (const [name, { kind, fallback }] of Object.entries(VARIABLES)) {
-      if (fallback !== undefined) expect([name, kind.parse(fallback).ok]).toEqual([name, true]);
+  test("has valid defaults", () => {
+    for (const [name, schema] of Object.entries<VariableSchema>(VARIABLES)) {
+      const { fallback } = factsOf(schema);
+      if (fallback !== undefined) expect([name, safeParse(schema, fallback).success]).toEqual([name, true]);
     }
   });
 
-  test("names everything that is wrong at once", () => {
+  test("has a format and a description for every variable", () => {
+    for (const [name, schema] of Object.entries<VariableSchema>(VARIABLES)) {
+      const { format, description } = factsOf(schema);
+      expect([name, format, description]).toEqual([
+        name,
+        expect.stringMatching(/./),
+        expect.stringMatching(/./),
+      ]);
+    }
+  });
+
+  test("names the limits of a value that is out of them", () => {
+    const read = () => readConfig({ ...REQUIRED, ONCEWARD_POOL_SIZE: "201", ONCEWARD_DRAIN_DELAY: "6m" });
+    expect(read).toThrow("- ONCEWARD_POOL_SIZE must be a whole number from 2 to 200\n");
+    expect(read).toThrow(
+      "- ONCEWARD_DRAIN_DELAY must be a duration from 0s to 5m, such as 250ms, 3s, 10m or 1h",
+    );
+  });
+
+  test("reports every invalid and unknown variable in one error", () => {
     expect(
       problemsOf({
         ONCEWARD_GRPC_PORT: "65536",
@@ -67,18 +89,18 @@ describe("the configuration", () => {
     ]);
   });
 
-  test("leaves variables alone that are not its own", () => {
+  test("ignores variables of other programs", () => {
     expect(problemsOf({ PATH: "/bin", DATABASE_POOL: "7" })).toEqual([]);
   });
 
-  test("takes whole numbers within their bounds", () => {
+  test("accepts only whole numbers within their bounds", () => {
     for (const size of ["1", "201", "-2", "2.5", "0x10", "1e2", " 5", "12345678901"]) {
       expect(problemsOf({ ONCEWARD_POOL_SIZE: size })).toEqual(["ONCEWARD_POOL_SIZE"]);
     }
     expect(readConfig({ ...REQUIRED, ONCEWARD_POOL_SIZE: "200" }).ONCEWARD_POOL_SIZE).toBe(200);
   });
 
-  test("takes durations in every unit, within their bounds", () => {
+  test("accepts durations in every unit, only within their bounds", () => {
     const age = (text: string) => readConfig({ ...REQUIRED, ONCEWARD_CONNECTION_AGE: text });
     const read = ["1500ms", "2s", "3m", "4h", "7d"].map((text) => age(text).ONCEWARD_CONNECTION_AGE);
     expect(read).toEqual([1500, 2000, 180_000, 14_400_000, 604_800_000]);
@@ -87,11 +109,11 @@ describe("the configuration", () => {
     }
   });
 
-  test("takes a pepper that is hard to guess only", () => {
+  test("refuses a pepper that is short enough to guess", () => {
     expect(problemsOf({ ONCEWARD_API_KEY_PEPPER: "x".repeat(31) })).toEqual(["ONCEWARD_API_KEY_PEPPER"]);
   });
 
-  test("lets everybody in on a loopback address only", () => {
+  test("accepts an anonymous tenant only on a loopback address", () => {
     const anonymous = { ONCEWARD_ANONYMOUS_TENANT: "dev" };
     for (const host of ["127.0.0.1", "127.8.0.1", "localhost", "::1"]) {
       expect(problemsOf({ ...anonymous, ONCEWARD_HOST: host })).toEqual([]);
@@ -101,7 +123,7 @@ describe("the configuration", () => {
     }
   });
 
-  test("takes tokens with an issuer, an audience and its keys, or not at all", () => {
+  test("requires issuer, audience and JWKS URL together", () => {
     expect(problemsOf(TOKENS)).toEqual([]);
     for (const name of Object.keys(TOKENS)) {
       expect(problemsOf({ ...TOKENS, [name]: "" })).toEqual([name]);
@@ -109,7 +131,7 @@ describe("the configuration", () => {
     }
   });
 
-  test("takes the keys of an issuer from where nobody else can put them", () => {
+  test("accepts a JWKS URL only over https or loopback http, without a user", () => {
     for (const url of [
       "https://a/keys",
       "http://127.0.0.1:1/keys",
@@ -123,7 +145,7 @@ describe("the configuration", () => {
     }
   });
 
-  test("takes signatures only that nobody but the issuer can make", () => {
+  test("accepts only signature algorithms with a private key", () => {
     const read = (text: string) => readConfig({ ...REQUIRED, ONCEWARD_JWT_ALGORITHMS: text });
     expect(read("ES256, RS256").ONCEWARD_JWT_ALGORITHMS).toEqual(["RS256", "ES256"]);
     for (const text of ["HS256", "none", "RS256,HS256", "RS256,none", "rs256", "RS256,", ","]) {
@@ -131,7 +153,7 @@ describe("the configuration", () => {
     }
   });
 
-  test("takes a certificate with its key, and clients' authorities with a certificate", () => {
+  test("requires TLS certificate and key together, and both for clients' authorities", () => {
     const [cert, key, clientCa] = [
       "ONCEWARD_TLS_CERT",
       "ONCEWARD_TLS_KEY",
@@ -144,7 +166,7 @@ describe("the configuration", () => {
     expect(problemsOf({ [clientCa]: "ca.pem" })).toEqual([cert, key]);
   });
 
-  test("never says a secret, where it is shown and where it is wrong", () => {
+  test("never prints a secret, neither in the redacted configuration nor in an error", () => {
     const key = generateApiKey();
     const secrets = { ...REQUIRED, ONCEWARD_OPERATOR_KEY: formatApiKey(key) };
     const shown = JSON.stringify(redactedConfig(readConfig(secrets)));

@@ -48,8 +48,8 @@ export interface Pipeline {
 }
 
 export interface PipelineOptions extends CallObserverOptions {
-  readonly authenticator: Pick<Authenticator, "authenticate" | "findVerified">;
-  readonly admission: Pick<Admission, "enter" | "countMessage" | "admitBatch">;
+  readonly authenticator: Pick<Authenticator, "authenticate" | "cachedPrincipal">;
+  readonly admission: Pick<Admission, "startCall" | "countMessage" | "admitBatch">;
   /** The timeout of calls that send none. */
   readonly defaultTimeoutMs: number;
 }
@@ -84,7 +84,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** Returns the caller, at once if memory knows the credential. */
   function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
     const credential = head.header("authorization");
-    const verified = authenticator.findVerified(credential);
+    const verified = authenticator.cachedPrincipal(credential);
     if (verified !== undefined) return authorize(verified, observed);
     if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS) throw tooManyLookups();
     credentialLookups++;
@@ -100,7 +100,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     if (timeoutMs <= 0) throw tooLate("when the call arrived");
     const authenticating = authenticate(observed, incoming, deadline);
     let principal = authenticating instanceof Promise ? await authenticating : authenticating;
-    const leave = admission.enter(principal);
+    const leave = admission.startCall(principal);
     let answer: Answer<Message> | undefined;
     try {
       const authenticatedAtMs = performance.now();

@@ -1,12 +1,13 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 
-/** Levels that `ONCEWARD_LOG_LEVEL` takes. */
+/** Levels of `ONCEWARD_LOG_LEVEL`. */
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * JSON lines. Nothing that a tenant sent is ever given to it: no key, no result, no credential; errors of the database
- * are logged without the detail in which Postgres quotes values, and without their message where that may quote one.
+ * Creates a log of JSON lines. It never contains data of a tenant: no key, no result, no credential. Errors
+ * of the database are logged without their detail, in which Postgres quotes values, and without their message
+ * if that may quote one.
  */
 export function createLog(level: LogLevel, destination: DestinationStream): Logger {
   return pino(
@@ -16,8 +17,8 @@ export function createLog(level: LogLevel, destination: DestinationStream): Logg
 }
 
 /**
- * SQLSTATE classes whose messages quote the value that they are about, such as `invalid input syntax`: data exception
- * (22), and what a trigger or function raises (P0).
+ * SQLSTATE classes whose messages can quote a value, such as `invalid input syntax`: data exception (22), and
+ * errors that a trigger or function raises (P0).
  */
 const QUOTING_STATE = /^(22|P0)...$/;
 const UNQUOTED = "(not shown: it may quote a value)";

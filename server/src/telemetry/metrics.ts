@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { createTally } from "./tally.ts";
 
-/** Everything that a replica counts. Units stand in the names, and every label is bounded. */
+/** The metrics of a replica. Names contain the unit; every label has a bounded number of values. */
 export interface Metrics {
   readonly rpcDuration: Histogram<"service" | "method" | "code">;
   readonly storeDuration: Histogram<"statement">;
@@ -18,44 +18,47 @@ export interface Metrics {
   readonly backgroundErrors: Counter<"task">;
   /** Counts a Claim's outcome. */
   claimed(tenant: string, outcome: string): void;
-  /** Counts a look for a completed record. */
-  lookedForCopy(layer: string, result: string): void;
-  /** Counts what a quota refused, or would have. */
+  /** Counts a lookup of a cached completion. */
+  countCacheLookup(layer: string, result: string): void;
+  /** Counts a refusal by a quota, or in a dry run a call that would have been refused. */
   refusedByQuota(tenant: string, cause: string, mode: string): void;
-  /** Starts showing what is read when the metrics are. */
+  /** Adds the metrics that are read from their source on every export. */
   watch(sources: WatchedSources): void;
-  /** In the Prometheus text format. */
+  /** Exports the metrics in the Prometheus text format. */
   render(): Promise<string>;
   readonly contentType: string;
 }
 
-/** What is read when the metrics are. */
+/** Sources of the metrics that are read on every export. */
 export interface WatchedSources {
   readonly pool: () => { readonly total: number; readonly idle: number; readonly waiting: number };
   readonly waiters: () => number;
   readonly liveReplicas: () => number;
-  /** What the memory cache holds, in bytes. */
+  /** Memory of cached completions, in bytes. */
   readonly cacheBytes: () => number;
-  /** Which parts are being done without, by reason. */
+  /** Whether the service is degraded, by reason. */
   readonly degraded: () => Readonly<Record<string, boolean>>;
 }
 
-/** 0.25 ms, a lone claim, up to 16 s, past every timeout. */
+/** From 0.25 ms, the time of a single claim, to 16 s, longer than every timeout. */
 const DURATION_BUCKETS_S = [
   0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.5, 2, 16,
 ];
 const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/** Tenants with a label of their own; those beyond share `other`, so that the label stays bounded. */
+/** Tenants with a label of their own. Further tenants share `other`, so that the label stays bounded. */
 const MAX_TENANT_LABELS = 100;
 
-/** One registry per server: tests start several in one process. */
+/**
+ * Creates the metrics of one server in their own registry, because tests start several servers in one
+ * process. Longer than a screen, because it is one list of declarations without branches.
+ */
 export function createMetrics(version: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const labelled = new Set<string>();
 
-  /** The tenant, while there are few. */
+  /** Returns the tenant's name, or `other` beyond the first 100 tenants. */
   function labelOf(tenant: string): string {
     if (labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
     return labelled.has(tenant) ? tenant : "other";
@@ -63,7 +66,7 @@ export function createMetrics(version: string): Metrics {
 
   const admissionRefused = new Counter({
     name: "onceward_admission_refused_total",
-    help: "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were let through.",
+    help: "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were admitted.",
     labelNames: ["tenant", "cause", "mode"],
     registers,
   });
@@ -82,14 +85,14 @@ export function createMetrics(version: string): Metrics {
   return {
     rpcDuration: new Histogram({
       name: "onceward_rpc_duration_seconds",
-      help: "From a call's arrival to its answer, by service, method and status code.",
+      help: "Time from a call's arrival to its response, by service, method and status code.",
       labelNames: ["service", "method", "code"],
       buckets: DURATION_BUCKETS_S,
       registers,
     }),
     storeDuration: new Histogram({
       name: "onceward_store_duration_seconds",
-      help: "From sending a statement to its rows, waiting for a connection included.",
+      help: "Time from sending a statement to its rows, including the wait for a connection.",
       labelNames: ["statement"],
       buckets: DURATION_BUCKETS_S,
       registers,
@@ -109,18 +112,18 @@ export function createMetrics(version: string): Metrics {
     }),
     sweepRecords: new Counter({
       name: "onceward_sweep_records_total",
-      help: "Records that the sweep deleted, or kept and put off.",
+      help: "Records that the sweep deleted, or kept until a later deadline.",
       labelNames: ["action"],
       registers,
     }),
     sweepErrors: new Counter({
       name: "onceward_sweep_errors_total",
-      help: "Sweeps that failed; the next one goes on.",
+      help: "Sweeps that failed; they are retried at the next interval.",
       registers,
     }),
     sweepLag: new Gauge({
       name: "onceward_sweep_lag_seconds",
-      help: "How long the most overdue record had waited when the sweep last came; 0 once nothing more is due.",
+      help: "How long the most overdue record had been due at the last sweep; 0 if no record is due.",
       registers,
     }),
     jobRecords: new Counter({
@@ -137,7 +140,7 @@ export function createMetrics(version: string): Metrics {
     }),
     jobsUnfinished: new Gauge({
       name: "onceward_record_jobs_unfinished",
-      help: "Record jobs of all tenants that wait or are under way.",
+      help: "Record jobs of all tenants that are waiting or running.",
       registers,
     }),
     connectionsLost: new Counter({
@@ -153,25 +156,25 @@ export function createMetrics(version: string): Metrics {
     },
     backgroundErrors: new Counter({
       name: "onceward_background_errors_total",
-      help: "Turns of background tasks that failed; the next one goes on.",
+      help: "Runs of background tasks that failed; they are retried at the next interval.",
       labelNames: ["task"],
       registers,
     }),
-    lookedForCopy: createTally({
+    countCacheLookup: createTally({
       name: "onceward_cache_requests_total",
-      help: "Looks for a completed record, by layer and result.",
+      help: "Lookups of cached completions, by layer and result.",
       labelNames: ["layer", "result"],
       registers,
     }),
     redisErrors: new Counter({
       name: "onceward_redis_errors_total",
-      help: "Errors of the connection to Redis; the service goes on without.",
+      help: "Failed connections and commands of Redis; no call fails with them.",
       registers,
     }),
     watch({ pool, waiters, liveReplicas, cacheBytes, degraded }) {
       new Gauge({
         name: "onceward_replicas",
-        help: "Live replicas, as this one knows; rate quotas are shared among them.",
+        help: "Live replicas, as known to this one; they share rate quotas.",
         registers,
         collect() {
           this.set(liveReplicas());
@@ -179,7 +182,7 @@ export function createMetrics(version: string): Metrics {
       });
       new Gauge({
         name: "onceward_cache_bytes",
-        help: "What the completed records in memory take.",
+        help: "Memory of cached completions.",
         registers,
         collect() {
           this.set(cacheBytes());
@@ -187,7 +190,7 @@ export function createMetrics(version: string): Metrics {
       });
       new Gauge({
         name: "onceward_degraded",
-        help: "1 while the service does without something, by reason; its answers stay right.",
+        help: "1 while the service is degraded, by reason; its responses stay correct.",
         labelNames: ["reason"],
         registers,
         collect() {
@@ -196,7 +199,7 @@ export function createMetrics(version: string): Metrics {
       });
       new Gauge({
         name: "onceward_waiters",
-        help: "Claims that wait for a record to resolve.",
+        help: "Claims that are waiting for a record to resolve.",
         registers,
         collect() {
           this.set(waiters());

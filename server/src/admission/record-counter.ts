@@ -8,25 +8,26 @@ import {
   takeCount,
 } from "../store/tenants/tenant-totals.ts";
 
-export interface CounterOptions {
+export interface RecordCounterOptions {
   readonly pool: Runner;
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Between two looks for a tenant that is due. */
+/** Interval between two searches for a tenant whose count is due. */
 const INTERVAL_MS = 1000;
-/** Records per statement: even from a cold disk they are read well within the statement's time limit. */
+/** Records per statement: a cold disk, too, reads them well within the statement's time limit. */
 const PAGE_RECORDS = 5000;
-/** A tenant is counted at most this often, and for at most a twentieth of the time. */
+/** A tenant is counted at most once in this time, and during at most a twentieth of the time. */
 const MIN_PAUSE_MS = 15_000;
 const PAUSE_PER_MS = 20;
 
 /**
- * Counts what tenants store that have a quota of it, one after another, so that nothing that a replica took with it when
- * it died stays wrong. Every replica does, and a tenant is one replica's at a time. While a tenant is being counted its
- * records change: what is so missed, or counted though a replica is about to add it, is right again with the next count.
+ * Counts the records of tenants with a storage quota, one tenant after another, which corrects changes that a
+ * crashed replica did not store. All replicas count, but never the same tenant at once. A tenant's records
+ * change during its count; the next count corrects records that were missed, or counted twice because a
+ * replica stored its change afterwards.
  */
-export function createCounter({ pool, onFailed }: CounterOptions): Repeating {
+export function createRecordCounter({ pool, onFailed }: RecordCounterOptions): Repeating {
   const stopping = new AbortController();
 
   async function countDue(): Promise<void> {
@@ -37,7 +38,7 @@ export function createCounter({ pool, onFailed }: CounterOptions): Repeating {
     }
   }
 
-  /** A count that is stopped is begun anew, by whoever comes next. */
+  /** Counts one tenant. A stopped count is lost; another replica counts the tenant from the start. */
   async function countTenant(tenantId: number): Promise<void> {
     let records = 0;
     let storedBytes = 0;
@@ -52,7 +53,7 @@ export function createCounter({ pool, onFailed }: CounterOptions): Repeating {
       storedBytes += page.storedBytes;
       if (page.upTo === undefined) break;
       after = page.upTo;
-      // As long as the page took: claims go first.
+      // A pause as long as the page took, so that claims have priority.
       await delay(tookMs);
       if (stopping.signal.aborted) return;
     }

@@ -5,53 +5,59 @@ import type { Pool } from "../store/pool.ts";
 import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts";
 
 /**
- * What tenants store, near enough for a quota: what the database says of all replicas, and what this one knows to have
- * changed since. What it does not know of (another replica's last seconds, a checkpoint, the row of an ended record that
- * is claimed anew) comes with the next count.
+ * The numbers of records and bytes that tenants store, precise enough for a quota: the totals of the database
+ * plus the changes of this replica since. Unknown changes (of other replicas in the last seconds, of
+ * checkpoints, of ended records that are claimed again) are included from the next count on.
  */
-export interface Totals {
-  /** So much more is stored, or, if negative, less. */
+export interface StorageTotals {
+  /** Adds a change, which may be negative. */
   add(change: TotalsChange): void;
-  /** What the tenant stores now. */
+  /** Returns a tenant's totals. */
   of(tenant: Tenant): StoredTotals;
-  /** Reserves room for so many more records, or, if negative, returns it. */
+  /** Reserves room for more records, or returns it if `records` is negative. */
   reserve(tenantId: number, records: number): void;
-  /** For how many records room is reserved. */
+  /** Returns the number of records that room is reserved for. */
   reservedOf(tenantId: number): number;
   start(): void;
-  /** Stores what has not been stored yet. */
+  /** Stops the periodic flush and stores the remaining changes. */
   stop(): Promise<void>;
 }
 
-export interface TotalsOptions {
+export interface StorageTotalsOptions {
   readonly pool: Pool;
   readonly onFailed: (error: unknown) => void;
 }
 
 interface Tally {
-  /** What has changed and is not stored. */
+  /** Changes that are not stored yet. */
   records: number;
   storedBytes: number;
-  /** Records that claims under way may add. */
+  /** Records that claims in flight may add. */
   reserved: number;
-  /** What the database had when the last change was stored, in `performance.now()` milliseconds. */
+  /** The database's totals when the last change was stored. */
   stored: StoredTotals;
+  /** In `performance.now()` milliseconds. */
   storedAtMs: number;
 }
 
-/** What comes between a count and a flush is counted twice until the next count: so a second's worth, at most. */
+/**
+ * Changes between a count and a flush are counted twice until the next count: at most those of one second.
+ */
 const FLUSH_INTERVAL_MS = 1000;
-/** Tenants in a statement: few, so that their rows are not locked for long. */
+/** Tenants per statement: few, so that their rows are not locked for long. */
 const MAX_FLUSHED = 1000;
-/** By then every tenant has been read anew. */
+/** After this time every tenant has been read again. */
 const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 
-/** @see Totals */
-export function createTotals({ pool, onFailed }: TotalsOptions): Totals {
+/** @see StorageTotals */
+export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): StorageTotals {
   const tallies = new Map<number, Tally>();
 
-  /** A flush that fails is made again: if it had an effect all the same, the next count sets that right. */
+  /**
+   * Stores changes. A failed flush is repeated; if it had an effect nevertheless, the next count corrects the
+   * totals.
+   */
   async function flush(): Promise<void> {
     const changes: TotalsChange[] = [];
     for (const [tenantId, { records, storedBytes }] of tallies) {

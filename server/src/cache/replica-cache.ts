@@ -7,27 +7,29 @@ import { parseRedisUrl } from "./redis-url.ts";
 import { createReplayCache, type ReplayCache } from "./replay-cache.ts";
 import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
-/** The fast path of one replica. */
-export interface FastPath {
+/** The replay cache of one replica and its connections to Redis. */
+export interface ReplicaCache {
   readonly replayCache: ReplayCache;
-  /** Undefined where there is no Redis. */
+  /** Undefined if Redis is not configured. */
   readonly wakeChannel: WakeChannel | undefined;
-  /** What memory holds, in bytes. */
+  /** Returns the memory that cached completions take, in bytes. */
   readonly bytes: () => number;
-  /** Whether Redis is configured but being passed over. */
+  /** Returns whether Redis is configured but not used now. */
   readonly redisBypassed: () => boolean;
-  /** The installation has another id: drops the copies in memory, and hears only who knows that id. */
+  /**
+   * Changes the installation's id: empties the memory cache, and listens only to replicas with the new id.
+   */
   moveTo(installationId: string): void;
   close(): void;
 }
 
-export interface FastPathOptions {
+export interface ReplicaCacheOptions {
   readonly maxBytes: number;
-  /** Undefined: memory alone. */
+  /** Undefined: the cache uses memory only. */
   readonly redisUrl: string | undefined;
-  /** As it is now; `moveTo` tells another. */
+  /** The current id; `moveTo` changes it. */
   readonly installationId: string;
-  /** Keys the digest of what is kept in Redis; the same on every replica. */
+  /** Secret that keys the digest of entries in Redis; the same on every replica. */
   readonly secret: string;
   /** A record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
@@ -35,11 +37,14 @@ export interface FastPathOptions {
   readonly log: Logger;
 }
 
-/** What goes wrong with Redis goes wrong with every command: the metric counts each time, the log says it now and then. */
+/**
+ * During an outage of Redis every command fails: the metric counts each failure, the log has one line per
+ * interval.
+ */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** @see FastPath */
-export function openFastPath(options: FastPathOptions): FastPath {
+/** @see ReplicaCache */
+export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
   const { maxBytes, redisUrl, secret, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
@@ -48,7 +53,7 @@ export function openFastPath(options: FastPathOptions): FastPath {
       memory,
       redis: redis?.cache,
       secret,
-      onLook: metrics.lookedForCopy,
+      onLookup: metrics.countCacheLookup,
     }),
     wakeChannel: redis?.wakeChannel,
     bytes: memory.bytes,
@@ -67,31 +72,31 @@ interface OpenRedis {
   close(): void;
 }
 
-function openRedis(url: string, { installationId, onSettled, metrics, log }: FastPathOptions): OpenRedis {
+function openRedis(url: string, { installationId, onSettled, metrics, log }: ReplicaCacheOptions): OpenRedis {
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   let closed = false;
   const failed = (error: unknown) => {
-    // What was under way when the connection was closed fails with it: that says nothing of Redis.
+    // Closing the connection fails the commands in flight: not an error of Redis.
     if (closed) return;
     metrics.redisErrors.inc();
     if (performance.now() - warnedAtMs < WARNING_INTERVAL_MS) return;
-    log.warn({ err: error }, "Redis is in trouble; Postgres answers what Redis can't");
+    log.warn({ err: error }, "Redis failed; Postgres answers in its place");
     warnedAtMs = performance.now();
   };
-  const isBack = () => {
-    if (Number.isFinite(warnedAtMs)) log.info("Redis is back");
+  const recovered = () => {
+    if (Number.isFinite(warnedAtMs)) log.info("Redis works again");
     warnedAtMs = Number.NEGATIVE_INFINITY;
   };
   const connection = connectRedis(target, "commands", failed);
   const cache = createRedisCache(connection, {
     failed,
-    bypassed: (is) => {
-      if (!is) isBack();
+    onBypassed: (bypassed) => {
+      if (!bypassed) recovered();
     },
   });
-  connection.on("ready", isBack);
+  connection.on("ready", recovered);
   const subscriber = connectRedis(target, "subscriptions", () => {
     if (!closed) metrics.redisErrors.inc();
   });
