@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { createOnceward as createNodeOnceward } from "@onceward/client";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { deriveKey } from "../../clients/typescript/src/run/derive-key.ts";
+import { deriveKey } from "../../clients/typescript/src/keys/keys.ts";
 import type * as Web from "../../clients/typescript/src/web.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";

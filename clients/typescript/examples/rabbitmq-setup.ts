@@ -1,4 +1,8 @@
-import { RABBITMQ_DIR, type RabbitMqBroker, startBroker } from "../../../test/helpers/brokers/rabbitmq-broker.ts";
+import {
+  RABBITMQ_DIR,
+  type RabbitMqBroker,
+  startBroker,
+} from "../../../test/helpers/brokers/rabbitmq-broker.ts";
 
 /** The broker that `RABBITMQ_URL` names, or else one of the example's own. */
 export async function findRabbitMq(): Promise<RabbitMqBroker> {

@@ -4,9 +4,9 @@
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
-import { type ConnectionOptions, connect } from "./transport/connection.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
+import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";

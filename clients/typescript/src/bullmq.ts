@@ -2,9 +2,9 @@ import { DelayedError, type Job, type Processor, UnrecoverableError } from "bull
 import { createHandler, type HandledValue } from "./consumers/handle.ts";
 import { checkedKey } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";

@@ -12,15 +12,15 @@ import {
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { protobufCodec } from "./run/codec.ts";
-import type { Claim } from "./run/held-claim.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./run/idempotency-key.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
-import type { Runner } from "./run/runner.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { protobufCodec } from "./run/codec.ts";
 
-export { formatIdempotencyKey } from "./run/idempotency-key.ts";
+export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
 /** A call as the options see it. */

@@ -1,15 +1,14 @@
 /** `@onceward/client/express`: the Idempotency-Key header as a middleware of Express 4 and 5. */
 
 import type { Request, RequestHandler, Response } from "express";
-import type { Claim } from "./run/held-claim.ts";
 import { createGuard } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
+import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { parsedBody } from "./http/parsed-body.ts";
-import { splitTarget } from "./http/request-target.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 /** What the middleware sets: `res.locals.claim`, undefined for a request that is not guarded. */
 export interface IdempotencyLocals {

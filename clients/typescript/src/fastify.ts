@@ -3,15 +3,14 @@
 import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
-import type { Claim } from "./run/held-claim.ts";
 import { readBounded } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
+import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { parsedBody } from "./http/parsed-body.ts";
-import { splitTarget } from "./http/request-target.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -155,8 +154,8 @@ class FastifyHandling implements Handling<unknown> {
     this.handled = Promise.race([settled, written]);
   }
 
-  get departed(): AbortSignal {
-    return this.held.departed;
+  get disconnected(): AbortSignal {
+    return this.held.disconnected;
   }
 
   /** Takes what Fastify is about to send. */

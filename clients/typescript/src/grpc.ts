@@ -12,16 +12,16 @@ import {
   type sendUnaryData,
   status,
 } from "@grpc/grpc-js";
-import type { Codec } from "./run/codec.ts";
 import { OncewardError } from "./errors/errors.ts";
-import type { Claim } from "./run/held-claim.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./run/idempotency-key.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
 import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
-import type { Runner } from "./run/runner.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import type { Codec } from "./run/codec.ts";
 
-export { formatIdempotencyKey } from "./run/idempotency-key.ts";
+export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
 /** A unary handler that is shown its claim; undefined for a call that is not guarded. */

@@ -2,12 +2,12 @@
 
 import type { Context, MiddlewareHandler } from "hono";
 import { matchedRoutes } from "hono/route";
-import type { Claim } from "./run/held-claim.ts";
 import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 /** What the middleware sets: `c.get("claim")`, undefined for a request that is not guarded. */
 export interface IdempotencyVariables {

@@ -3,16 +3,16 @@
  * style of fetch, and what the adapters of frameworks are made of.
  */
 
-import type { Claim } from "./run/held-claim.ts";
 import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
-export { formatIdempotencyKey, parseIdempotencyKey } from "./run/idempotency-key.ts";
+export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
 
 /** A handler in the style of fetch. The claim is undefined for a request that is not guarded. */
 export type FetchHandler = (request: Request, claim: Claim | undefined) => Response | Promise<Response>;

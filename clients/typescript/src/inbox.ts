@@ -5,7 +5,6 @@
  * `once` needs no service. `completeIn` and `startRelay` tell the service of what has committed, through any crash.
  */
 
-export type { Codec, EncodedValue } from "./run/codec.ts";
 export { type CompletedClaim, completeIn } from "./inbox/complete-in.ts";
 export {
   type DeliverOptions,
@@ -24,4 +23,5 @@ export {
 export { INBOX_MIGRATION } from "./inbox/migration.ts";
 export { type InboxMessage, type OnceResult, once } from "./inbox/once.ts";
 export { type Relay, type RelayOptions, startRelay } from "./inbox/relay.ts";
-export { type SweepOptions, type Swept, sweep } from "./inbox/sweep.ts";
+export { type SweepOptions, type SweepResult, sweep } from "./inbox/sweep.ts";
+export type { Codec, EncodedValue } from "./run/codec.ts";

@@ -18,8 +18,8 @@ import type { Transport } from "@connectrpc/connect";
 import { type ClientOptions, checkClientOptions, Onceward } from "./run/client.ts";
 import { createFetchTransport, type Fetch } from "./transport/fetch-transport.ts";
 
-export type { Fetch } from "./transport/fetch-transport.ts";
 export * from "./portable.ts";
+export type { Fetch } from "./transport/fetch-transport.ts";
 
 /** Where the service is, who calls, what holds for every run that does not say otherwise, and who is told. */
 export type OncewardWebOptions = ClientOptions &

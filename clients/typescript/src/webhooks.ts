@@ -1,10 +1,10 @@
 import { createHandler } from "./consumers/handle.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
-import { warn } from "./run/warn.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { warn } from "./run/events.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";

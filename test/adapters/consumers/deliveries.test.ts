@@ -2,7 +2,7 @@ import { TerminalError } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import { createHandler } from "../../../clients/typescript/src/consumers/handle.ts";
 import type { ConsumerOptions } from "../../../clients/typescript/src/consumers/options.ts";
-import type { Claim } from "../../../clients/typescript/src/run/held-claim.ts";
+import type { Claim } from "../../../clients/typescript/src/run/claim.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 

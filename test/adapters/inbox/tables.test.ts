@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { INBOX_MIGRATION, once, type Swept, sweep } from "../../../clients/typescript/src/inbox.ts";
+import { INBOX_MIGRATION, once, type SweepResult, sweep } from "../../../clients/typescript/src/inbox.ts";
 import { openConnection } from "../../helpers/database/connections.ts";
 import { createTestDatabase } from "../../helpers/database/database.ts";
 import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
@@ -97,7 +97,7 @@ test("of the completions a sweep deletes only what was delivered", async () => {
        ('orders', 'pending', 1, now() - interval '8 days', null, null),
        ('orders', 'undeliverable', 1, now() - interval '8 days', null, 'RECORD_NOT_FOUND')`,
   );
-  const swept: Swept = await sweep(db.pool, { olderThanMs: 7 * DAY_MS });
+  const swept: SweepResult = await sweep(db.pool, { olderThanMs: 7 * DAY_MS });
   expect(swept).toEqual({ inbox: 0, completions: 1 });
   expect(await database.query("select from onceward_completions where key = 'delivered'")).toEqual([]);
 });

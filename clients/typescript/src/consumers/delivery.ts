@@ -1,5 +1,5 @@
 import { InProgressError, type OncewardError, type TerminalError } from "../errors/errors.ts";
-import { warn } from "../run/warn.ts";
+import { warn } from "../run/events.ts";
 
 /**
  * What became of one delivery of a message.

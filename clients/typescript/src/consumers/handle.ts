@@ -1,8 +1,14 @@
-import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
-import type { Claim } from "../run/held-claim.ts";
+import {
+  CompletionError,
+  isAbout,
+  OncewardError,
+  ResultUnavailableError,
+  TerminalError,
+} from "../errors/errors.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { checkRunOptions } from "../run/run-options.ts";
-import type { Runner } from "../run/runner.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import { DeliveryIdWarning } from "./key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";

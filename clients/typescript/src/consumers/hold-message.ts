@@ -1,5 +1,5 @@
 import { AmbiguousError, InProgressError } from "../errors/errors.ts";
-import { sleep } from "../run/sleep.ts";
+import { sleep } from "../run/retry.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** Two extensions may fail before another consumer sees the message. */

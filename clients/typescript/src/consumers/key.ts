@@ -1,7 +1,7 @@
 import type { Violation } from "../errors/errors.ts";
-import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
-import { warn } from "../run/warn.ts";
+import { warn } from "../run/events.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
 
 /** The header, attribute or property that carries a message's operation key. */
 export const KEY_HEADER = "idempotency-key";

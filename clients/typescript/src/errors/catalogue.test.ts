@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import * as published from "../index.ts";
 import { errorOf } from "./catalogue.ts";
 import { OncewardError } from "./errors.ts";
-import * as published from "../index.ts";
 
 const PROTO = new URL("../../../../proto/onceward/v1/errors.proto", import.meta.url);
 

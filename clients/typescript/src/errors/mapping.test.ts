@@ -2,12 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { errorOf } from "./catalogue.ts";
-import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
-import { OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { errorOf } from "./catalogue.ts";
+import { OncewardError } from "./errors.ts";
+import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
 
 test("a batch item's error is the same as the one its call would have failed with alone", () => {
   const fieldViolations = [{ field: "key", description: "must be 1-255 bytes, is 0" }];

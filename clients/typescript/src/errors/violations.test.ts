@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { OncewardError } from "./errors.ts";
 import { checkRunOptions } from "../run/run-options.ts";
+import { OncewardError } from "./errors.ts";
 import { truncateUtf8 } from "./violations.ts";
 
 function violationsOf(options: Parameters<typeof checkRunOptions>[0]): readonly string[] {

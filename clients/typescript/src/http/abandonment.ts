@@ -1,4 +1,4 @@
-import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
+import { ClaimAbandoned } from "../run/claim.ts";
 import type { Handled, Handling } from "./guard.ts";
 
 /**
@@ -8,11 +8,11 @@ import type { Handled, Handling } from "./guard.ts";
  * Rejects with what the handler rejects with, and with ClaimAbandoned when that time is over.
  */
 export async function abandonAfter<Sent>(afterMs: number, handling: Handling<Sent>): Promise<Handled<Sent>> {
-  const { departed } = handling;
+  const { disconnected } = handling;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let onDeparted = () => {};
+  let onDisconnected = () => {};
   const abandoned = new Promise<never>((_, reject) => {
-    onDeparted = () => {
+    onDisconnected = () => {
       timer = setTimeout(() => {
         reject(new ClaimAbandoned(`A handler has not answered for ${afterMs} ms after its client left.`));
         handling.abandon();
@@ -21,12 +21,12 @@ export async function abandonAfter<Sent>(afterMs: number, handling: Handling<Sen
       timer.unref?.();
     };
   });
-  if (departed.aborted) onDeparted();
-  else departed.addEventListener("abort", onDeparted);
+  if (disconnected.aborted) onDisconnected();
+  else disconnected.addEventListener("abort", onDisconnected);
   try {
     return await Promise.race([handling.handled, abandoned]);
   } finally {
     clearTimeout(timer);
-    departed.removeEventListener("abort", onDeparted);
+    disconnected.removeEventListener("abort", onDisconnected);
   }
 }

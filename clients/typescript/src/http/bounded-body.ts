@@ -1,5 +1,5 @@
+import { utf8Bytes } from "../wire/bytes.ts";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
-import { utf8Bytes } from "../wire/utf8.ts";
 
 /** A body that was read as far as it may be kept. */
 export type BoundedBody =

@@ -7,7 +7,7 @@ export function handleFetch(request: Request, respond: () => Promise<Response>):
   const reading = new AbortController();
   return {
     handled: respond().then((response) => readResponse(response, reading.signal)),
-    departed: request.signal,
+    disconnected: request.signal,
     abandon: () => reading.abort(),
   };
 }

@@ -1,16 +1,12 @@
-import { base64Url } from "../wire/base64-url.ts";
-import { callerOf } from "../run/caller.ts";
-import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
 import { InvalidRequestError } from "../errors/catalogue.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { guardedRun } from "../run/guarded-run.ts";
-import type { Claim } from "../run/held-claim.ts";
-import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../run/idempotency-key.ts";
-import { joinKey } from "../run/join-key.ts";
-import type { Runner } from "../run/runner.ts";
-import { sha256 } from "../wire/sha256.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { joinKey } from "../keys/keys.ts";
+import { type Claim, ClaimAbandoned } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import { callerOf, guardedRun } from "../run/guarded-run.ts";
+import { base64Url, sha256 } from "../wire/bytes.ts";
 import { abandonAfter } from "./abandonment.ts";
-import { findClaim, rememberClaim } from "./guarded-requests.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
 import { type Headers, pickHeaders, responseCodec, type WholeResponse } from "./whole-response.ts";
@@ -45,14 +41,14 @@ export interface Handling<Sent> {
   /** Resolves once the response is whole. */
   readonly handled: Promise<Handled<Sent>>;
   /** Aborts when the client leaves. */
-  readonly departed: AbortSignal;
+  readonly disconnected: AbortSignal;
   /** Ends what waits for the response: nobody does any longer. */
   abandon(): void;
 }
 
 /** What a handler rejects with when its response will never be whole: the claim is released. */
-export class ResponseCut extends Error {
-  override readonly name = "ResponseCut";
+export class ResponseDestroyed extends Error {
+  override readonly name = "ResponseDestroyed";
 
   constructor() {
     super("the response was cut short");
@@ -141,7 +137,7 @@ export function createGuard<Native extends object>(
 function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Sent> {
   if (outcome.status === "fulfilled") return { kind: "handled", sent: outcome.value.sent };
   const { reason } = outcome;
-  if (reason instanceof ResponseCut || reason instanceof ClaimAbandoned) return { kind: "gone" };
+  if (reason instanceof ResponseDestroyed || reason instanceof ClaimAbandoned) return { kind: "gone" };
   throw reason;
 }
 
@@ -186,4 +182,19 @@ async function contentOf({ method, path, query, body }: GuardedRequest<unknown>)
   const content = await body();
   const hashed = content instanceof Uint8Array ? base64Url(sha256(content)) : content;
   return { method, path, query, body: hashed ?? null };
+}
+
+/** By namespace, the claims that a request is handled under. */
+const claims = new WeakMap<object, Map<string, Claim>>();
+
+/** Remembers the claim that a request is handled under, for guards that the request passes later. */
+export function rememberClaim(request: object, namespace: string, claim: Claim): void {
+  const known = claims.get(request);
+  if (known === undefined) claims.set(request, new Map([[namespace, claim]]));
+  else known.set(namespace, claim);
+}
+
+/** Returns the claim of a guard before this one, which the request is handled under already. */
+export function findClaim(request: object, namespace: string): Claim | undefined {
+  return claims.get(request)?.get(namespace);
 }

@@ -1,10 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
-import { type Handled, type Handling, ResponseCut } from "./guard.ts";
-import { HiddenDeparture, isAbort } from "./hidden-departure.ts";
+import { type Handled, type Handling, ResponseDestroyed } from "./guard.ts";
+import { HiddenDisconnect, isAbort } from "./hidden-disconnect.ts";
 import { PropertyOverrides } from "./property-overrides.ts";
-import { setHead } from "./response-head.ts";
 
 /**
  * Holds back what is written to a response of node:http, from now until `send`: nothing reaches the socket before the
@@ -12,14 +11,14 @@ import { setHead } from "./response-head.ts";
  */
 export class HeldResponse implements Handling<HeldResponse> {
   /**
-   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseCut if the handler destroys
+   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseDestroyed if the handler destroys
    * the response or its connection. A client that leaves changes nothing.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
   readonly #original: Pick<ServerResponse, "write" | "end" | "writeHead" | "flushHeaders" | "destroy">;
   readonly #overrides: PropertyOverrides;
-  readonly #departure: HiddenDeparture;
+  readonly #disconnect: HiddenDisconnect;
   readonly #chunks: Buffer[] = [];
   #sizeBytes = 0;
   #begun = false;
@@ -34,7 +33,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#response = response;
     this.#original = { write, end, writeHead, flushHeaders, destroy };
     this.#overrides = new PropertyOverrides(response);
-    this.#departure = new HiddenDeparture(request, response, () => this.#cut());
+    this.#disconnect = new HiddenDisconnect(request, response, () => this.#destroyed());
     this.handled = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -43,8 +42,8 @@ export class HeldResponse implements Handling<HeldResponse> {
   }
 
   /** Aborts when the client leaves. */
-  get departed(): AbortSignal {
-    return this.#departure.departed;
+  get disconnected(): AbortSignal {
+    return this.#disconnect.disconnected;
   }
 
   /**
@@ -60,7 +59,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     if (this.#onFinish !== undefined) response.once("finish", this.#onFinish);
     if (this.#ended) end.call(response, body, "utf8");
     else if (this.#begun && write.call(response, body, "utf8")) response.emit("drain");
-    if (this.#begun) this.#departure.tell(this.#ended);
+    if (this.#begun) this.#disconnect.tell(this.#ended);
     else this.#tellOnceWritten();
   }
 
@@ -69,13 +68,13 @@ export class HeldResponse implements Handling<HeldResponse> {
     if (!this.#held) return;
     this.#release();
     this.#chunks.length = 0;
-    this.#departure.tell(false);
+    this.#disconnect.tell(false);
   }
 
   #release(): void {
     this.#held = false;
     this.#overrides.undo();
-    this.#departure.end();
+    this.#disconnect.end();
   }
 
   /** Fastify 4 answers once more if the response closes before its answer is written. */
@@ -86,11 +85,11 @@ export class HeldResponse implements Handling<HeldResponse> {
       value: (...args: readonly unknown[]) => {
         this.#overrides.undo();
         const result: unknown = Reflect.apply(method, response, args);
-        this.#departure.tell(finished);
+        this.#disconnect.tell(finished);
         return result;
       },
     });
-    if (!this.departed.aborted) return;
+    if (!this.disconnected.aborted) return;
     this.#overrides.define("write", tellAfter(this.#original.write, false));
     this.#overrides.define("end", tellAfter(this.#original.end, true));
   }
@@ -128,8 +127,8 @@ export class HeldResponse implements Handling<HeldResponse> {
       },
       destroy: (error?: Error) => {
         // http destroys a response that still waits for its connection, when that closes.
-        if (this.#held && this.#departure.isQueued && isAbort(error)) return response;
-        this.#cut();
+        if (this.#held && this.#disconnect.isQueued && isAbort(error)) return response;
+        this.#destroyed();
         return original.destroy.call(response, error);
       },
     };
@@ -147,8 +146,8 @@ export class HeldResponse implements Handling<HeldResponse> {
   }
 
   /** The handler destroys the response, or the connection under it: it will never be whole. */
-  #cut(): void {
-    this.#reject(new ResponseCut());
+  #destroyed(): void {
+    this.#reject(new ResponseDestroyed());
     this.abandon();
   }
 
@@ -165,5 +164,26 @@ export class HeldResponse implements Handling<HeldResponse> {
       this.#sizeBytes += bytes.byteLength;
     }
     return args.find((arg): arg is () => void => typeof arg === "function");
+  }
+}
+
+/** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */
+export function setHead(response: ServerResponse, head: readonly unknown[]): void {
+  const [status, ...rest] = head;
+  response.statusCode = Number(status);
+  for (const part of rest) {
+    if (typeof part === "string") response.statusMessage = part;
+    else if (Array.isArray(part)) setFlatHeaders(response, part.flat());
+    else if (part !== null && typeof part === "object") {
+      for (const [name, value] of Object.entries(part))
+        if (value !== undefined) response.setHeader(name, value);
+    }
+  }
+}
+
+function setFlatHeaders(response: ServerResponse, flat: readonly string[]): void {
+  for (let index = 0; index + 1 < flat.length; index += 2) response.removeHeader(flat[index] ?? "");
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    response.appendHeader(flat[index] ?? "", flat[index + 1] ?? "");
   }
 }

@@ -1,8 +1,8 @@
-import { type HandedOn, handedOn } from "../run/guarded-run.ts";
+import { type AdapterRunOptions, pickRunOptions } from "../run/guarded-run.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request (of Hono: its context). */
-export interface HttpOptions<Native> extends HandedOn {
+export interface HttpOptions<Native> extends AdapterRunOptions {
   /**
    * Who calls, as the API authenticated them: an account's id, never a secret. A key is one caller's own: without this,
    * one could be answered with another's response. Where everybody may see everything, a constant. Must not be empty.
@@ -50,7 +50,7 @@ export interface HttpOptions<Native> extends HandedOn {
 
 /** The options with their defaults filled in, in the shape that each request asks for. */
 export interface HttpPolicy<Native> {
-  readonly run: HandedOn & { readonly waitMs: number };
+  readonly run: AdapterRunOptions & { readonly waitMs: number };
   readonly caller: (request: Native) => string;
   readonly methods: ReadonlySet<string>;
   readonly required: boolean;
@@ -114,7 +114,7 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   const forbidden = extraHeaders.filter((name) => NEVER_REPLAYED.has(name));
   if (forbidden.length > 0) throw new TypeError(`replayHeaders must not name ${forbidden.join(", ")}`);
   return {
-    run: { ...handedOn(options), waitMs },
+    run: { ...pickRunOptions(options), waitMs },
     caller,
     methods: new Set(methods),
     required,

@@ -1,6 +1,6 @@
-import { isRetryable } from "../errors/mapping.ts";
 import { AmbiguousError, InProgressError, OncewardError, ResultUnavailableError } from "../errors/errors.ts";
-import { utf8Bytes } from "../wire/utf8.ts";
+import { isRetryable } from "../errors/mapping.ts";
+import { utf8Bytes } from "../wire/bytes.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
 /**

@@ -1,5 +1,6 @@
-import type { Codec, EncodedValue } from "../run/codec.ts";
 import { OncewardError } from "../errors/errors.ts";
+import type { Codec, EncodedValue } from "../run/codec.ts";
+import { utf8Length } from "../wire/bytes.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
   MAX_METADATA_ENTRIES,
@@ -7,7 +8,6 @@ import {
   MAX_METADATA_VALUE_BYTES,
   MAX_RESULT_BYTES,
 } from "../wire/limits.ts";
-import { utf8Length } from "../wire/utf8.ts";
 
 /** A response that is whole in memory, as it is stored and replayed. Header names are in lower case. */
 export interface WholeResponse {

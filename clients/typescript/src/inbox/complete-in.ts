@@ -1,13 +1,12 @@
 import { Buffer } from "node:buffer";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import type { Codec } from "../run/codec.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
-import type { Claim } from "../run/held-claim.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Codec } from "../run/codec.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { decodeValue, encodeEffect } from "../run/result-codec.ts";
-import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
 import type { Executor } from "./executor.ts";
-import { inSavepoint } from "./savepoint.ts";
+import { ENTRY_ATTEMPTS, inSavepoint, notEntered } from "./transaction.ts";
 
 /** What names a claim: the part of it that a completion needs. */
 export type CompletedClaim = Pick<Claim, "namespace" | "key" | "fencingToken">;

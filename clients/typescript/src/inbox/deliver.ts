@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 import { fromBinary } from "@bufbuild/protobuf";
-import type { Calls } from "../run/calls.ts";
-import { errorFromCall } from "../errors/mapping.ts";
 import type { OncewardError, Reason } from "../errors/errors.ts";
+import { errorFromCall } from "../errors/mapping.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import type { Calls } from "../run/calls.ts";
 import type { Onceward } from "../run/onceward.ts";
 import { encodeWithoutValue } from "../run/result-codec.ts";
 import type { CompletedClaim } from "./complete-in.ts";

@@ -1,15 +1,14 @@
 import { Buffer } from "node:buffer";
 import { FingerprintMismatchError } from "../errors/catalogue.ts";
 import type { Violation } from "../errors/errors.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { decodeJson, encodeJson } from "../run/json-bytes.ts";
-import type { Jsonify } from "../run/jsonify.ts";
-import { MAX_KEY_BYTES } from "../wire/limits.ts";
-import { utf8Bytes, utf8Text } from "../wire/utf8.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
-import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { decodeJson, encodeJson } from "../run/codec.ts";
+import type { Jsonify } from "../run/jsonify.ts";
+import { utf8Bytes, utf8Text } from "../wire/bytes.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import type { Executor, TextRow } from "./executor.ts";
-import { inSavepoint } from "./savepoint.ts";
+import { ENTRY_ATTEMPTS, inSavepoint, notEntered } from "./transaction.ts";
 
 /** Names what is to be handled once. */
 export interface InboxMessage {

@@ -18,7 +18,7 @@ export interface SweepOptions {
 }
 
 /** How many rows a sweep deleted. */
-export interface Swept {
+export interface SweepResult {
   readonly inbox: number;
   readonly completions: number;
 }
@@ -30,7 +30,7 @@ export interface Swept {
  * ```ts
  * const limit = 1000;
  * const day = 24 * 3_600_000;
- * let swept: Swept;
+ * let swept: SweepResult;
  * do swept = await sweep(pgExecutor(pool), { olderThanMs: 30 * day, limit });
  * while (swept.inbox === limit || swept.completions === limit);
  * ```
@@ -41,7 +41,7 @@ export interface Swept {
 export async function sweep(
   database: Executor,
   { olderThanMs, limit = DEFAULT_LIMIT }: SweepOptions,
-): Promise<Swept> {
+): Promise<SweepResult> {
   const violations: Violation[] = [];
   checkWhole(violations, "olderThanMs", olderThanMs, Number.MAX_SAFE_INTEGER);
   checkWhole(violations, "limit", limit, MAX_LIMIT);

@@ -1,6 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { IDEMPOTENCY_REPLAYED } from "../run/idempotency-key.ts";
+import { IDEMPOTENCY_REPLAYED } from "../keys/idempotency-key.ts";
 import type { FailureDetail } from "./failure.ts";
 import type { Failures } from "./guard.ts";
 

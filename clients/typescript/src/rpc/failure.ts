@@ -2,7 +2,6 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufb
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { isRetryable } from "../errors/mapping.ts";
 import {
   AmbiguousError,
   InProgressError,
@@ -10,6 +9,7 @@ import {
   ResultUnavailableError,
   TerminalError,
 } from "../errors/errors.ts";
+import { isRetryable } from "../errors/mapping.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 
 /** What an RPC fails with, as google.rpc.Status has it, whatever library makes the error. */

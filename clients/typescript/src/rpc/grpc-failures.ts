@@ -4,7 +4,7 @@ import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
 import { OncewardError } from "../errors/errors.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
-import { IDEMPOTENCY_REPLAYED } from "../run/idempotency-key.ts";
+import { IDEMPOTENCY_REPLAYED } from "../keys/idempotency-key.ts";
 import type { FailureDetail } from "./failure.ts";
 import type { Failures } from "./guard.ts";
 

@@ -1,14 +1,13 @@
 import { Code } from "@connectrpc/connect";
-import { callerOf } from "../run/caller.ts";
-import type { Codec } from "../run/codec.ts";
 import { TerminalError } from "../errors/errors.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { guardedRun, handedOn } from "../run/guarded-run.ts";
-import type { Claim } from "../run/held-claim.ts";
-import { parseIdempotencyKey } from "../run/idempotency-key.ts";
-import { joinKey } from "../run/join-key.ts";
-import type { CodedRunOptions } from "../run/run-options.ts";
-import type { Runner } from "../run/runner.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { joinKey } from "../keys/keys.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import type { Codec } from "../run/codec.ts";
+import { callerOf, guardedRun, pickRunOptions } from "../run/guarded-run.ts";
+import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
 
@@ -112,10 +111,10 @@ async function operationOf<Native, Response>(
   call: GuardedCall<Native, Response>,
   key: string,
   failures: Failures,
-): Promise<CodedRunOptions<Response>> {
+): Promise<CodecRunOptions<Response>> {
   const { waitMs = 0, caller, fingerprint = call.fingerprint } = options;
   return {
-    ...handedOn(options),
+    ...pickRunOptions(options),
     waitMs,
     key: joinKey(call.procedure, callerOf(caller, call.native), key),
     fingerprint: await fingerprintCall(fingerprint(call.native), failures),

@@ -1,8 +1,8 @@
 import { Code } from "@connectrpc/connect";
-import type { HandedOn } from "../run/guarded-run.ts";
+import type { AdapterRunOptions } from "../run/guarded-run.ts";
 
 /** How calls are guarded. `Call` is what the library knows of a call. */
-export interface RpcOptions<Call> extends HandedOn {
+export interface RpcOptions<Call> extends AdapterRunOptions {
   /**
    * Who calls, as the server authenticated them: an account's id, never a secret. A key is one caller's own: without
    * this, one could be answered with another's response. Where everybody may see everything, a constant. Must not be empty.

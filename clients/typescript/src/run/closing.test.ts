@@ -1,7 +1,7 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createOnceward, type Onceward } from "./onceward.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { createOnceward, type Onceward } from "./onceward.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */

@@ -1,7 +1,7 @@
 import { expectTypeOf, test } from "vitest";
-import { bytesCodec } from "./codec.ts";
 import { completeIn, type Executor, once } from "../inbox.ts";
 import type { Claim, Onceward, RunResult } from "../index.ts";
+import { bytesCodec } from "./codec.ts";
 import type { Jsonify } from "./jsonify.ts";
 
 interface Charge {

@@ -6,9 +6,9 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { Calls } from "../run/calls.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { Calls } from "../run/calls.ts";
 
 /** What a Batch is answered with, as scripted; the service's behaviour is tested against the service. */
 function callsTo(service: Partial<ServiceImpl<typeof IdempotencyService>>): Calls {

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { errorFromCall, isRetryable } from "../errors/mapping.ts";
 import type { OncewardError } from "../errors/errors.ts";
+import { errorFromCall, isRetryable } from "../errors/mapping.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import {
   BatchResponseSchema,

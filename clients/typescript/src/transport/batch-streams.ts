@@ -7,9 +7,8 @@ import {
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
-import { errorFromItem } from "../errors/mapping.ts";
 import type { OncewardError } from "../errors/errors.ts";
+import { errorFromItem } from "../errors/mapping.ts";
 import {
   type BatchRequestSchema,
   type BatchResponse,
@@ -19,8 +18,9 @@ import {
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { decodeMessage, frameMessage, MessageSplitter } from "../wire/grpc-messages.ts";
+import { connectionError } from "./connection-failures.ts";
 import { checkStatus, notGrpc } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
+import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** After this a batch opens another stream, so that a balancer between here and the replicas has a say in where it goes. */
@@ -28,7 +28,7 @@ const MAX_AGE_MS = 60_000;
 /** So long a stream stays open for the next batch. An open one keeps the process alive. */
 const IDLE_MS = 1000;
 /** Where streams don't get through, this is how long until they are tried again: a deployment is over by then. */
-const WITHOUT_STREAMS_MS = 60_000;
+const STREAMS_DISABLED_MS = 60_000;
 
 const PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method.batchStream.name}`;
 
@@ -38,7 +38,7 @@ export class BatchStreams {
   readonly #headers: OutgoingHttpHeaders;
   #current: BatchStream | undefined;
   #opening: Promise<BatchStream> | undefined;
-  #withoutUntilMs = Number.NEGATIVE_INFINITY;
+  #disabledUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(sessions: SessionManager, headers: OutgoingHttpHeaders) {
     this.#sessions = sessions;
@@ -50,15 +50,15 @@ export class BatchStreams {
    *
    * @throws ConnectError, or OncewardError, as Batch itself would.
    */
-  async ask(
+  async send(
     request: MessageInitShape<typeof BatchRequestSchema>,
     timeoutMs: number,
   ): Promise<BatchResponse | undefined> {
-    if (performance.now() < this.#withoutUntilMs) return undefined;
-    if (this.#current?.isOpen()) return this.#current.ask(request, timeoutMs);
+    if (performance.now() < this.#disabledUntilMs) return undefined;
+    if (this.#current?.isOpen()) return this.#current.send(request, timeoutMs);
     const expiresAtMs = performance.now() + timeoutMs;
     const stream = await within(timeoutMs, this.#open());
-    return stream.ask(request, expiresAtMs - performance.now());
+    return stream.send(request, expiresAtMs - performance.now());
   }
 
   #open(): Promise<BatchStream> {
@@ -66,11 +66,11 @@ export class BatchStreams {
       .request("POST", PATH, this.#headers, {})
       .then(
         (stream) => {
-          this.#current = new BatchStream(stream, this.#sessions, this.#giveUp);
+          this.#current = new BatchStream(stream, this.#sessions, this.#disableStreams);
           return this.#current;
         },
         (cause: unknown) => {
-          throw unanswered({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
+          throw connectionError({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
         },
       )
       .finally(() => {
@@ -79,8 +79,8 @@ export class BatchStreams {
     return this.#opening;
   }
 
-  readonly #giveUp = () => {
-    this.#withoutUntilMs = performance.now() + WITHOUT_STREAMS_MS;
+  readonly #disableStreams = () => {
+    this.#disabledUntilMs = performance.now() + STREAMS_DISABLED_MS;
   };
 }
 
@@ -93,7 +93,7 @@ function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Valu
 }
 
 /** A batch that has not been answered. */
-interface Asked {
+interface PendingBatch {
   readonly resolve: (response: BatchResponse | undefined) => void;
   readonly reject: (error: ConnectError | OncewardError) => void;
   readonly timer: NodeJS.Timeout;
@@ -104,24 +104,24 @@ class BatchStream {
   readonly #session: ClientHttp2Session | undefined;
   readonly #sessions: SessionManager;
   /** Called when streams don't get through to the server. */
-  readonly #giveUp: () => void;
+  readonly #disableStreams: () => void;
   readonly #messages = new MessageSplitter();
-  readonly #asked = new Map<number, Asked>();
+  readonly #pending = new Map<number, PendingBatch>();
   readonly #openedAtMs = performance.now();
   readonly #idleTimer: NodeJS.Timeout;
   #lastId = 0;
-  #headers: AnsweredWith["headers"] | undefined;
-  #trailers: AnsweredWith["trailers"] | undefined;
+  #headers: ResponseHead["headers"] | undefined;
+  #trailers: ResponseHead["trailers"] | undefined;
   /** Whether it was answered by a status alone, before anything of it was taken. */
   #refused = false;
   /** Whether it takes no more. */
-  #left = false;
+  #halfClosed = false;
 
-  constructor(stream: ClientHttp2Stream, sessions: SessionManager, giveUp: () => void) {
+  constructor(stream: ClientHttp2Stream, sessions: SessionManager, disableStreams: () => void) {
     this.#stream = stream;
     this.#session = stream.session as ClientHttp2Session | undefined;
     this.#sessions = sessions;
-    this.#giveUp = giveUp;
+    this.#disableStreams = disableStreams;
     this.#idleTimer = setTimeout(this.#onIdle, IDLE_MS).unref();
     const broken = brokenError(stream, sessions.authority);
     stream.on("response", (headers, flags) => {
@@ -139,35 +139,35 @@ class BatchStream {
       this.#trailers = trailers;
     });
     // The server ends it, or something cut it off; then it closes once this side has ended, too.
-    stream.on("end", this.#leave);
+    stream.on("end", this.#halfClose);
     stream.on("error", (cause) => this.#fail(broken(cause)));
     stream.on("close", () => {
       this.#end(broken);
       clearTimeout(this.#idleTimer);
-      this.#session?.off("goaway", this.#leave);
-      forget(stream);
+      this.#session?.off("goaway", this.#halfClose);
+      dropListeners(stream);
     });
     // The server answers what is under way, and waits for this side to end.
-    this.#session?.once("goaway", this.#leave);
+    this.#session?.once("goaway", this.#halfClose);
   }
 
   /** Whether it takes another batch. */
   isOpen(): boolean {
-    if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.#leave();
-    return !this.#left && !this.#stream.closed && !this.#stream.destroyed;
+    if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.#halfClose();
+    return !this.#halfClosed && !this.#stream.closed && !this.#stream.destroyed;
   }
 
-  ask(
+  send(
     { items = [] }: MessageInitShape<typeof BatchRequestSchema>,
     timeoutMs: number,
   ): Promise<BatchResponse | undefined> {
     return new Promise((resolve, reject) => {
-      if (!this.isOpen()) throw unanswered({ authority: this.#sessions.authority, spokeHttp2: true });
+      if (!this.isOpen()) throw connectionError({ authority: this.#sessions.authority, spokeHttp2: true });
       const id = ++this.#lastId;
       const timeout = durationFromMs(Math.max(0, Math.ceil(timeoutMs)));
       const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout });
       const timer = setTimeout(() => this.#expire(id), timeoutMs);
-      this.#asked.set(id, { resolve, reject, timer });
+      this.#pending.set(id, { resolve, reject, timer });
       this.#stream.write(frame);
       this.#idleTimer.refresh();
     });
@@ -176,7 +176,7 @@ class BatchStream {
   /** What answers is no gRPC service: its page is not read. */
   #refuse(error: ConnectError, httpStatus: number): void {
     // Something on the way that takes no such request may take single calls, unlike a balancer that has no replica (5xx).
-    if (httpStatus < 500) this.#giveUp();
+    if (httpStatus < 500) this.#disableStreams();
     this.#fail(new ConnectError(error.rawMessage, Code.Unavailable));
     this.#stream.close(constants.NGHTTP2_CANCEL);
   }
@@ -187,58 +187,58 @@ class BatchStream {
     try {
       this.#messages.push(chunk);
       for (let message = this.#messages.next(); message !== undefined; message = this.#messages.next())
-        this.#answer(message);
+        this.#resolve(message);
     } catch (error) {
       this.#fail(ConnectError.from(error));
       this.#stream.close();
     }
   }
 
-  #answer(message: Buffer): void {
+  #resolve(message: Buffer): void {
     const { id, items, error } = decodeMessage(BatchStreamResponseSchema, message);
-    const asked = this.#take(id);
+    const pending = this.#take(id);
     // One that came too late has been given up.
-    if (asked === undefined) return;
-    if (error === undefined) asked.resolve(create(BatchResponseSchema, { items }));
-    else asked.reject(errorFromItem(error));
+    if (pending === undefined) return;
+    if (error === undefined) pending.resolve(create(BatchResponseSchema, { items }));
+    else pending.reject(errorFromItem(error));
   }
 
   #expire(id: number): void {
-    const asked = this.#take(id);
-    asked?.reject(timedOut());
+    const pending = this.#take(id);
+    pending?.reject(timedOut());
     // Whoever keeps a stream's messages until it ends never lets it begin.
-    if (this.#headers === undefined) this.#giveUp();
-    this.#leave();
+    if (this.#headers === undefined) this.#disableStreams();
+    this.#halfClose();
   }
 
-  #take(id: number): Asked | undefined {
-    const asked = this.#asked.get(id);
-    if (asked === undefined) return undefined;
-    this.#asked.delete(id);
-    clearTimeout(asked.timer);
-    return asked;
+  #take(id: number): PendingBatch | undefined {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return undefined;
+    this.#pending.delete(id);
+    clearTimeout(pending.timer);
+    return pending;
   }
 
   /** The answers that are still to come will come. */
-  readonly #leave = () => {
-    if (this.#left) return;
-    this.#left = true;
+  readonly #halfClose = () => {
+    if (this.#halfClosed) return;
+    this.#halfClosed = true;
     this.#stream.end();
     this.#idleTimer.refresh();
   };
 
   readonly #onIdle = () => {
-    if (this.#asked.size > 0) this.#idleTimer.refresh();
-    else if (this.#left) this.#stream.close(constants.NGHTTP2_CANCEL);
-    else this.#leave();
+    if (this.#pending.size > 0) this.#idleTimer.refresh();
+    else if (this.#halfClosed) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else this.#halfClose();
   };
 
   /** Nothing comes any more: every batch that has no answer fails. */
   #end(broken: () => ConnectError): void {
-    this.#left = true;
-    if (this.#asked.size === 0) return;
+    this.#halfClosed = true;
+    if (this.#pending.size === 0) return;
     const error = this.#statusError() ?? broken();
-    if (this.#refused && error.code === Code.Unimplemented) this.#passBack();
+    if (this.#refused && error.code === Code.Unimplemented) this.#resolveUnsupported();
     else this.#fail(error);
   }
 
@@ -253,13 +253,13 @@ class BatchStream {
   }
 
   /** The server knows no such stream. */
-  #passBack(): void {
-    this.#giveUp();
-    for (const id of [...this.#asked.keys()]) this.#take(id)?.resolve(undefined);
+  #resolveUnsupported(): void {
+    this.#disableStreams();
+    for (const id of [...this.#pending.keys()]) this.#take(id)?.resolve(undefined);
   }
 
   #fail(error: ConnectError): void {
-    this.#left = true;
-    for (const id of [...this.#asked.keys()]) this.#take(id)?.reject(error);
+    this.#halfClosed = true;
+    for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(error);
   }
 }

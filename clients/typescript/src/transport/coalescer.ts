@@ -49,7 +49,7 @@ export class Coalescer<Reply> {
   }
 
   /** @throws OncewardError as the call's own would be, or CLOSED. */
-  ask(request: BatchedRequest): Promise<Reply> {
+  enqueue(request: BatchedRequest): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
         reject(new OncewardError("CLOSED", "The client is closed."));

@@ -12,7 +12,7 @@ export interface FailedConnection {
  * Returns the error of a call of which nobody can tell whether it had its effect, because its connection failed. It is
  * UNAVAILABLE, unless the connection was closed here. Where the address is what is probably wrong, the message says so.
  */
-export function unanswered(connection: FailedConnection, cause?: unknown): ConnectError {
+export function connectionError(connection: FailedConnection, cause?: unknown): ConnectError {
   if (cause instanceof ConnectError && (cause.code === Code.Canceled || cause.code === Code.Unavailable)) {
     return cause;
   }

@@ -1,9 +1,9 @@
 import type { Transport } from "@connectrpc/connect";
+import { refusedField } from "../errors/violations.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { type Replica, Replicas } from "./replicas.ts";
 import { SessionManager } from "./session-manager.ts";
 import { type Connection, credential, parseOrigin } from "./transport-options.ts";
-import { refusedField } from "../errors/violations.ts";
 
 /** Where the service is and who calls; or a connect transport that knows. */
 export type ConnectionOptions =

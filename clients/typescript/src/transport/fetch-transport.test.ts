@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { errorFromCall, isAboutContent, isRetryable } from "../errors/mapping.ts";
-import { createFetchTransport } from "./fetch-transport.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { createFetchTransport } from "./fetch-transport.ts";
 
 /** Returns the error of a lookup that is answered like this. */
 async function failure(status: number, contentType: string, body: string) {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError, validateTrailer } from "@connectrpc/connect/protocol-grpc";
-import type { AnsweredWith } from "./http2-streams.ts";
+import type { ResponseHead } from "./http2-streams.ts";
 
 const GRPC_CONTENT_TYPE = /^application\/grpc(?:[+; ]|$)/i;
 /** RFC 9110, 15.5.14: content too large. */
@@ -13,7 +13,7 @@ const TOO_LARGE = 413;
  * they have no replica, and gRPC's own table of codes (UNIMPLEMENTED, UNKNOWN) would end the call. Only a request that is
  * too large stays so when it is repeated: RESOURCE_EXHAUSTED.
  */
-export function notGrpc(headers: AnsweredWith["headers"]): ConnectError | undefined {
+export function notGrpc(headers: ResponseHead["headers"]): ConnectError | undefined {
   const { ":status": status = 0, "content-type": type = "no content type" } = headers;
   // A gRPC service that answers with a failed HTTP status says why in its own (gRPC over HTTP2, "Responses").
   if (GRPC_CONTENT_TYPE.test(type) && (status === 200 || "grpc-status" in headers)) return undefined;
@@ -26,7 +26,7 @@ export function notGrpc(headers: AnsweredWith["headers"]): ConnectError | undefi
  *
  * @throws ConnectError if the call failed.
  */
-export function checkStatus({ headers, trailers }: AnsweredWith): void {
+export function checkStatus({ headers, trailers }: ResponseHead): void {
   const encoding = headers["grpc-encoding"] ?? "identity";
   if (encoding !== "identity") {
     throw new ConnectError(`the answer's encoding ${encoding} was not asked for`, Code.Internal);

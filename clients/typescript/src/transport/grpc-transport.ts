@@ -1,12 +1,12 @@
 import type { OutgoingHttpHeaders } from "node:http2";
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
-import { BatchStreams } from "./batch-streams.ts";
 import { type BatchRequestSchema, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, readMessage } from "../wire/grpc-messages.ts";
+import { BatchStreams } from "./batch-streams.ts";
 import { checkStatus, webHeaders } from "./grpc-status.ts";
 import { exchange } from "./http2-exchange.ts";
-import type { AnsweredWith } from "./http2-streams.ts";
+import type { ResponseHead } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /**
@@ -20,7 +20,7 @@ export function createUnaryTransport(sessions: SessionManager, authorization: st
   return {
     async unary(method, signal, timeoutMs, header, input) {
       if (isBatch(method) && signal === undefined && header === undefined && timeoutMs !== undefined) {
-        const message = await batchStreams.ask(
+        const message = await batchStreams.send(
           input as MessageInitShape<typeof BatchRequestSchema>,
           timeoutMs,
         );
@@ -47,15 +47,15 @@ function isBatch(method: DescMethodUnary): boolean {
 }
 
 /** What a stream is answered with is not an answer's own. */
-const WITHOUT_HEADERS: AnsweredWith = { headers: {}, trailers: {} };
+const WITHOUT_HEADERS: ResponseHead = { headers: {}, trailers: {} };
 
 class Reply<I extends DescMessage, O extends DescMessage> implements UnaryResponse<I, O> {
   readonly stream = false;
   readonly method: DescMethodUnary<I, O>;
   readonly message: MessageShape<O>;
-  readonly #answer: AnsweredWith;
+  readonly #answer: ResponseHead;
 
-  constructor(method: DescMethodUnary<I, O>, answer: AnsweredWith, message: MessageShape<O>) {
+  constructor(method: DescMethodUnary<I, O>, answer: ResponseHead, message: MessageShape<O>) {
     this.method = method;
     this.message = message;
     this.#answer = answer;

@@ -5,17 +5,17 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
+import { connectionError } from "./connection-failures.ts";
 import { notGrpc } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
+import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What one HTTP/2 stream was answered with. */
-export interface Answer extends AnsweredWith {
+export interface GrpcResponse extends ResponseHead {
   readonly body: Buffer;
 }
 
-export interface Question {
+export interface GrpcRequest {
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
@@ -31,38 +31,38 @@ export interface Question {
  *   UNAVAILABLE if there is no connection, it broke, or what answers is no gRPC service; and what gRPC takes a reset stream
  *   for.
  */
-export function exchange(sessions: SessionManager, question: Question): Promise<Answer> {
-  return new Promise((resolve, reject) => new Exchange(sessions, question, resolve, reject).begin());
+export function exchange(sessions: SessionManager, request: GrpcRequest): Promise<GrpcResponse> {
+  return new Promise((resolve, reject) => new Exchange(sessions, request, resolve, reject).begin());
 }
 
 class Exchange {
   readonly #sessions: SessionManager;
-  readonly #question: Question;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #request: GrpcRequest;
+  readonly #resolve: (answer: GrpcResponse) => void;
   readonly #reject: (error: ConnectError) => void;
   readonly #chunks: Buffer[] = [];
   #stream: ClientHttp2Stream | undefined;
-  #headers: Answer["headers"] = {};
+  #headers: GrpcResponse["headers"] = {};
   #trailers: IncomingHttpHeaders = {};
   /** Whether the trailers, or headers that nothing follows, are there. */
   #complete = false;
   #timer: NodeJS.Timeout | undefined;
-  #over = false;
+  #settled = false;
 
   constructor(
     sessions: SessionManager,
-    question: Question,
-    resolve: (answer: Answer) => void,
+    request: GrpcRequest,
+    resolve: (answer: GrpcResponse) => void,
     reject: (error: ConnectError) => void,
   ) {
     this.#sessions = sessions;
-    this.#question = question;
+    this.#request = request;
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
   begin(): void {
-    const { path, headers, timeoutMs, signal } = this.#question;
+    const { path, headers, timeoutMs, signal } = this.#request;
     if (signal?.aborted) {
       this.#abort();
       return;
@@ -73,13 +73,13 @@ class Exchange {
     this.#sessions
       .request("POST", path, headers, {})
       .then((stream) => this.#send(stream))
-      .catch((cause: unknown) => this.#fail(unanswered({ authority, spokeHttp2: false }, cause)));
+      .catch((cause: unknown) => this.#fail(connectionError({ authority, spokeHttp2: false }, cause)));
   }
 
   #send(stream: ClientHttp2Stream): void {
     const broken = brokenError(stream, this.#sessions.authority);
     stream.on("error", (cause) => this.#break(() => broken(cause)));
-    if (this.#over) {
+    if (this.#settled) {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
@@ -96,7 +96,7 @@ class Exchange {
       this.#complete = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     });
     stream.on("data", (chunk: Buffer) => {
-      if (!this.#over) this.#chunks.push(chunk);
+      if (!this.#settled) this.#chunks.push(chunk);
       this.#sessions.notifyResponseByteRead(stream);
     });
     stream.on("trailers", (trailers) => {
@@ -107,9 +107,9 @@ class Exchange {
     stream.on("end", () => this.#complete && this.#succeed());
     stream.on("close", () => {
       this.#break(broken);
-      forget(stream);
+      dropListeners(stream);
     });
-    stream.end(this.#question.body);
+    stream.end(this.#request.body);
   }
 
   #succeed(): void {
@@ -121,7 +121,7 @@ class Exchange {
 
   /** Every stream closes; for most, their answer was there before. */
   #break(error: () => ConnectError): void {
-    if (!this.#over) this.#fail(error());
+    if (!this.#settled) this.#fail(error());
   }
 
   #fail(error: ConnectError): void {
@@ -134,17 +134,17 @@ class Exchange {
   };
 
   readonly #abort = () => {
-    const cause: unknown = this.#question.signal?.reason;
+    const cause: unknown = this.#request.signal?.reason;
     this.#fail(new ConnectError("This operation was aborted", Code.Canceled, undefined, undefined, cause));
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   };
 
   /** False if it was over before. */
   #finish(): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.#settled) return false;
+    this.#settled = true;
     clearTimeout(this.#timer);
-    this.#question.signal?.removeEventListener("abort", this.#abort);
+    this.#request.signal?.removeEventListener("abort", this.#abort);
     return true;
   }
 }

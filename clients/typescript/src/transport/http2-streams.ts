@@ -6,10 +6,10 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
+import { connectionError } from "./connection-failures.ts";
 
 /** What a stream was answered with, beside a body. */
-export interface AnsweredWith {
+export interface ResponseHead {
   readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
   readonly trailers: IncomingHttpHeaders;
 }
@@ -45,7 +45,8 @@ export function brokenError(stream: ClientHttp2Stream, authority: string): (caus
     const resetWith = session?.destroyed === false ? stream.rstCode : undefined;
     const code = CODE_OF_RESET.get(resetWith);
     // HTTP/2 begins with settings, and a server's own come with the acknowledgement of the client's.
-    if (code === undefined) return unanswered({ authority, spokeHttp2: !session?.pendingSettingsAck }, cause);
+    if (code === undefined)
+      return connectionError({ authority, spokeHttp2: !session?.pendingSettingsAck }, cause);
     const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
     return new ConnectError(message, code, undefined, undefined, cause);
   };
@@ -55,7 +56,7 @@ export function brokenError(stream: ClientHttp2Stream, authority: string): (caus
  * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
  * its listeners go the call's question and its answer.
  */
-export function forget(stream: ClientHttp2Stream): void {
+export function dropListeners(stream: ClientHttp2Stream): void {
   stream.removeAllListeners();
   stream.on("error", ignore);
 }

@@ -36,7 +36,7 @@ export function readMessage<Desc extends DescMessage>(desc: Desc, body: Buffer):
   const messages = new MessageSplitter();
   messages.push(body);
   const message = messages.next();
-  if (message === undefined || messages.isAmidst())
+  if (message === undefined || messages.hasPartialMessage())
     throw new ConnectError("the answer is not one whole message", Code.Internal);
   return decodeMessage(desc, message);
 }
@@ -80,7 +80,7 @@ export class MessageSplitter {
   }
 
   /** Whether there is part of a message. */
-  isAmidst(): boolean {
+  hasPartialMessage(): boolean {
     return this.#bytes > 0;
   }
 

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { terminalErrorOf } from "./classify.ts";
 import { TerminalError } from "../errors/errors.ts";
+import { terminalErrorOf } from "./run.ts";
 
 class CardError extends Error {
   override readonly name = "CardError";
   readonly details = { code: 51 };
 }
 
-test("an error that is taken for terminal is told by its name, message and details, with itself as the cause", () => {
+test("an error classified as terminal keeps its name, message and details, and is the cause", () => {
   const cause = new CardError("declined");
   expect(terminalErrorOf(cause, () => "terminal")).toMatchObject({
     name: "CardError",
@@ -21,19 +21,19 @@ test("an error that is taken for terminal is told by its name, message and detai
   });
 });
 
-test("without a say every error but a TerminalError releases", () => {
+test("without classifyError every error but a TerminalError releases the claim", () => {
   expect(terminalErrorOf(new CardError("declined"), undefined)).toBeUndefined();
   expect(terminalErrorOf(new CardError("declined"), () => "release")).toBeUndefined();
   const terminal = new TerminalError("declined");
   expect(terminalErrorOf(terminal, undefined)).toBe(terminal);
 });
 
-test("a TerminalError is terminal whatever is said of it", () => {
+test("a TerminalError is terminal whatever classifyError returns", () => {
   const terminal = new TerminalError("declined");
   expect(terminalErrorOf(terminal, () => "release")).toBe(terminal);
 });
 
-test("a judgement that throws does not hide the error that it was asked of", () => {
+test("an error of classifyError does not hide the function's error", () => {
   const classify = () => {
     throw new Error("no idea");
   };

@@ -11,10 +11,10 @@ type MaybeSocket = Partial<Socket> | null | undefined;
  * Hides from a handler that its client has left, from now until `end`: the response isn't closed or destroyed, its
  * connection looks open, and nobody is told. So pipelines and files are written to their end.
  */
-export class HiddenDeparture {
+export class HiddenDisconnect {
   /** Aborts when the client leaves. */
-  readonly departed: AbortSignal;
-  readonly #departure = new AbortController();
+  readonly disconnected: AbortSignal;
+  readonly #disconnect = new AbortController();
   readonly #socket: MaybeSocket;
   readonly #response: ServerResponse;
   readonly #emit: ServerResponse["emit"];
@@ -29,7 +29,7 @@ export class HiddenDeparture {
 
   /** @param onDestroy called when the handler destroys the connection. */
   constructor(request: IncomingMessage, response: ServerResponse, onDestroy: () => void) {
-    this.departed = this.#departure.signal;
+    this.disconnected = this.#disconnect.signal;
     this.#socket = request.socket;
     this.#response = response;
     this.#emit = response.emit;
@@ -59,7 +59,7 @@ export class HiddenDeparture {
 
   /** Tells that the client has left, if it has. @param finished whether the response is written to its end. */
   tell(finished: boolean): void {
-    if (!this.departed.aborted) return;
+    if (!this.disconnected.aborted) return;
     const response = this.#response;
     if (!(response instanceof ServerResponse)) {
       if (finished) (response as ServerResponse).emit("finish");
@@ -120,7 +120,7 @@ export class HiddenDeparture {
 
   readonly #leave = (): void => {
     if (this.#response instanceof ServerResponse) setClosed(this.#response, false);
-    this.#departure.abort();
+    this.#disconnect.abort();
   };
 }
 

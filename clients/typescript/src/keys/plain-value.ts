@@ -1,34 +1,33 @@
-import { base64Url } from "../wire/base64-url.ts";
 import type { InvalidRequestError } from "../errors/catalogue.ts";
-import type { Omissions } from "./omissions.ts";
-import { sha256 } from "../wire/sha256.ts";
 import { refusedField, truncateUtf8 } from "../errors/violations.ts";
+import { base64Url, sha256 } from "../wire/bytes.ts";
+import type { Omissions } from "./omissions.ts";
 
-/** Long enough for every path that people write; names of members may have any length. */
+/** Long enough for any usual path; names of members may have any length. */
 const MAX_SHOWN_PATH_BYTES = 256;
 
-/** A value as plain JSON, and the bodies within it, for which JSON has no form and holds null. */
+/** A value as plain JSON, and the bodies within it. JSON has no form for bodies: `json` holds null in their place. */
 export interface PlainValue {
   readonly json: unknown;
   readonly bodies: readonly Body[];
 }
 
-/** Where a body is (JSON Pointer), its type, and its content as JSON: two bodies with the same content are the same. */
+/** A body's path (JSON Pointer), its type, and its content as JSON: bodies with the same content are equal. */
 export type Body = readonly [path: string, type: string, content: unknown];
 
 /**
  * Returns the digest of a file's content.
  *
- * @param where names the file in an error, such as "a File at /upload".
+ * @param where describes the file in an error, such as "a File at /upload".
  */
 export type FileDigest = (file: Blob, where: string) => string;
 
 /**
- * Reads a value as JSON.stringify does: `toJSON` counts, a member that is undefined or a symbol is left out, and is null in
- * an array. Unlike JSON.stringify, refuses what JSON would leave the content out of: a Map, an Error, an instance of a class
- * without `toJSON`.
+ * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is left out, and is null
+ * in an array. Unlike JSON.stringify, refuses objects whose content JSON would leave out: a Map, an Error, an instance of a
+ * class without `toJSON`.
  *
- * @throws InvalidRequestError with the path of the first part that is no JSON value and no body.
+ * @throws InvalidRequestError with the path of the first part that is neither a JSON value nor a body.
  */
 export function plainValue(value: unknown, omissions: Omissions, digestOf: FileDigest): PlainValue {
   const reader = new Reader(digestOf);
@@ -36,7 +35,7 @@ export function plainValue(value: unknown, omissions: Omissions, digestOf: FileD
   return { json, bodies: reader.bodies };
 }
 
-/** Refuses a fingerprint. */
+/** Returns the error of a refused fingerprint. */
 export function refusedFingerprint(description: string, cause?: unknown): InvalidRequestError {
   return refusedField("fingerprint", description, cause);
 }
@@ -56,7 +55,7 @@ class Reader {
       case "boolean":
         return value;
       case "string":
-        // As UTF-8 each would be U+FFFD, and different texts the same.
+        // As UTF-8, each lone surrogate becomes U+FFFD, and different texts become equal.
         if (!value.isWellFormed()) throw this.#refused("a text with a lone surrogate");
         return value;
       case "number":
@@ -65,7 +64,7 @@ class Reader {
       case "object":
         return value === null ? null : this.#readObject(value, omissions);
       case "bigint":
-        // Some programs give BigInt a toJSON.
+        // Some programs add a toJSON to BigInt.
         if (hasToJson(value)) return this.read(value.toJSON());
         throw this.#refused("a BigInt");
       default:
@@ -73,12 +72,12 @@ class Reader {
     }
   }
 
-  // Few calls per level: how deeply a value may be nested is a matter of the stack.
+  // Few calls per level, because the stack limits how deeply a value may be nested.
   #readObject(value: object, omissions: Omissions | undefined): unknown {
     if (this.#ancestors.has(value)) throw this.#refused("a circular reference");
     this.#ancestors.add(value);
     let json: unknown;
-    // Before toJSON, which some runtimes give to bodies.
+    // Before toJSON, which some runtimes add to bodies.
     const body = this.#bodyOf(value);
     if (body !== undefined) {
       this.bodies.push([this.#pointer(), ...body]);
@@ -122,7 +121,7 @@ class Reader {
     return Object.fromEntries(members);
   }
 
-  /** The type and content of a body; undefined for any other object. Not for subclasses, which may hold more. */
+  /** Returns the type and content of a body; undefined for any other object. Subclasses may hold more, so they are refused. */
   #bodyOf(value: object): [type: string, content: unknown] | undefined {
     if (isExactly(value, globalThis.ArrayBuffer)) {
       return ["ArrayBuffer", base64Url(sha256(new Uint8Array(value)))];
@@ -139,7 +138,7 @@ class Reader {
     return undefined;
   }
 
-  /** Not its time of modification, which is that of its receipt where a body was parsed. */
+  /** Leaves out the time of modification: in a parsed body it is the time when the body was received. */
   #fileOf(file: Blob): [name: string | null, type: string, digest: string] {
     const digest = this.#digestOf(file, this.#where(`a ${typeName(file)}`));
     return ["name" in file ? String(file.name) : null, file.type, digest];
@@ -155,14 +154,14 @@ class Reader {
     return `${what} at ${truncateUtf8(this.#pointer(), MAX_SHOWN_PATH_BYTES)}`;
   }
 
-  /** As RFC 6901 writes it. */
+  /** Returns the path as a JSON Pointer (RFC 6901). */
   #pointer(): string {
     const escaped = this.#path.map((step) => `${step}`.replaceAll("~", "~0").replaceAll("/", "~1"));
     return escaped.map((step) => `/${step}`).join("");
   }
 }
 
-/** What JSON leaves out of an object, and writes as null in an array. */
+/** Returns whether JSON leaves the value out of an object, and writes it as null in an array. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || typeof value === "symbol";
 }
@@ -171,12 +170,12 @@ function hasToJson(value: object | bigint): value is typeof value & { toJSON(): 
   return "toJSON" in Object(value) && typeof Object(value).toJSON === "function";
 }
 
-/** Objects of other realms are plain, too: of a test runner's, for one. Those with a tag are something else, as Math. */
+/** Plain objects of other realms, such as a test runner's, are plain, too. Objects with a tag, such as Math, are not. */
 function isPlainObject(value: object): boolean {
   return prototypesOf(value) <= 1 && Object.prototype.toString.call(value) === "[object Object]";
 }
 
-/** The length of the prototype chain, counted up to 3. */
+/** Returns the length of the prototype chain, at most 3. */
 function prototypesOf(value: object): number {
   let count = 0;
   for (let next = Object.getPrototypeOf(value); next !== null && count < 3; count++) {

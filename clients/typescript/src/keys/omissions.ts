@@ -1,12 +1,12 @@
 import { refusedField } from "../errors/violations.ts";
 
-/** Members to leave out of an object, by name: each whole, or some of its own members. */
+/** The members to leave out of an object, by name: the whole member, or some of its own members. */
 export type Omissions = ReadonlyMap<string, Omissions | "whole">;
 
 /**
- * Returns what JSON Pointers (RFC 6901) name, as a tree.
+ * Returns the members that JSON Pointers (RFC 6901) name, as a tree.
  *
- * @throws InvalidRequestError for a text that is no pointer to a member.
+ * @throws InvalidRequestError for a text that is not a pointer to a member.
  */
 export function parseOmissions(pointers: readonly string[]): Omissions {
   const root: OmissionNode = new Map();

@@ -1,41 +1,40 @@
 import canonicalize from "canonicalize";
-import { base64Url } from "../wire/base64-url.ts";
 import { OncewardError } from "../errors/errors.ts";
+import { base64Url, sha256 } from "../wire/bytes.ts";
 import { FINGERPRINT_BYTES } from "../wire/limits.ts";
 import { parseOmissions } from "./omissions.ts";
 import { type FileDigest, type PlainValue, plainValue, refusedFingerprint } from "./plain-value.ts";
-import { sha256 } from "../wire/sha256.ts";
 
-/** What of a value counts. */
+/** Selects the parts of a value that count. */
 export interface FingerprintOptions {
   /**
-   * Members that differ between deliveries of one operation, as JSON Pointers (RFC 6901): `/sentAt`, `/meta/traceId`. One
-   * that is not there is not missed. They lead through objects; arrays are taken whole.
+   * Members that differ between deliveries of one operation, as JSON Pointers (RFC 6901): `/sentAt`, `/meta/traceId`. A
+   * pointer to a missing member has no effect. Pointers lead through objects; arrays always count as a whole.
    */
   readonly omit?: readonly string[];
 }
 
-/** No JSON text begins like that, so that no value without bodies has the fingerprint of one with bodies. */
+/** No JSON text begins with this prefix, so that a value without bodies never has the fingerprint of one with bodies. */
 const BODIES_SCHEME = "onceward.fingerprint.bodies.v1:";
 
-/** A file is read in parts of this size: what is kept of it at a time. */
+/** A file is read in parts of this size, one part in memory at a time. */
 const FILE_PART_BYTES = 1024 * 1024;
 
 /**
- * The 32 bytes that bind a key to one request: SHA-256 of the value's canonical JSON (RFC 8785: members sorted, numbers
- * as ECMAScript prints them), so that equal requests have equal fingerprints, however they were put together. 32 bytes
- * are taken as they are, as a hash made elsewhere.
+ * Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC 8785: members sorted,
+ * numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in whatever order they were built. A
+ * value of 32 bytes is returned unchanged, as a hash made elsewhere.
  *
- * - As in JSON.stringify, `toJSON` counts (a Date is its ISO text), a member that is undefined is left out, and undefined in
- *   an array is null.
+ * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is left out, and undefined
+ *   in an array is null.
  * - The bodies ArrayBuffer, URLSearchParams and FormData count by their content, alone or within the value; files and Blobs
  *   only in {@link fingerprintWithFiles}.
- * - Anything else is refused with its path, as two of them with different content could not be told apart: a Map, a Set,
- *   Headers, an Error, an instance of a class without `toJSON`.
+ * - Any other object is refused with its path, because two of them with different content would have the same JSON: a Map, a
+ *   Set, Headers, an Error, an instance of a class without `toJSON`.
  *
- * @throws InvalidRequestError for such a value, for bytes that are not 32 and for what JSON can't say: BigInt, a circular
- *   value, NaN and the infinities, lone surrogates, a function, an invalid Date, undefined alone. Its one violation is of
- *   the field `fingerprint`.
+ * @throws InvalidRequestError for such an object, for bytes of another length than 32, and for values without a JSON form:
+ *   BigInt, a circular value, NaN and the infinities, lone surrogates, a function, an invalid Date, undefined alone. Its one
+ *   violation is of the field `fingerprint`.
  */
 export function fingerprintOf(value: unknown, options: FingerprintOptions = {}): Uint8Array {
   return digestOf(value, options, (_, where) => {
@@ -46,8 +45,8 @@ export function fingerprintOf(value: unknown, options: FingerprintOptions = {}):
 }
 
 /**
- * Returns what {@link fingerprintOf} returns, and reads the content of Blobs and Files, alone, in FormData or within the
- * value. A file counts by its bytes, name and type.
+ * Does what {@link fingerprintOf} does, and reads the content of Blobs and Files, alone, in FormData or within the value. A
+ * file counts by its bytes, name and type.
  *
  * @throws InvalidRequestError as `fingerprintOf`, and for a file that can't be read.
  */
@@ -61,7 +60,7 @@ export async function fingerprintWithFiles(
     return "";
   });
   if (files.size === 0) return first;
-  // One after the other: what is kept of all of them at a time is one part.
+  // One after the other, so that only one part of all files is in memory.
   for (const file of files.keys()) files.set(file, await digestOfFile(file));
   return digestOf(value, options, (file, where) => {
     const digest = files.get(file);
@@ -81,9 +80,9 @@ function digestOf(value: unknown, { omit = [] }: FingerprintOptions, digestOfFil
     return sha256(canonicalText(plainValue(value, omissions, digestOfFile)));
   } catch (cause) {
     if (cause instanceof OncewardError) throw cause;
-    // A toJSON or getter of the value's own, or a value that is nested too deeply for the stack.
-    const why = cause instanceof Error ? cause.message : `${cause}`;
-    throw refusedFingerprint(`must be a JSON value, bytes or a body: ${why}`, cause);
+    // An error of the value's own toJSON or getter, or a value that is nested too deeply for the stack.
+    const detail = cause instanceof Error ? cause.message : `${cause}`;
+    throw refusedFingerprint(`must be a JSON value, bytes or a body: ${detail}`, cause);
   }
 }
 
@@ -92,7 +91,7 @@ function canonicalText({ json, bodies }: PlainValue): string {
   return BODIES_SCHEME + canonicalize([json, bodies]);
 }
 
-/** The SHA-256 of the SHA-256s of its parts. */
+/** Returns the SHA-256 of the SHA-256s of a file's parts, as base64url. */
 async function digestOfFile(file: Blob): Promise<string> {
   const digests: number[] = [];
   try {

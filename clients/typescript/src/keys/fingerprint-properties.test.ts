@@ -1,8 +1,8 @@
 import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { sha256 } from "../wire/bytes.ts";
 import { fingerprintOf, fingerprintWithFiles } from "./fingerprint.ts";
-import { sha256 } from "../wire/sha256.ts";
 
 /** An instance of a built-in type, and what it holds: two with other `content` must not have one fingerprint. */
 interface Sample {

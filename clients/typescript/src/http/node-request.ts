@@ -31,3 +31,10 @@ function isStream(body: unknown): boolean {
   if (typeof body !== "object" || body === null) return false;
   return "pipe" in body || "getReader" in body || Symbol.asyncIterator in body;
 }
+
+/** A request target such as `/charges?dry=1` in its two parts; the query keeps its question mark. */
+export function splitTarget(target: string): { path: string; query: string } {
+  const start = target.indexOf("?");
+  if (start === -1) return { path: target, query: "" };
+  return { path: target.slice(0, start), query: target.slice(start) };
+}
