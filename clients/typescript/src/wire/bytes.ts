@@ -27,8 +27,9 @@ export function base64Url(bytes: Uint8Array): string {
 /**
  * Returns the 32 bytes of the SHA-256 of bytes, or of a text's UTF-8.
  *
- * Synchronous, unlike WebCrypto: `claim.deriveKey` is called in the middle of the caller's code. Uses Node's own SHA-256
- * where there is one, which is faster on large bodies; `getBuiltinModule` needs no import that a browser would fail on.
+ * Synchronous, unlike WebCrypto: `claim.deriveKey` is called in the middle of the caller's code. Uses Node's own
+ * SHA-256 where there is one, which is faster on large bodies; `getBuiltinModule` needs no import that a browser
+ * would fail on.
  */
 export function sha256(data: string | Uint8Array): Uint8Array {
   const crypto = globalThis.process?.getBuiltinModule?.("node:crypto");
