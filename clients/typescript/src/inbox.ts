@@ -1,8 +1,9 @@
 /**
- * The published entry `@onceward/client/inbox`: for effects that are rows in the caller's own Postgres, where the record
- * of having handled something can commit together with them.
+ * The published entry `@onceward/client/inbox`: for effects that are rows in the caller's own Postgres, where the
+ * record that an operation is done can commit together with them.
  *
- * `once` needs no service. `completeIn` and `startRelay` tell the service of what has committed, through any crash.
+ * `once` needs no service. `completeIn` and `startRelay` deliver committed completions to the service, despite
+ * crashes.
  */
 
 export { type CompletedClaim, completeIn } from "./inbox/complete-in.ts";

@@ -1,4 +1,4 @@
-/** What every entry of the client has, wherever it runs: nothing here needs Node. */
+/** The exports of both the Node and the web entry: nothing here needs Node. */
 
 export * from "./errors/catalogue.ts";
 export {

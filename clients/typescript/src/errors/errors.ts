@@ -57,8 +57,8 @@ export interface ErrorDetails {
 /**
  * Any failure between the caller and the service. An error of the guarded function is never wrapped in it.
  *
- * Branch on `reason`; the text of `message` is for people. Where a guarded function calls `run` itself, `claim` says which
- * run the error belongs to.
+ * Branch on `reason`; the text of `message` is for people. Where a guarded function calls `run` itself, `claim` says
+ * which run the error belongs to.
  */
 export class OncewardError extends Error {
   override readonly name: string = "OncewardError";
@@ -145,8 +145,9 @@ export interface SavedCheckpoint {
 }
 
 /**
- * The last holder's lease expired, it is unknown whether the effect happened, and the namespace's policy is HOLD. Nothing
- * ran. Find out whether it happened, and then run with `acceptAmbiguous`, or let an administrator resolve the record.
+ * The last holder's lease expired, it is unknown whether the effect happened, and the namespace's policy is HOLD.
+ * Nothing ran. Find out whether it happened, and then run with `acceptAmbiguous`, or let an administrator resolve the
+ * record.
  */
 export class AmbiguousError extends OncewardError {
   override readonly name = "AmbiguousError";
@@ -185,13 +186,14 @@ export class ResultUnavailableError extends OncewardError {
 }
 
 /**
- * The function ran to its end in this process, but its outcome could not be stored unchanged. `effect` is the outcome.
+ * The function ran to its end in this process, but its outcome could not be stored unchanged. `effect` is the
+ * outcome.
  *
- * - `stored`: the operation is stored as done without its value, so it does not run again; repeats get a
- *   {@link ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
+ * - `stored`: the operation is stored as done without its value, so it does not run again; repeats get a {@link
+ *   ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
  * - Not stored, `CLAIM_SUPERSEDED`: the lease expired and another holder took over, so the effect may happen twice.
- * - Not stored, any other reason: the service could not be reached in time. Once the lease has expired, the next delivery
- *   runs the function again (policy RECLAIM) or finds the record ambiguous (HOLD).
+ * - Not stored, any other reason: the service could not be reached in time. Once the lease has expired, the next
+ *   delivery runs the function again (policy RECLAIM) or finds the record ambiguous (HOLD).
  */
 export class CompletionError extends OncewardError {
   override readonly name = "CompletionError";
@@ -213,12 +215,12 @@ export class CompletionError extends OncewardError {
 }
 
 /**
- * The operation failed permanently. If the guarded function throws it, it is stored, and every repeat throws the same error:
- * `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) are kept; the class, the `cause` and
- * the stack are not.
+ * The operation failed permanently. If the guarded function throws it, it is stored, and every repeat throws the same
+ * error: `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) are kept; the class,
+ * the `cause` and the stack are not.
  *
- * A function that rethrows a nested run's TerminalError fails permanently as well: a repeat would get the same error from
- * the nested run.
+ * A function that rethrows a nested run's TerminalError fails permanently as well: a repeat would get the same error
+ * from the nested run.
  */
 export class TerminalError extends Error {
   override readonly name: string;

@@ -43,8 +43,8 @@ export function errorFromItem(item: BatchItemError): OncewardError {
 }
 
 /**
- * Returns a copy of the error that names the claim; a copy, because the calls of a failed batch share one error. An error
- * that already names a claim is returned unchanged.
+ * Returns a copy of the error that names the claim; a copy, because the calls of a failed batch share one error. An
+ * error that already names a claim is returned unchanged.
  */
 export function errorAbout(claim: ClaimRef, error: OncewardError): OncewardError {
   if (error.claim !== undefined) return error;
@@ -53,8 +53,8 @@ export function errorAbout(claim: ClaimRef, error: OncewardError): OncewardError
 }
 
 /**
- * Returns whether a retry with the same claim id or fencing token may succeed: the service said when to retry (RetryInfo), or
- * is unavailable, or the connection broke and the outcome is unknown.
+ * Returns whether a retry with the same claim id or fencing token may succeed: the service said when to retry
+ * (RetryInfo), or is unavailable, or the connection broke and the outcome is unknown.
  */
 export function isRetryable(error: OncewardError): boolean {
   return error.retryDelayMs !== undefined || isUnavailable(error);
@@ -66,7 +66,10 @@ export function isUnavailable(error: OncewardError): boolean {
   return error.reason === "NO_ANSWER" && isConnectionBroken(error);
 }
 
-/** Connect has several codes for this: a reset connection is Aborted, one that ends is Canceled, a refused stream Internal. */
+/**
+ * Connect has several codes for this: a reset connection is Aborted, one that ends is Canceled, a refused stream
+ * Internal.
+ */
 function isConnectionBroken({ code, cause }: OncewardError): boolean {
   if (code === Code.Aborted || code === Code.Canceled) return true;
   const inner = cause instanceof ConnectError ? cause.cause : cause;
@@ -75,8 +78,8 @@ function isConnectionBroken({ code, cause }: OncewardError): boolean {
 }
 
 /**
- * Returns whether a whole Batch may have failed because of the content of one item: it can't be encoded or parsed, or is too
- * large. The items are then sent one by one, so that only the invalid one fails.
+ * Returns whether a whole Batch may have failed because of the content of one item: it can't be encoded or parsed, or
+ * is too large. The items are then sent one by one, so that only the invalid one fails.
  */
 export function isAboutContent(error: OncewardError): boolean {
   if (isRetryable(error)) return false;

@@ -2,10 +2,10 @@ import { ClaimAbandoned } from "../run/claim.ts";
 import type { Handled, Handling } from "./guard.ts";
 
 /**
- * Waits for a handler's response, for at most `afterMs` once its client has left: the claim of a handler that never
- * answers would be held for ever.
+ * Waits for a handler's response, for at most `afterMs` once its client has disconnected: otherwise a handler that
+ * never answers would hold its claim forever.
  *
- * Rejects with what the handler rejects with, and with ClaimAbandoned when that time is over.
+ * Rejects with the handler's error, and with ClaimAbandoned after that time.
  */
 export async function abandonAfter<Sent>(afterMs: number, handling: Handling<Sent>): Promise<Handled<Sent>> {
   const { disconnected } = handling;
@@ -17,7 +17,7 @@ export async function abandonAfter<Sent>(afterMs: number, handling: Handling<Sen
         reject(new ClaimAbandoned(`A handler has not answered for ${afterMs} ms after its client left.`));
         handling.abandon();
       }, afterMs);
-      // A process with nothing else left to do has no handler to wait for. (Browsers' timers are numbers.)
+      // A process with nothing else to do has no handler to wait for. (In browsers timers are numbers without `unref`.)
       timer.unref?.();
     };
   });

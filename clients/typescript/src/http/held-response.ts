@@ -6,13 +6,13 @@ import { HiddenDisconnect, isAbort } from "./hidden-disconnect.ts";
 import { PropertyOverrides } from "./property-overrides.ts";
 
 /**
- * Holds back what is written to a response of node:http, from now until `send`: nothing reaches the socket before the
- * outcome is stored. The handler sees a response on its way whose client stays, also after the client has left.
+ * Holds back the data written to a node:http response until `send`: nothing reaches the socket before the outcome is
+ * stored. The handler sees an open response with a connected client, also after the client has disconnected.
  */
 export class HeldResponse implements Handling<HeldResponse> {
   /**
-   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseDestroyed if the handler destroys
-   * the response or its connection. A client that leaves changes nothing.
+   * Resolves once the response is whole, or larger than any policy allows. Rejects with ResponseDestroyed if the
+   * handler destroys the response or its connection. A client's disconnect has no effect.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
@@ -41,14 +41,14 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#hold();
   }
 
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   get disconnected(): AbortSignal {
     return this.#disconnect.disconnected;
   }
 
   /**
-   * Sends what was held back. From now on the response is what it was before, and so is its client. Where nothing was held
-   * back, the framework writes the response.
+   * Sends the held data, and restores the response and the view of its client. If nothing was held, the framework
+   * writes the response.
    */
   send(): void {
     if (!this.#held) return;
@@ -63,7 +63,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     else this.#tellOnceWritten();
   }
 
-  /** Drops what was held back, and tells the handler if its client has left. */
+  /** Drops the held data, and tells the handler if its client has disconnected. */
   abandon(): void {
     if (!this.#held) return;
     this.#release();
@@ -77,7 +77,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#disconnect.end();
   }
 
-  /** Fastify 4 answers once more if the response closes before its answer is written. */
+  /** Delays telling, because Fastify 4 answers again if the response closes before its answer is written. */
   #tellOnceWritten(): void {
     const response = this.#response;
     const tellAfter = (method: (...args: never[]) => unknown, finished: boolean) => ({
@@ -97,7 +97,7 @@ export class HeldResponse implements Handling<HeldResponse> {
   #hold(): void {
     const response = this.#response;
     const original = this.#original;
-    // Middleware between the guard and the handler keeps these methods, so they have to work after `send`, too.
+    // Middleware between the guard and the handler keeps these methods, so they must also work after `send`.
     const methods = {
       writeHead: (...head: readonly unknown[]) => {
         if (!this.#held) return Reflect.apply(original.writeHead, response, head);
@@ -110,7 +110,7 @@ export class HeldResponse implements Handling<HeldResponse> {
         this.#begun = true;
       },
       write: (...args: readonly unknown[]) => {
-        // http itself refuses what is written after the end.
+        // http itself refuses data that is written after the end.
         if (!this.#held || this.#ended) return Reflect.apply(original.write, response, args);
         const written = this.#keep(args);
         if (written !== undefined) queueMicrotask(written);
@@ -126,7 +126,7 @@ export class HeldResponse implements Handling<HeldResponse> {
         return response;
       },
       destroy: (error?: Error) => {
-        // http destroys a response that still waits for its connection, when that closes.
+        // When a connection closes, http destroys the responses that still wait for it.
         if (this.#held && this.#disconnect.isQueued && isAbort(error)) return response;
         this.#destroyed();
         return original.destroy.call(response, error);
@@ -145,13 +145,15 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
   }
 
-  /** The handler destroys the response, or the connection under it: it will never be whole. */
+  /** The handler destroyed the response, or its connection: the response will never be whole. */
   #destroyed(): void {
     this.#reject(new ResponseDestroyed());
     this.abandon();
   }
 
-  /** Takes the arguments of `write` and `end`: a chunk, its encoding, a callback, each of which may be missing. */
+  /**
+   * Keeps the arguments of `write` or `end`: a chunk, its encoding, a callback, each optional. Returns the callback.
+   */
   #keep(args: readonly unknown[]): (() => void) | undefined {
     this.#begun = true;
     const [chunk, encoding] = args;

@@ -4,15 +4,15 @@ import type { Socket } from "node:net";
 import { viewConnection } from "./connection-view.ts";
 import { PropertyOverrides } from "./property-overrides.ts";
 
-/** A request's connection. Platforms without any, such as functions as a service, put other objects in its place. */
+/** A request's connection. Platforms without connections, such as serverless functions, provide other objects. */
 type MaybeSocket = Partial<Socket> | null | undefined;
 
 /**
- * Hides from a handler that its client has left, from now until `end`: the response isn't closed or destroyed, its
- * connection looks open, and nobody is told. So pipelines and files are written to their end.
+ * Hides from a handler that its client has disconnected, until `end` is called: the response isn't closed or
+ * destroyed, its connection looks open, and no events are emitted. So pipelines and files are written to their end.
  */
 export class HiddenDisconnect {
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly disconnected: AbortSignal;
   readonly #disconnect = new AbortController();
   readonly #socket: MaybeSocket;
@@ -20,11 +20,11 @@ export class HiddenDisconnect {
   readonly #emit: ServerResponse["emit"];
   readonly #ofRequest: PropertyOverrides;
   readonly #ofResponse: PropertyOverrides;
-  /** Events of the connection for those who ask for them while they are hidden. */
+  /** Events of the connection, for listeners that are added while it is hidden. */
   readonly #connectionEvents = new EventEmitter();
   #hidden = true;
   readonly #waitsForConnection: boolean;
-  /** The connection that http gives to the response meanwhile: with pipelining, once the responses before it are sent. */
+  /** The connection that http assigns to the response later: with pipelining, once the earlier responses are sent. */
   #assigned: { readonly socket: Socket | null } | undefined;
 
   /** @param onDestroy called when the handler destroys the connection. */
@@ -42,12 +42,12 @@ export class HiddenDisconnect {
     if (this.#socket?.destroyed === true || response.destroyed) this.#leave();
   }
 
-  /** Whether the response waits for its connection, which carries earlier responses first. */
+  /** Whether the response waits for its connection, which sends earlier responses first. */
   get isQueued(): boolean {
     return this.#waitsForConnection && this.#assigned === undefined;
   }
 
-  /** Shows request and response as they are. Those who wait for the end of the response are to be told by `tell`. */
+  /** Restores the request and the response. Listeners for the end of the response are called by `tell`. */
   end(): void {
     this.#hidden = false;
     this.#ofRequest.undo();
@@ -57,7 +57,10 @@ export class HiddenDisconnect {
     this.#response.once("close", () => this.#connectionEvents.emit("close"));
   }
 
-  /** Tells that the client has left, if it has. @param finished whether the response is written to its end. */
+  /**
+   * Emits the disconnect that was hidden, if there was one. @param finished whether the response is written to its
+   * end.
+   */
   tell(finished: boolean): void {
     if (!this.disconnected.aborted) return;
     const response = this.#response;
@@ -103,7 +106,7 @@ export class HiddenDisconnect {
   #replaceEvents(): void {
     const response = this.#response;
     const isOwnEvent = (event: unknown) =>
-      // An HTTP/2 response also finishes when its client leaves.
+      // An HTTP/2 response also emits "finish" when its client disconnects.
       event === "close" || (event === "finish" && !(response instanceof ServerResponse));
     this.#ofResponse.define("emit", {
       writable: true,
@@ -113,8 +116,8 @@ export class HiddenDisconnect {
         return false;
       },
     });
-    // The package on-finished, with which Express sends files, adds new listeners to those it has here, and these listen
-    // to the connection itself if middleware before the guard has added them.
+    // The package on-finished, with which Express sends files, adds its listeners to an object that it keeps here. If
+    // middleware before the guard has created that object, it listens to the connection itself.
     this.#ofResponse.define("__onFinished", { value: undefined, writable: true });
   }
 
@@ -124,14 +127,14 @@ export class HiddenDisconnect {
   };
 }
 
-/** Whether http itself destroys a request or a response, because its client has left. */
+/** Returns whether http itself destroyed the request or response because the client disconnected. */
 export function isAbort(error: unknown): boolean {
   return (
     error instanceof Error && error.message === "aborted" && "code" in error && error.code === "ECONNRESET"
   );
 }
 
-/** Sets what http sets when a response's connection closes. */
+/** Sets the properties that http sets when a response's connection closes. */
 function setClosed(response: ServerResponse, closed: boolean): void {
   Object.assign(response, { destroyed: closed, _closed: closed });
 }

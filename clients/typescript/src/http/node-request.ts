@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * Returns the body as the framework's parser has left it.
+ * Returns the body as the framework's parser left it.
  *
- * @throws Error if that may not be all of it: a body that nobody has parsed, a stream, or the text fields of a multipart
- *   form, whose files are elsewhere. The request would pass for any other.
+ * @throws Error if part of the body may be missing: no parser has read it, it is a stream, or it is the text fields
+ *   of a multipart form without its files. Different requests would get the same fingerprint.
  */
 export function parsedBody(request: IncomingMessage, body: unknown): unknown {
   const { "content-type": contentType = "", "content-length": length, ...headers } = request.headers;
@@ -13,7 +13,7 @@ export function parsedBody(request: IncomingMessage, body: unknown): unknown {
   if (/^multipart\//i.test(contentType)) {
     throw new Error("idempotency() needs a fingerprint option for multipart bodies: files are no part of it");
   }
-  // Express 4 makes an empty object of a body that none of its parsers takes.
+  // Express 4 sets an empty object for a body that none of its parsers accepts.
   const unread = isEmptyObject(body) && !request.readableDidRead;
   if (body === undefined || unread || isStream(body)) {
     throw new Error(
@@ -32,7 +32,7 @@ function isStream(body: unknown): boolean {
   return "pipe" in body || "getReader" in body || Symbol.asyncIterator in body;
 }
 
-/** A request target such as `/charges?dry=1` in its two parts; the query keeps its question mark. */
+/** Splits a request target such as `/charges?dry=1` into its path and its query, which keeps its question mark. */
 export function splitTarget(target: string): { path: string; query: string } {
   const start = target.indexOf("?");
   if (start === -1) return { path: target, query: "" };

@@ -6,14 +6,15 @@ import type { Executor } from "./executor.ts";
 const DEFAULT_LIMIT = 1000;
 const MAX_LIMIT = 10_000;
 
-/** What a sweep deletes. */
+/** The options of a sweep. */
 export interface SweepOptions {
   /**
-   * How long what was handled is remembered. A delivery that comes later runs again: longer than the longest retry or
-   * redrive of any queue, and than any holder of a claim may be stalled. It has no default.
+   * The age from which rows are deleted, in milliseconds. A delivery that comes later runs again, so choose longer
+   * than the longest retry or redrive of any queue, and longer than any holder of a claim may stall. It has no
+   * default.
    */
   readonly olderThanMs: number;
-  /** Rows per table at most, 1-10,000. Default: 1,000. */
+  /** The largest number of rows per table, 1-10,000. Default: 1,000. */
   readonly limit?: number | undefined;
 }
 
@@ -24,8 +25,8 @@ export interface SweepResult {
 }
 
 /**
- * Deletes the oldest rows that are older: of the inbox, and of the completions that were delivered. One call is one
- * bounded batch of each. Several sweepers share the rows; a handler in progress is never waited for.
+ * Deletes the oldest rows that are older than `olderThanMs`: of the inbox, and of the delivered completions. One call
+ * deletes one bounded batch of each. Concurrent sweeps share the rows, and never wait for a handler in progress.
  *
  * ```ts
  * const limit = 1000;
@@ -35,7 +36,7 @@ export interface SweepResult {
  * while (swept.inbox === limit || swept.completions === limit);
  * ```
  *
- * @param database each statement commits by itself: a pool, not a transaction.
+ * @param database a pool, not a transaction: each statement commits by itself.
  * @throws InvalidRequestError; the driver's errors.
  */
 export async function sweep(

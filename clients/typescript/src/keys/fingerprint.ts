@@ -14,27 +14,29 @@ export interface FingerprintOptions {
   readonly omit?: readonly string[];
 }
 
-/** No JSON text begins with this prefix, so that a value without bodies never has the fingerprint of one with bodies. */
+/**
+ * No JSON text begins with this prefix, so that a value without bodies never has the fingerprint of one with bodies.
+ */
 const BODIES_SCHEME = "onceward.fingerprint.bodies.v1:";
 
 /** A file is read in parts of this size, one part in memory at a time. */
 const FILE_PART_BYTES = 1024 * 1024;
 
 /**
- * Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC 8785: members sorted,
- * numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in whatever order they were built. A
- * value of 32 bytes is returned unchanged, as a hash made elsewhere.
+ * Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC 8785: members
+ * sorted, numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in whatever order they
+ * were built. A value of 32 bytes is returned unchanged, as a hash made elsewhere.
  *
- * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is left out, and undefined
- *   in an array is null.
- * - The bodies ArrayBuffer, URLSearchParams and FormData count by their content, alone or within the value; files and Blobs
- *   only in {@link fingerprintWithFiles}.
- * - Any other object is refused with its path, because two of them with different content would have the same JSON: a Map, a
- *   Set, Headers, an Error, an instance of a class without `toJSON`.
+ * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is left out, and
+ *   undefined in an array is null.
+ * - The bodies ArrayBuffer, URLSearchParams and FormData count by their content, alone or within the value; files and
+ *   Blobs only in {@link fingerprintWithFiles}.
+ * - Any other object is refused with its path, because two of them with different content would have the same JSON: a
+ *   Map, a Set, Headers, an Error, an instance of a class without `toJSON`.
  *
- * @throws InvalidRequestError for such an object, for bytes of another length than 32, and for values without a JSON form:
- *   BigInt, a circular value, NaN and the infinities, lone surrogates, a function, an invalid Date, undefined alone. Its one
- *   violation is of the field `fingerprint`.
+ * @throws InvalidRequestError for such an object, for bytes of another length than 32, and for values without a JSON
+ *   form: BigInt, a circular value, NaN and the infinities, lone surrogates, a function, an invalid Date, undefined
+ *   alone. Its one violation is of the field `fingerprint`.
  */
 export function fingerprintOf(value: unknown, options: FingerprintOptions = {}): Uint8Array {
   return digestOf(value, options, (_, where) => {
@@ -45,8 +47,8 @@ export function fingerprintOf(value: unknown, options: FingerprintOptions = {}):
 }
 
 /**
- * Does what {@link fingerprintOf} does, and reads the content of Blobs and Files, alone, in FormData or within the value. A
- * file counts by its bytes, name and type.
+ * Does what {@link fingerprintOf} does, and reads the content of Blobs and Files, alone, in FormData or within the
+ * value. A file counts by its bytes, name and type.
  *
  * @throws InvalidRequestError as `fingerprintOf`, and for a file that can't be read.
  */

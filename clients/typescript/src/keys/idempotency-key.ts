@@ -14,9 +14,9 @@ const QUOTED = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])+)"$/;
 const BARE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x7e]+$/;
 
 /**
- * Returns the key in an Idempotency-Key header: a structured-field string (draft-ietf-httpapi-idempotency-key-header), or the
- * same without quotes. Both forms of one text are one key. Returns undefined if the header has neither form, is empty, or is
- * longer than 255 bytes.
+ * Returns the key in an Idempotency-Key header: a structured-field string
+ * (draft-ietf-httpapi-idempotency-key-header), or the same without quotes. Both forms of one text are one key.
+ * Returns undefined if the header has neither form, is empty, or is longer than 255 bytes.
  */
 export function parseIdempotencyKey(header: string): string | undefined {
   const key = QUOTED.exec(header)?.[1]?.replace(/\\(.)/g, "$1") ?? BARE.exec(header)?.[0];

@@ -34,11 +34,11 @@ function escapePart(part: string | number | bigint): string {
 const DERIVED_KEY_SCHEME = "onceward.derived-key.v1";
 
 /**
- * Returns a key for a downstream: 43 characters of base64url, the SHA-256 of the namespace, the key and the label. Each
- * part is prefixed with its length, so that no two ways of dividing a text give the same key.
+ * Returns a key for a downstream: 43 characters of base64url, the SHA-256 of the namespace, the key and the label.
+ * Each part is prefixed with its length, so that no two ways of dividing a text give the same key.
  *
- * The derived key is the same on every attempt and in every process, so that a downstream which honours idempotency keys
- * absorbs the repeat after a crash. It differs for every label, and does not reveal the original key.
+ * The derived key is the same on every attempt and in every process, so that a downstream which honours idempotency
+ * keys absorbs the repeat after a crash. It differs for every label, and does not reveal the original key.
  */
 export function deriveKey(namespace: string, key: string, label: string): string {
   const parts = [DERIVED_KEY_SCHEME, namespace, key, label];
@@ -51,8 +51,9 @@ const DAY_MS = 86_400_000;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(?!0+\D)\d+(Z|[+-]\d\d:?\d\d)$/;
 
 /**
- * Returns whether a key looks like the current time, which differs on each delivery: the whole key is an ISO 8601 time
- * with a fraction of a second, or the milliseconds of a time within a day of now. Other numbers of 13 digits may be ids.
+ * Returns whether a key looks like the current time, which differs on each delivery: the whole key is an ISO 8601
+ * time with a fraction of a second, or the milliseconds of a time within a day of now. Other numbers of 13 digits may
+ * be ids.
  */
 export function looksLikeTimestamp(key: string): boolean {
   if (EPOCH_MS.test(key)) return Math.abs(Date.now() - Number(key)) < DAY_MS;

@@ -23,9 +23,9 @@ export type Body = readonly [path: string, type: string, content: unknown];
 export type FileDigest = (file: Blob, where: string) => string;
 
 /**
- * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is left out, and is null
- * in an array. Unlike JSON.stringify, refuses objects whose content JSON would leave out: a Map, an Error, an instance of a
- * class without `toJSON`.
+ * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is left out, and
+ * is null in an array. Unlike JSON.stringify, refuses objects whose content JSON would leave out: a Map, an Error, an
+ * instance of a class without `toJSON`.
  *
  * @throws InvalidRequestError with the path of the first part that is neither a JSON value nor a body.
  */
@@ -121,7 +121,10 @@ class Reader {
     return Object.fromEntries(members);
   }
 
-  /** Returns the type and content of a body; undefined for any other object. Subclasses may hold more, so they are refused. */
+  /**
+   * Returns the type and content of a body; undefined for any other object. Subclasses may hold more, so they are
+   * refused.
+   */
   #bodyOf(value: object): [type: string, content: unknown] | undefined {
     if (isExactly(value, globalThis.ArrayBuffer)) {
       return ["ArrayBuffer", base64Url(sha256(new Uint8Array(value)))];
@@ -170,7 +173,9 @@ function hasToJson(value: object | bigint): value is typeof value & { toJSON(): 
   return "toJSON" in Object(value) && typeof Object(value).toJSON === "function";
 }
 
-/** Plain objects of other realms, such as a test runner's, are plain, too. Objects with a tag, such as Math, are not. */
+/**
+ * Plain objects of other realms, such as a test runner's, are plain, too. Objects with a tag, such as Math, are not.
+ */
 function isPlainObject(value: object): boolean {
   return prototypesOf(value) <= 1 && Object.prototype.toString.call(value) === "[object Object]";
 }

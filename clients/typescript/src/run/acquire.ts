@@ -37,11 +37,12 @@ export interface AcquireOptions {
 }
 
 /**
- * Claims, and waits for another holder, always under one claim id: after a lost reply, the repeated call gets the same
- * claim.
+ * Claims, and waits for another holder, always under one claim id: after a lost reply, the repeated call gets the
+ * same claim.
  *
  * @param onWaiting is called when the wait begins.
- * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes meanwhile, and then no claim is held.
+ * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes meanwhile, and then no claim is
+ *   held.
  */
 export async function acquire(
   calls: Calls,

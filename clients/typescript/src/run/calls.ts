@@ -33,8 +33,8 @@ export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
 /**
  * The service's calls, one method each. Concurrent calls are gathered into Batch RPCs automatically.
  *
- * Each method makes one attempt of at most 5 s: after a retryable error, repeat it with the same claim id or fencing token.
- * Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
+ * Each method makes one attempt of at most 5 s: after a retryable error, repeat it with the same claim id or fencing
+ * token. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
  */
 export class Calls {
   readonly #api: Api;
@@ -51,7 +51,10 @@ export class Calls {
     return this.#enqueue({ case: "claim", value });
   }
 
-  /** Claims, and waits up to `waitMs` (at most 60 s) for the record to resolve. An RPC of its own, so that no batch waits. */
+  /**
+   * Claims, and waits up to `waitMs` (at most 60 s) for the record to resolve. An RPC of its own, so that no batch
+   * waits.
+   */
   async claimWaiting(value: ClaimInit, waitMs: number): Promise<ClaimResponse> {
     const signal = this.closing;
     try {

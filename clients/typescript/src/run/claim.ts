@@ -30,7 +30,10 @@ export interface Claim {
   readonly attempt: number;
   /** The last checkpoint of an earlier attempt; undefined if none was saved. */
   readonly checkpoint: SavedCheckpoint | undefined;
-  /** Aborts when the lease is lost: another process may start, so stop what can be stopped. Never aborts if not guarded. */
+  /**
+   * Aborts when the lease is lost: another process may start, so stop what can be stopped. Never aborts if not
+   * guarded.
+   */
   readonly signal: AbortSignal;
   /**
    * Saves this attempt's progress for a later attempt that takes over, and prolongs the lease. Replaces the last
@@ -50,7 +53,9 @@ export interface Claim {
 
 /** A claim as `run` uses it: the function's view of it, and how it ends. */
 export interface RunningClaim extends Claim {
-  /** Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError. */
+  /**
+   * Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError.
+   */
   complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
   /** Releases the claim. @throws OncewardError. */
   release(reason: string): Promise<void>;
@@ -61,8 +66,8 @@ export interface RunningClaim extends Claim {
 }
 
 /**
- * Thrown by a guarded function that no longer waits for its effect, which may still happen. The claim is neither completed
- * nor released: its lease expires, and then the namespace's policy applies.
+ * Thrown by a guarded function that no longer waits for its effect, which may still happen. The claim is neither
+ * completed nor released: its lease expires, and then the namespace's policy applies.
  */
 export class ClaimAbandoned extends OncewardError {
   constructor(message: string) {
@@ -122,8 +127,8 @@ export class HeldClaim implements RunningClaim {
   }
 
   /**
-   * Stores the outcome. Retries until the service answers, or until the lease has been expired for as long as it lasted:
-   * by then another caller that wants the key has taken over.
+   * Stores the outcome. Retries until the service answers, or until the lease has been expired for as long as it
+   * lasted: by then another caller that wants the key has taken over.
    */
   async complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse> {
     const giveUpAtMs =

@@ -35,9 +35,9 @@ export type ClientOptions = RunDefaults & ObserverOptions;
 /** Options of `Onceward.close`. */
 export interface CloseOptions {
   /**
-   * How long to wait for running functions to finish, in milliseconds. Then the connection is closed: the signals of their
-   * claims abort, and their runs reject with a CompletionError (CLOSED), because their outcomes can't be stored any more.
-   * Default: no limit.
+   * How long to wait for running functions to finish, in milliseconds. Then the connection is closed: the signals of
+   * their claims abort, and their runs reject with a CompletionError (CLOSED), because their outcomes can't be stored
+   * any more. Default: no limit.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -68,10 +68,11 @@ export class Onceward implements AsyncDisposable {
   /**
    * Runs the function unless the operation was done before, and returns its value, now and on every repeat.
    *
-   * - The value is the decoded stored form, the first time too: as JSON, a Date comes back as its ISO text. Undefined stays
-   *   undefined. The type says so (`Jsonify`). A `codec` stores other forms.
-   * - An error of the function is rethrown unchanged, and the claim is released, so that the next delivery runs the function
-   *   again. A TerminalError, or an error that `classifyError` calls "terminal", is stored, and every repeat throws it.
+   * - The value is the decoded stored form, the first time too: as JSON, a Date comes back as its ISO text. Undefined
+   *   stays undefined. The type says so (`Jsonify`). A `codec` stores other forms.
+   * - An error of the function is rethrown unchanged, and the claim is released, so that the next delivery runs the
+   *   function again. A TerminalError, or an error that `classifyError` calls "terminal", is stored, and every repeat
+   *   throws it.
    * - While another holder runs the operation, waits for the outcome, at most `waitMs`.
    *
    * @throws InProgressError, AmbiguousError, ResultUnavailableError: nothing ran now.
@@ -108,9 +109,9 @@ export class Onceward implements AsyncDisposable {
   }
 
   /**
-   * Refuses new runs with CLOSED, ends at once with CLOSED the runs that wait for another holder or for the service (their
-   * functions did not run), waits for running functions to finish, and closes the connection. May be called again with a
-   * shorter timeout.
+   * Refuses new runs with CLOSED, ends at once with CLOSED the runs that wait for another holder or for the service
+   * (their functions did not run), waits for running functions to finish, and closes the connection. May be called
+   * again with a shorter timeout.
    *
    * @throws InvalidRequestError for an invalid timeout.
    */

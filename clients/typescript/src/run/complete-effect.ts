@@ -49,7 +49,10 @@ export async function completeEffect<T>(
   }
 }
 
-/** Stores the operation as done without its value, because its effect can't be undone. Returns the error for the caller. */
+/**
+ * Stores the operation as done without its value, because its effect can't be undone. Returns the error for the
+ * caller.
+ */
 async function completeWithoutValue(
   claim: RunningClaim,
   effect: PromiseSettledResult<unknown>,

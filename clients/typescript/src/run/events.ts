@@ -6,22 +6,22 @@ import type { Reason } from "../errors/errors.ts";
  * When a run starts:
  * - `claimed`: the claim is granted, and the function is about to run.
  * - `waiting`: another holder has the claim, and the run waits for its outcome.
- * - `unguarded`: the service is unreachable, and the function is about to run without a claim (`onUnavailable`). The last
- *   event of its run.
+ * - `unguarded`: the service is unreachable, and the function is about to run without a claim (`onUnavailable`). The
+ *   last event of its run.
  * - `timestamp-key`: the key looks like the current time, so that each delivery would have a different one.
  *
  * When it ends, exactly one of these for every other run:
- * - `duplicate-skipped`: the operation was done before, and the function did not run. `outcome` is the stored outcome;
- *   `lost` if its value is no longer stored.
+ * - `duplicate-skipped`: the operation was done before, and the function did not run. `outcome` is the stored
+ *   outcome; `lost` if its value is no longer stored.
  * - `not-run`: the operation is not known to be done, and the function did not run.
  * - `completed`: the function returned, and its value is stored.
  * - `failed`: the function failed permanently, and its error is stored.
  * - `released`: the function threw, and the claim is released.
- * - `not-released`: the function threw, and the claim could not be released: a repeat runs once the lease has expired, or
- *   another holder has taken over (`CLAIM_SUPERSEDED`).
+ * - `not-released`: the function threw, and the claim could not be released: a repeat runs once the lease has
+ *   expired, or another holder has taken over (`CLAIM_SUPERSEDED`).
  * - `not-stored`: the function ran, and its outcome could not be stored unchanged.
- * - `abandoned`: an HTTP handler had not answered `abandonAfterMs` after its client disconnected. The claim is neither
- *   completed nor released: its lease expires, and then the namespace's policy applies.
+ * - `abandoned`: an HTTP handler had not answered `abandonAfterMs` after its client disconnected. The claim is
+ *   neither completed nor released: its lease expires, and then the namespace's policy applies.
  *
  * In between:
  * - `lease-lost`: another process may start while the function still runs.
@@ -50,7 +50,8 @@ export type SpanAttributes = Readonly<Record<`onceward.${string}`, string | numb
 
 /**
  * Does a part of a run's work within a span: `run` is the whole run, `claim` lasts until the function may run, waits
- * included, and `complete` until its outcome is stored. Resolves and rejects as the work does. See `@onceward/client/otel`.
+ * included, and `complete` until its outcome is stored. Resolves and rejects as the work does. See
+ * `@onceward/client/otel`.
  */
 export type Trace = <T>(
   name: "run" | "claim" | "complete",

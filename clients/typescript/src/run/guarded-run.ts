@@ -15,7 +15,10 @@ export function pickRunOptions(options: AdapterRunOptions): AdapterRunOptions {
   return { namespace, leaseMs, timeoutMs, owner, onUnavailable };
 }
 
-/** Returns the caller's id, by an adapter's `caller` option. @throws TypeError if it is empty: all callers would share keys. */
+/**
+ * Returns the caller's id, by an adapter's `caller` option. @throws TypeError if it is empty: all callers would share
+ * keys.
+ */
 export function callerOf<Native>(caller: (native: Native) => string, native: Native): string {
   const id = caller(native);
   if (typeof id === "string" && id !== "") return id;
@@ -37,9 +40,9 @@ export type GuardedRun<Stored, Handled> =
 /**
  * Runs a handler of whose answer only a part is stored, and distinguishes the handler's errors from those of the run.
  *
- * @param store returns the stored part of an outcome. It throws for an outcome that is not stored, and a TerminalError of
- *   its own for a failure that is stored. A TerminalError that the handler threw, such as a nested run's, releases the claim
- *   like any other error.
+ * @param store returns the stored part of an outcome. It throws for an outcome that is not stored, and a
+ *   TerminalError of its own for a failure that is stored. A TerminalError that the handler threw, such as a nested
+ *   run's, releases the claim like any other error.
  */
 export async function guardedRun<Stored, Handled>(
   onceward: Runner,

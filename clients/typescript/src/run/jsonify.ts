@@ -1,6 +1,6 @@
 /**
- * The type of a value after it was stored as JSON and read again, which `run` returns without a codec: a Date is a string,
- * a member that may be undefined may be missing, methods are gone, a Map is an empty object.
+ * The type of a value after it was stored as JSON and read again, which `run` returns without a codec: a Date is a
+ * string, a member that may be undefined may be missing, methods are gone, a Map is an empty object.
  *
  * A value without a JSON form, a BigInt, is `never`. NaN becomes null, but its type is that of other numbers.
  */
@@ -52,7 +52,10 @@ type TypedArray =
   | Float32Array
   | Float64Array;
 
-/** Objects whose content is not in members. Not Error: to the compiler, any interface with `name` and `message` is an Error. */
+/**
+ * Objects whose content is not in members. Not Error: to the compiler, any interface with `name` and `message` is an
+ * Error.
+ */
 type WithoutMembers =
   | ReadonlyMap<unknown, unknown>
   | ReadonlySet<unknown>

@@ -16,8 +16,8 @@ const MIN_INTERVAL_MS = 20;
 /**
  * Keeps a claim's lease alive by heartbeats, and reports its loss.
  *
- * A granted lease counts from when its call was *sent*, minus a margin, so that this process never relies on a lease that
- * has expired at the service. After an event loop stall, the loss is noticed on the first turn.
+ * A granted lease counts from when its call was *sent*, minus a margin, so that this process never relies on a lease
+ * that has expired at the service. After an event loop stall, the loss is noticed on the first turn.
  */
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
@@ -57,7 +57,9 @@ export class Lease {
     return this.#lengthMs;
   }
 
-  /** Aborts when the lease is lost, with an OncewardError LEASE_LOST or the error with which a heartbeat was refused. */
+  /**
+   * Aborts when the lease is lost, with an OncewardError LEASE_LOST or the error with which a heartbeat was refused.
+   */
   get signal(): AbortSignal {
     // Made on demand: most functions never use it.
     this.#abort ??= new AbortController();
@@ -65,7 +67,9 @@ export class Lease {
     return this.#abort.signal;
   }
 
-  /** Notes that the service granted `remainingMs` to a call sent at `sentAtMs`. The first grant starts the heartbeats. */
+  /**
+   * Notes that the service granted `remainingMs` to a call sent at `sentAtMs`. The first grant starts the heartbeats.
+   */
   granted(sentAtMs: number, remainingMs: number): void {
     this.#lengthMs = remainingMs;
     const marginMs = Math.min(MAX_MARGIN_MS, remainingMs * MARGIN_FRACTION);

@@ -47,8 +47,8 @@ export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, error:
  * Returns the value of a completed operation.
  *
  * @throws TerminalError if the operation failed permanently.
- * @throws ResultUnavailableError that names `claim`; with RESULT_NOT_JSON or CODEC_FAILED if the result was stored in another
- *   format than the codec's (`api` reads it).
+ * @throws ResultUnavailableError that names `claim`; with RESULT_NOT_JSON or CODEC_FAILED if the result was stored in
+ *   another format than the codec's (`api` reads it).
  */
 export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>, claim?: ClaimRef): T {
   if (result === undefined || resultExpired) {

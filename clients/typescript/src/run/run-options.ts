@@ -14,22 +14,25 @@ export interface RunOptions {
   /** The group of operations that share a policy, such as "charges": `[a-z0-9]([a-z0-9._-]{0,62})`. */
   readonly namespace: string;
   /**
-   * The operation's key, 1-255 bytes of UTF-8 without control characters. Made where the operation is created, and the same
-   * on every delivery: never the id of a job or an attempt, nor a timestamp.
+   * The operation's key, 1-255 bytes of UTF-8 without control characters. Made where the operation is created, and
+   * the same on every delivery: never the id of a job or an attempt, nor a timestamp.
    */
   readonly key: string;
   /**
    * The request that the key belongs to: any JSON value, a body such as FormData, or the 32 bytes of a SHA-256, as
-   * `fingerprintWithFiles` accepts them. The same key with a different fingerprint is refused (FINGERPRINT_MISMATCH). Leave
-   * out the parts that differ between deliveries of one operation.
+   * `fingerprintWithFiles` accepts them. The same key with a different fingerprint is refused (FINGERPRINT_MISMATCH).
+   * Leave out the parts that differ between deliveries of one operation.
    */
   readonly fingerprint?: unknown;
   /**
-   * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs, heartbeats
-   * prolong the lease. Default: the namespace's policy.
+   * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs,
+   * heartbeats prolong the lease. Default: the namespace's policy.
    */
   readonly leaseMs?: number | undefined;
-  /** While another holder runs the operation: `wait`, for `waitMs`, or `throw` InProgressError at once. Default: `wait`. */
+  /**
+   * While another holder runs the operation: `wait`, for `waitMs`, or `throw` InProgressError at once. Default:
+   * `wait`.
+   */
   readonly onInProgress?: "wait" | "throw" | undefined;
   /**
    * How long to wait for another holder, in milliseconds, before InProgressError is thrown. 0 means the same as
@@ -41,17 +44,18 @@ export interface RunOptions {
   /** The name of the holder, shown to other callers, at most 128 bytes. Default: host and process, or the client's. */
   readonly owner?: string | undefined;
   /**
-   * What to do if the service is unreachable for `timeoutMs`: `throw`, so that nothing runs, or `proceed`, so that the
-   * function runs without a claim, for effects that are better repeated than missed. This emits an event (`unguarded`) and,
-   * once per client, a warning of the process (ONCEWARD_UNGUARDED). Any answer of the service is final: a refusal, a quota,
-   * another holder's claim. Default: `throw`.
+   * What to do if the service is unreachable for `timeoutMs`: `throw`, so that nothing runs, or `proceed`, so that
+   * the function runs without a claim, for effects that are better repeated than missed. This emits an event
+   * (`unguarded`) and, once per client, a warning of the process (ONCEWARD_UNGUARDED). Any answer of the service is
+   * final: a refusal, a quota, another holder's claim. Default: `throw`.
    */
   readonly onUnavailable?: "throw" | "proceed" | undefined;
   /**
-   * Classifies an error of the function: `release`, so that the next delivery runs the function again, or `terminal`, so
-   * that the error is stored as a FAILURE. Then every delivery, the first one too, throws a TerminalError with the error's
-   * `name`, `message` and `details`; on the first delivery its `cause` is the error itself. Not called for a TerminalError,
-   * which is always terminal. If it throws, the claim is released. Default: `release`, or the client's.
+   * Classifies an error of the function: `release`, so that the next delivery runs the function again, or `terminal`,
+   * so that the error is stored as a FAILURE. Then every delivery, the first one too, throws a TerminalError with the
+   * error's `name`, `message` and `details`; on the first delivery its `cause` is the error itself. Not called for a
+   * TerminalError, which is always terminal. If it throws, the claim is released. Default: `release`, or the
+   * client's.
    */
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
   /**
@@ -138,8 +142,8 @@ export type RunResult<T> = {
   /** When the key is forgotten: a retry after this moment is a new operation. */
   readonly expiresAt: Date;
   /**
-   * False if the service was unreachable and `onUnavailable` is "proceed": the function ran, and nothing was stored. Then
-   * `attempt` and `fencingToken` are 0, and both times are the end of the run by this process's clock.
+   * False if the service was unreachable and `onUnavailable` is "proceed": the function ran, and nothing was stored.
+   * Then `attempt` and `fencingToken` are 0, and both times are the end of the run by this process's clock.
    */
   readonly guarded: boolean;
 } & (

@@ -72,7 +72,10 @@ async function begin(
   });
 }
 
-/** Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint; each names the claim. */
+/**
+ * Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint; each names the
+ * claim.
+ */
 async function claim(
   calls: Calls,
   options: RunOptions,

@@ -14,13 +14,16 @@ import type {
 import type { BatchedRequest } from "../wire/request-size.ts";
 import type { Pending } from "./coalescer.ts";
 
-/** Of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is better. */
+/**
+ * The timeout of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is
+ * better.
+ */
 export const ATTEMPT_TIMEOUT_MS = 5000;
 
-/** The service as connect sees it: one RPC a call, connect's errors. */
+/** The service's RPCs as a Connect client: one RPC per call, Connect's errors. */
 export type Api = Client<typeof IdempotencyService>;
 
-/** What each call is answered with. */
+/** The response of each kind of call. */
 export interface Responses {
   readonly claim: ClaimResponse;
   readonly complete: CompleteResponse;
@@ -29,12 +32,13 @@ export interface Responses {
   readonly lookup: LookupResponse;
 }
 
-/** Any call's response. */
+/** The response of any call. */
 export type Reply = Responses[keyof Responses];
 
 /**
- * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with alone.
- * What a batch can't carry (a reply too large for what is left, an item that spoils it for the others) is called alone.
+ * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with
+ * outside a batch. Calls that a batch can't carry are repeated one by one: their reply did not fit, or an item made
+ * the batch invalid.
  */
 export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
   try {

@@ -23,16 +23,16 @@ import { checkStatus, notGrpc } from "./grpc-status.ts";
 import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
-/** After this a batch opens another stream, so that a balancer between here and the replicas has a say in where it goes. */
+/** A stream this old takes no more batches, so that a load balancer can move the next stream to another replica. */
 const MAX_AGE_MS = 60_000;
-/** So long a stream stays open for the next batch. An open one keeps the process alive. */
+/** How long a stream stays open for the next batch. An open stream keeps the process alive. */
 const IDLE_MS = 1000;
-/** Where streams don't get through, this is how long until they are tried again: a deployment is over by then. */
+/** After streams failed to reach the server, how long until they are tried again: a deployment takes less. */
 const STREAMS_DISABLED_MS = 60_000;
 
 const PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method.batchStream.name}`;
 
-/** The BatchStreams to one replica, of which one at a time takes batches. */
+/** The BatchStreams to one replica. One stream at a time takes batches. */
 export class BatchStreams {
   readonly #sessions: SessionManager;
   readonly #headers: OutgoingHttpHeaders;
@@ -46,7 +46,8 @@ export class BatchStreams {
   }
 
   /**
-   * Undefined: the server, or something on the way to it, doesn't take batches on streams, and this one was not taken.
+   * Sends a batch on a stream. Resolves with undefined if the server, or a proxy before it, does not support
+   * BatchStream; then the batch was not processed.
    *
    * @throws ConnectError, or OncewardError, as Batch itself would.
    */
@@ -84,7 +85,7 @@ export class BatchStreams {
   };
 }
 
-/** @throws ConnectError DEADLINE_EXCEEDED if it takes longer. */
+/** Rejects if the promise takes longer than `timeoutMs`. @throws ConnectError DEADLINE_EXCEEDED. */
 function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(timedOut()), timeoutMs);
@@ -92,7 +93,7 @@ function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Valu
   });
 }
 
-/** A batch that has not been answered. */
+/** A batch in flight. */
 interface PendingBatch {
   readonly resolve: (response: BatchResponse | undefined) => void;
   readonly reject: (error: ConnectError | OncewardError) => void;
@@ -103,7 +104,7 @@ class BatchStream {
   readonly #stream: ClientHttp2Stream;
   readonly #session: ClientHttp2Session | undefined;
   readonly #sessions: SessionManager;
-  /** Called when streams don't get through to the server. */
+  /** Called when streams don't reach the server. */
   readonly #disableStreams: () => void;
   readonly #messages = new MessageSplitter();
   readonly #pending = new Map<number, PendingBatch>();
@@ -112,9 +113,9 @@ class BatchStream {
   #lastId = 0;
   #headers: ResponseHead["headers"] | undefined;
   #trailers: ResponseHead["trailers"] | undefined;
-  /** Whether it was answered by a status alone, before anything of it was taken. */
+  /** Whether the server answered with a status alone, before it took any batch. */
   #refused = false;
-  /** Whether it takes no more. */
+  /** Whether this side has ended the stream: no further batches, but answers may still arrive. */
   #halfClosed = false;
 
   constructor(stream: ClientHttp2Stream, sessions: SessionManager, disableStreams: () => void) {
@@ -138,7 +139,7 @@ class BatchStream {
     stream.on("trailers", (trailers) => {
       this.#trailers = trailers;
     });
-    // The server ends it, or something cut it off; then it closes once this side has ended, too.
+    // The server ended the stream, or it was cut off. It closes once this side has ended, too.
     stream.on("end", this.#halfClose);
     stream.on("error", (cause) => this.#fail(broken(cause)));
     stream.on("close", () => {
@@ -147,11 +148,11 @@ class BatchStream {
       this.#session?.off("goaway", this.#halfClose);
       dropListeners(stream);
     });
-    // The server answers what is under way, and waits for this side to end.
+    // After a GOAWAY the server answers the batches in flight, and waits for this side to end.
     this.#session?.once("goaway", this.#halfClose);
   }
 
-  /** Whether it takes another batch. */
+  /** Returns whether the stream takes another batch. */
   isOpen(): boolean {
     if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.#halfClose();
     return !this.#halfClosed && !this.#stream.closed && !this.#stream.destroyed;
@@ -173,9 +174,9 @@ class BatchStream {
     });
   }
 
-  /** What answers is no gRPC service: its page is not read. */
+  /** Handles an answer that is not from a gRPC service. Its body is not read. */
   #refuse(error: ConnectError, httpStatus: number): void {
-    // Something on the way that takes no such request may take single calls, unlike a balancer that has no replica (5xx).
+    // A proxy that refuses streams may accept single calls. A balancer without replicas (5xx) refuses both.
     if (httpStatus < 500) this.#disableStreams();
     this.#fail(new ConnectError(error.rawMessage, Code.Unavailable));
     this.#stream.close(constants.NGHTTP2_CANCEL);
@@ -197,7 +198,7 @@ class BatchStream {
   #resolve(message: Buffer): void {
     const { id, items, error } = decodeMessage(BatchStreamResponseSchema, message);
     const pending = this.#take(id);
-    // One that came too late has been given up.
+    // The answer of a batch that has already timed out.
     if (pending === undefined) return;
     if (error === undefined) pending.resolve(create(BatchResponseSchema, { items }));
     else pending.reject(errorFromItem(error));
@@ -206,7 +207,7 @@ class BatchStream {
   #expire(id: number): void {
     const pending = this.#take(id);
     pending?.reject(timedOut());
-    // Whoever keeps a stream's messages until it ends never lets it begin.
+    // Without response headers, a proxy may be buffering the stream until it ends.
     if (this.#headers === undefined) this.#disableStreams();
     this.#halfClose();
   }
@@ -219,7 +220,7 @@ class BatchStream {
     return pending;
   }
 
-  /** The answers that are still to come will come. */
+  /** Ends this side of the stream; the answers to batches in flight still arrive. */
   readonly #halfClose = () => {
     if (this.#halfClosed) return;
     this.#halfClosed = true;
@@ -233,7 +234,7 @@ class BatchStream {
     else this.#halfClose();
   };
 
-  /** Nothing comes any more: every batch that has no answer fails. */
+  /** Rejects every batch that has no answer: the stream has closed. */
   #end(broken: () => ConnectError): void {
     this.#halfClosed = true;
     if (this.#pending.size === 0) return;
@@ -252,7 +253,7 @@ class BatchStream {
     return undefined;
   }
 
-  /** The server knows no such stream. */
+  /** Hands the batches back to the caller: the server does not know BatchStream. */
   #resolveUnsupported(): void {
     this.#disableStreams();
     for (const id of [...this.#pending.keys()]) this.#take(id)?.resolve(undefined);

@@ -10,10 +10,11 @@ import type { ResponseHead } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /**
- * Connect's transport for unary gRPC, straight on an HTTP/2 connection. Connect's own serves streams, compression and
- * interceptors, too, and costs three times as much a call (`server/decisions/0005-what-a-claim-costs.md`).
+ * Returns a Connect transport for unary gRPC directly on an HTTP/2 connection. Connect's own transport also supports
+ * streams, compression and interceptors, and costs three times as much per call
+ * (`server/decisions/0005-what-a-claim-costs.md`).
  *
- * What is asked of Batch travels on a BatchStream, where the server has that: it is answered alike, and costs less.
+ * Calls of Batch are sent on a BatchStream if the server supports it: the answers are the same, and cost less.
  */
 export function createUnaryTransport(sessions: SessionManager, authorization: string): Transport {
   const batchStreams = new BatchStreams(sessions, requestHeaders(authorization, undefined, undefined));
@@ -24,7 +25,7 @@ export function createUnaryTransport(sessions: SessionManager, authorization: st
           input as MessageInitShape<typeof BatchRequestSchema>,
           timeoutMs,
         );
-        // Its type is this method's, which the compiler can't tell.
+        // The message is of this method's type, which the compiler can't know.
         if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
       }
       const answer = await exchange(sessions, {
@@ -46,7 +47,7 @@ function isBatch(method: DescMethodUnary): boolean {
   return method.output.typeName === IdempotencyService.method.batch.output.typeName;
 }
 
-/** What a stream is answered with is not an answer's own. */
+/** A batch on a stream has no headers of its own. */
 const WITHOUT_HEADERS: ResponseHead = { headers: {}, trailers: {} };
 
 class Reply<I extends DescMessage, O extends DescMessage> implements UnaryResponse<I, O> {
@@ -64,7 +65,7 @@ class Reply<I extends DescMessage, O extends DescMessage> implements UnaryRespon
   get service() {
     return this.method.parent;
   }
-  /** Made when somebody asks, which hardly anybody does. */
+  /** Created on demand, because it is rarely read. */
   get header(): Headers {
     return webHeaders(this.#answer.headers);
   }
@@ -73,7 +74,7 @@ class Reply<I extends DescMessage, O extends DescMessage> implements UnaryRespon
   }
 }
 
-/** The most that gRPC's header takes, in its milliseconds: eight digits. */
+/** The largest timeout in gRPC's header with the unit milliseconds: eight digits. */
 const MAX_TIMEOUT_MS = 99_999_999;
 
 function requestHeaders(

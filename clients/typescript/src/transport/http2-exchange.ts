@@ -10,7 +10,7 @@ import { notGrpc } from "./grpc-status.ts";
 import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
-/** What one HTTP/2 stream was answered with. */
+/** A whole response. */
 export interface GrpcResponse extends ResponseHead {
   readonly body: Buffer;
 }
@@ -19,17 +19,17 @@ export interface GrpcRequest {
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
-  /** Undefined: for ever. */
+  /** Undefined: no limit. */
   readonly timeoutMs: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Posts one body and gathers what comes back, whole.
+ * Posts one request and resolves with the whole response.
  *
- * @throws ConnectError DEADLINE_EXCEEDED or CANCELLED as soon as the time is up or the signal aborts, and the stream is reset;
- *   UNAVAILABLE if there is no connection, it broke, or what answers is no gRPC service; and what gRPC takes a reset stream
- *   for.
+ * @throws ConnectError: DEADLINE_EXCEEDED or CANCELLED as soon as the time is up or the signal aborts, and the stream
+ *   is reset; UNAVAILABLE if there is no connection, it broke, or the answer is not from a gRPC service; otherwise
+ *   the code that gRPC maps a reset stream to.
  */
 export function exchange(sessions: SessionManager, request: GrpcRequest): Promise<GrpcResponse> {
   return new Promise((resolve, reject) => new Exchange(sessions, request, resolve, reject).begin());
@@ -44,7 +44,7 @@ class Exchange {
   #stream: ClientHttp2Stream | undefined;
   #headers: GrpcResponse["headers"] = {};
   #trailers: IncomingHttpHeaders = {};
-  /** Whether the trailers, or headers that nothing follows, are there. */
+  /** Whether the trailers have arrived, or headers that end the stream. */
   #complete = false;
   #timer: NodeJS.Timeout | undefined;
   #settled = false;
@@ -88,7 +88,7 @@ class Exchange {
       const error = notGrpc(headers);
       if (error !== undefined) {
         this.#fail(error);
-        // Its body is of no use, and may have no end.
+        // The body of such an answer is not needed, and may have no end.
         stream.close(constants.NGHTTP2_CANCEL);
         return;
       }
@@ -103,7 +103,7 @@ class Exchange {
       this.#trailers = trailers;
       this.#complete = true;
     });
-    // What is cut off ends, too, and then closes.
+    // A stream that is cut off also emits "end" before "close".
     stream.on("end", () => this.#complete && this.#succeed());
     stream.on("close", () => {
       this.#break(broken);
@@ -119,7 +119,7 @@ class Exchange {
     this.#resolve({ headers: this.#headers, trailers: this.#trailers, body });
   }
 
-  /** Every stream closes; for most, their answer was there before. */
+  /** Fails the call, unless it is settled: every stream closes, mostly after its answer. */
   #break(error: () => ConnectError): void {
     if (!this.#settled) this.#fail(error());
   }
@@ -139,7 +139,7 @@ class Exchange {
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   };
 
-  /** False if it was over before. */
+  /** Settles the call. Returns false if it was already settled. */
   #finish(): boolean {
     if (this.#settled) return false;
     this.#settled = true;
