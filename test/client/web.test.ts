@@ -63,7 +63,7 @@ async function newOnceward() {
 
 const operation = { namespace: "charges", key: "order-1" };
 
-test("the bundle for browsers has nothing of Node's and is small", () => {
+test("the bundle for browsers has no Node modules and is small", () => {
   expect(imports).toEqual([]);
   expect(bundled).not.toMatch(/\b(?:require|import)\(|\bfrom\s*["'`]node:/);
   expect(gzipSync(bundled).byteLength).toBeLessThan(MAX_GZIP_BYTES);
@@ -112,7 +112,7 @@ test("a page waits for another holder, and stores failures", async () => {
   await expect(node.run(declined, vi.fn())).rejects.toMatchObject({ details: { code: 51 } });
 });
 
-test("a page whose network is away runs nothing, and is not stopped by what answers instead", async () => {
+test("without a network a page runs nothing, and it survives answers of other servers", async () => {
   const { apiKey } = await createTenant(database);
   let answers: Response[] = [];
   const fetch = async () => {

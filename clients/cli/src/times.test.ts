@@ -15,7 +15,7 @@ test.each([
 });
 
 test.each(["", "7", "d", "7 d", "-7d", "7D", "1.5h", "7days", "1h30m", "9999999999s"])(
-  "%j is no duration",
+  "%j is not a duration",
   (text) => {
     expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
   },
@@ -48,7 +48,7 @@ test("a duration counts from now, back or forward", () => {
 });
 
 test.each(["", "yesterday", "2026-01-31", "2026-01-31T09:00:00", "2026-13-01T00:00:00Z"])(
-  "%j is no moment",
+  "%j is not a moment",
   (text) => {
     expect(() => parsePast(text)).toThrow(InvalidArgumentError);
   },

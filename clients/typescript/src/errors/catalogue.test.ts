@@ -24,7 +24,7 @@ test.each(reasons)("%s has a class of its own that is published", (reason) => {
   expect(error.name.toUpperCase()).toBe(`${reason.replaceAll("_", "")}ERROR`);
 });
 
-test("a reason that only a newer service has comes through", () => {
+test("a newer service's reason is passed on", () => {
   expect(errorOf("MOON_PHASE", "not tonight", {})).toMatchObject({
     name: "OncewardError",
     reason: "MOON_PHASE",

@@ -43,7 +43,7 @@ test("an error that did not come from Onceward says so, and keeps its cause", ()
   expect(errorFromCall(cause)).toMatchObject({ reason: "NO_ANSWER", code: Code.Unavailable, cause });
 });
 
-test("a reason that a newer server has comes through", () => {
+test("a newer server's reason is passed on", () => {
   const item = create(BatchItemErrorSchema, { code: Code.ResourceExhausted, reason: 999 as ErrorReason });
   expect(errorFromItem(item).reason).toBe("REASON_999");
 });
@@ -61,7 +61,7 @@ test.each([
   expect(isRetryable(new OncewardError(reason, "", facts))).toBe(repeated);
 });
 
-test("a stream that a leaving server refused is asked for again, although connect calls it internal", () => {
+test("a call whose stream a draining server refused is retried, although Connect calls the error internal", () => {
   const beneath = Object.assign(new Error("Stream closed with error code NGHTTP2_REFUSED_STREAM"), {
     code: "ERR_HTTP2_STREAM_ERROR",
   });

@@ -177,7 +177,7 @@ test("values of different types have different fingerprints", async () => {
   );
 });
 
-test("where a value is, counts", async () => {
+test("the position of a value counts", async () => {
   const nested = fc.oneof(...Object.values(BUILT_INS));
   await fc.assert(
     fc.asyncProperty(nested, async ({ value }) => {
@@ -229,7 +229,7 @@ test("JSON has the fingerprint of its canonical form", () => {
   );
 });
 
-test("bytes within a value have the fingerprint of what JSON says of them", () => {
+test("bytes within a value have the fingerprint of their JSON", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
       const buffer = Buffer.from(bytes);

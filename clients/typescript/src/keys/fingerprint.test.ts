@@ -62,7 +62,7 @@ test.each(NUMBERS)("the number with the bits %s is hashed as %s", (bits, json) =
   expect(hex([Buffer.from(bits, "hex").readDoubleBE()])).toBe(sha256(`[${json}]`));
 });
 
-test("equal requests have equal fingerprints, however they were put together", () => {
+test("equal requests have equal fingerprints, in whatever order they were built", () => {
   expect(hex({ amount: 100, to: { name: "Ada", iban: "X" } })).toBe(
     hex({ to: { iban: "X", note: undefined, name: "Ada" }, amount: 1e2 }),
   );
@@ -74,7 +74,7 @@ test("a value counts as JSON.stringify takes it: a Date is its text, undefined i
   expect(hex(value)).toBe(hex({ at: "1970-01-01T00:00:00.000Z", lines: [null, null] }));
 });
 
-test("members that are omitted don't count, however deep, and one that is missing is not missed", () => {
+test("omitted members don't count, however deep, and a missing one has no effect", () => {
   const order = { id: 1, sentAt: 1700000000000, meta: { "trace/id": "t-1", shop: "s-1" } };
   const omit = ["/sentAt", "/meta/trace~1id", "/meta/absent", "/id/deeper"];
   expect(Buffer.from(fingerprintOf(order, { omit })).toString("hex")).toBe(
@@ -83,7 +83,7 @@ test("members that are omitted don't count, however deep, and one that is missin
   expect(order.meta).toHaveProperty("trace/id");
 });
 
-test("what is omitted is looked for in the JSON of a value", () => {
+test("omissions apply to the JSON of a value", () => {
   const order = { toJSON: () => ({ id: 1, sentAt: 2 }) };
   expect(Buffer.from(fingerprintOf(order, { omit: ["/sentAt"] })).toString("hex")).toBe(hex({ id: 1 }));
 });
@@ -97,11 +97,11 @@ test("a member that is omitted may be anything, and a member beside it that can'
   expect(() => fingerprintOf(lines, { omit: ["/sentAt"] })).toThrow("is a Map");
 });
 
-test("what is no JSON Pointer is refused by name", () => {
+test("an invalid JSON Pointer is refused with its field", () => {
   expect(() => fingerprintOf({}, { omit: ["sentAt"] })).toThrow(/omit must be JSON Pointers .* has "sentAt"/);
 });
 
-test("32 bytes are taken as they are, and no other number of bytes is taken", () => {
+test("32 bytes are used unchanged, and any other number of bytes is refused", () => {
   const bytes = new Uint8Array(32).fill(7);
   expect(fingerprintOf(bytes)).toBe(bytes);
   expect(() => fingerprintOf(Buffer.from("a whole body"))).toThrow(/32 of a SHA-256, is 12/);
@@ -141,7 +141,7 @@ test.each([
   );
 });
 
-test("what is refused is named by its path, as far as that is short", () => {
+test("a refused part is named by its path, up to a length", () => {
   const form = { lines: [{ "a/b~c": new Map() }] };
   expect(() => fingerprintOf(form)).toThrow(/^fingerprint must be .*, has a Map at \/lines\/0\/a~1b~0c$/);
   const long = { ["x".repeat(1_000_000)]: 1n };

@@ -49,11 +49,11 @@ test("a derived key never changes", () => {
   expect(deriveKey("charges", "bestellung-ü", "")).toBe("c99G7BCLVjjomjRolheDOGDoGznom6R0R32GGtYveZI");
 });
 
-test("a derived key is 43 characters that any downstream takes", () => {
+test("a derived key is 43 characters that any downstream accepts", () => {
   expect(deriveKey("charges", "x".repeat(255), "stripe")).toMatch(/^[A-Za-z0-9_-]{43}$/);
 });
 
-test("no two ways of dividing a text give the same key", () => {
+test("different divisions of a text give different keys", () => {
   const parts = [
     ["ab", "c", "d"],
     ["a", "bc", "d"],

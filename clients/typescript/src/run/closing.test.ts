@@ -35,7 +35,7 @@ test("a run that waits for another holder ends as soon as its client closes, and
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("a run that tries again while the service is away ends as soon as its client closes", async () => {
+test("a run that retries during an outage ends as soon as its client closes", async () => {
   const testing = newTesting();
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   const onceward = newOnceward(testing.transport);

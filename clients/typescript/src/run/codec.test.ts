@@ -51,7 +51,7 @@ test("a failure is JSON whatever the codec", () => {
   );
 });
 
-test("what a codec throws is the cause, unless it is an OncewardError itself", () => {
+test("a codec's error is the cause, unless it is an OncewardError itself", () => {
   const cause = new RangeError("no such shape");
   const throwing = (error: Error): Codec<string> => ({
     encode() {

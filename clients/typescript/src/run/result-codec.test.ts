@@ -39,7 +39,7 @@ test.each([
   );
 });
 
-test("more than any policy takes is refused before the wire", () => {
+test("a result larger than any policy allows is refused before it is sent", () => {
   const value = "x".repeat(1024 * 1024);
   expect(() => encodeEffect(fulfilled(value))).toThrow(
     expect.objectContaining({ reason: "RESULT_TOO_LARGE" }),

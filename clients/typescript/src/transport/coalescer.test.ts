@@ -41,7 +41,7 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("the calls of one turn travel together, in order, and each gets its own answer", async () => {
+test("the calls of one turn are one batch, in order, and each gets its own answer", async () => {
   const { batches, coalescer } = recorder();
   const calls = ["a", "b", "c"].map((key) => coalescer.enqueue(lookup(key)));
   await nextTurn();
@@ -50,7 +50,7 @@ test("the calls of one turn travel together, in order, and each gets its own ans
   expect(await Promise.all(calls)).toEqual(["answer to a", "answer to b", "answer to c"]);
 });
 
-test("a lone call leaves on the next turn", async () => {
+test("a single call is sent on the next turn", async () => {
   const { batches, coalescer } = recorder();
   void coalescer.enqueue(lookup("a"));
   await nextTurn();
@@ -69,7 +69,7 @@ test("while four batches are in flight the rest is gathered into one", async () 
   expect(batches.at(-1)?.keys).toEqual(["e", "f"]);
 });
 
-test("many calls are divided among the batches that may leave, and leave one batch a turn", async () => {
+test("many calls are divided among the batches that may be sent, one batch per turn", async () => {
   const { batches, coalescer } = recorder();
   for (let call = 0; call < 400; call++) void coalescer.enqueue(lookup(`${call}`));
   await turns(1);
@@ -92,7 +92,7 @@ test("a batch holds at most 1,000 calls", async () => {
   expect(batches.map(({ keys }) => keys.length)).toEqual([1000, 1000, 1000, 1000]);
 });
 
-test("a batch stays below 4 MiB, and a call that is larger goes alone", async () => {
+test("a batch stays below 4 MiB, and a larger call is sent alone", async () => {
   const { batches, coalescer } = recorder();
   const mebibyte = 1024 * 1024;
   for (const key of ["a", "b", "c", "d"]) void coalescer.enqueue(complete(key, mebibyte));
@@ -113,7 +113,7 @@ test("no more than two full batches are in flight", async () => {
   expect(batches.map(({ keys }) => keys.length)).toEqual([3, 3, 3]);
 });
 
-test("a closed coalescer refuses new calls and still answers the old ones", async () => {
+test("a closed coalescer refuses new calls and still answers earlier ones", async () => {
   const { batches, coalescer } = recorder();
   const before = coalescer.enqueue(lookup("a"));
   coalescer.close();
