@@ -59,7 +59,7 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
       const signature = headerOf(headers, "x-hub-signature-256");
       // Octokit's function throws for an empty body, which anyone can send.
       if (body === "" || !(await verify(body, signature))) {
-        throw new WebhookSignatureError("The signature does not hold.");
+        throw new WebhookSignatureError("The signature is invalid.");
       }
       const id = headers.get("x-github-delivery") ?? "";
       const name = headers.get("x-github-event") ?? "";
@@ -98,7 +98,7 @@ async function verified<Event>(
   } catch (cause) {
     if (typeof cause !== "object" || cause === null || !isSignatureError(cause)) throw cause;
     const why = cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : ".";
-    throw new WebhookSignatureError(`The signature does not hold${why}`, { cause });
+    throw new WebhookSignatureError(`The signature is invalid${why}`, { cause });
   }
 }
 

@@ -54,8 +54,8 @@ const PROBLEMS = {
   },
   "request-unreadable": {
     status: 400,
-    title: "The request can't be told from others.",
-    detail: "What identifies the request is missing, or is no well-formed Unicode.",
+    title: "The request can't be identified.",
+    detail: "A part that identifies the request is missing, or is not well-formed Unicode.",
   },
   "key-reused": {
     status: 422,
@@ -70,7 +70,7 @@ const PROBLEMS = {
   ambiguous: {
     status: 409,
     title: "It is not known whether an earlier request had its effect.",
-    detail: "The owner of this API has to find out. A new key could repeat the effect.",
+    detail: "The owner of this API must find out. A new key could repeat the effect.",
   },
   "result-gone": {
     status: 410,
@@ -79,7 +79,7 @@ const PROBLEMS = {
   },
   unavailable: {
     status: 503,
-    title: "It can't be known now whether the request was carried out.",
+    title: "It is unknown whether the request was carried out.",
     detail: "Nothing was carried out now. Repeat the same request later.",
   },
 } as const;

@@ -57,7 +57,7 @@ export function refusalOf(error: unknown): RpcFailure {
     return refusal(Code.FailedPrecondition, reason, "The idempotency key was used for another request.");
   }
   if (reason === "CLOSED" || isRetryable(error)) {
-    const message = "It can't be known now whether the call was carried out.";
+    const message = "It is unknown whether the call was carried out.";
     return refusal(Code.Unavailable, reason, message, retryDelayMs);
   }
   return unguardable();

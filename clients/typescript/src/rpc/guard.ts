@@ -130,7 +130,7 @@ async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint
   try {
     return await fingerprintWithFiles(value);
   } catch (cause) {
-    const message = "The request can't be told from another one.";
+    const message = "The request can't be identified.";
     throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), {
       replayed: false,
       cause,

@@ -41,8 +41,8 @@ export interface AcquireOptions {
  * same claim.
  *
  * @param onWaiting is called when the wait begins.
- * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes meanwhile, and then no claim is
- *   held.
+ * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes in the meantime, and then no
+ *   claim is held.
  */
 export async function acquire(
   calls: Calls,

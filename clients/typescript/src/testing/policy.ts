@@ -33,8 +33,8 @@ const DEFAULT_POLICY: TestingPolicy = {
 };
 
 /**
- * The policy in force, from the most general layer to the most specific one. A retention that nobody set follows the
- * wider one (failure → result → key), and none outlives its key.
+ * Returns the effective policy, from the most general layer to the most specific one. A retention that no layer sets
+ * follows the wider one (failure → result → key), and none outlives its key.
  */
 export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): TestingPolicy {
   const set: Partial<TestingPolicy> = Object.assign({}, ...layers);
