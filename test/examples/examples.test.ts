@@ -59,6 +59,6 @@ test.each(examples)("without a service, npm run %s says how to start one", async
   const workplace = await createWorkplace();
   await expect(runExample(script, workplace)).rejects.toMatchObject({
     code: 1,
-    stderr: "There is no service here yet: `npm start` runs one.\n",
+    stderr: "No service is running: start one with `npm start`.\n",
   });
 });
