@@ -60,7 +60,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
 
   const soon = { timeout: 30_000 };
 
-  test("what is sent twice, and what another group's reset delivers once more, is performed once", async () => {
+  test("a message that is sent twice, or delivered again after a reset, is performed once", async () => {
     await using guard = await newGuard();
     const { topic, group, send, committed } = await newTopic();
     const orders: unknown[] = [];
@@ -75,7 +75,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
     expect(orders).toEqual([{ amount: 100 }]);
   });
 
-  test("while somebody else is doing it, its offset is not passed, nor the order of its partition", async () => {
+  test("while another holder runs the operation, its offset does not move on, nor the order of its partition", async () => {
     await using guard = await newGuard();
     const { topic, group, send, committed } = await newTopic();
     const complete = await guard.holdElsewhere("order-1");
@@ -90,7 +90,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
     await vi.waitFor(async () => expect(await committed()).toBe("3"), soon);
   });
 
-  test("what no delivery can help is in the dead-letter topic, and passed", async () => {
+  test("a message that no retry can help goes to the dead-letter topic, and its offset moves on", async () => {
     await using guard = await newGuard();
     const { topic, group, send, committed } = await newTopic();
     await consume(guard, { topic, group }, () => {

@@ -13,7 +13,7 @@ const CACHE = fileURLToPath(new URL("../../node_modules/.cache/onceward-brokers"
 /** 70 MB, the first time. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
-/** Has Maven fetch the brokers, once for what the pom names, and says if they can't be had. */
+/** Downloads the brokers of the pom with Maven, once, and prints a line if they are not available. */
 export default async function setup(project: TestProject): Promise<void> {
   let jars = "";
   try {

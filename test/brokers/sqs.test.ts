@@ -63,7 +63,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     };
   }
 
-  test("what is sent twice is performed once, and nothing is left in the queue", async () => {
+  test("a message that is sent twice is performed once, and the queue is empty", async () => {
     await using guard = await newGuard();
     const fn = vi.fn();
     const { send, receive } = await newQueue(guard, fn);
@@ -76,7 +76,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("what somebody else is doing comes back, and is deleted once it was done", async () => {
+  test("a message whose operation another holder runs comes back, and is deleted once that is done", async () => {
     await using guard = await newGuard();
     const complete = await guard.holdElsewhere("order-1");
     const fn = vi.fn();
@@ -89,7 +89,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  test("an outage that lasts longer than all receives would has the message performed, and not dead-lettered", async () => {
+  test("after an outage longer than all receives the message is performed, not dead-lettered", async () => {
     await using guard = await newGuard();
     const { onceward, heal } = await cutOff(guard);
     const fn = vi.fn();

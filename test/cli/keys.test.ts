@@ -8,7 +8,7 @@ import { useCliWorld } from "../helpers/processes/cli-world.ts";
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const CLAIM = { namespace: "charges", key: "order-1" };
 
-test("a new key's secret, and nothing else, is printed as the result; it works, and is never shown again", async () => {
+test("only a new key's secret is printed as the result; the key works, and its secret is never shown again", async () => {
   const { cli } = await world().tenantWithCli();
   const made = await cli(
     "keys",
@@ -47,7 +47,7 @@ test("a key that was revoked is refused", async () => {
   expect(await cli("keys", "revoke", "0000000000000000", "--yes")).toMatchObject({ exit: 4 });
 });
 
-test("a change that was refused for who asked is in the audit under the request id that was printed", async () => {
+test("a change that was refused because of the caller is in the audit, with the printed request id", async () => {
   const { cli, tenant } = await world().tenantWithCli();
   const asCaller = cliFor(world().server, tenant.apiKey);
   const { exit, stderr } = await asCaller("keys", "create", "--role", "caller");
@@ -83,7 +83,7 @@ test.each([
   },
 );
 
-test("a credential that is wrong, and a service that isn't there, end differently", async () => {
+test("a wrong credential and an unreachable service have different exit codes", async () => {
   const wrong = cliFor(world().server, "ow_0000000000000000_wrong");
   expect(await wrong("tenant", "show")).toMatchObject({
     exit: 1,

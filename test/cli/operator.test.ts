@@ -18,7 +18,7 @@ async function withTenant() {
   return { cli, name, tenants, shown: () => cli.json("operator", "tenants", "show", name) };
 }
 
-test("a tenant is made with its limits, and its administrator goes on from there", async () => {
+test("a tenant is created with its limits, and its administrator can use it", async () => {
   const { cli, name, tenants } = await withTenant();
   expect(await tenants("create")).toMatchObject({
     exit: 1,
@@ -94,12 +94,12 @@ test("info shows the replica's settings, without secrets", async () => {
   expect(await cli.json("operator", "info")).toMatchObject({ replicas: 1, degraded: [] });
 });
 
-test("a tenant that there isn't ends with 4", async () => {
+test("an unknown tenant ends with exit code 4", async () => {
   const cli = await world().operatorCli();
   expect(await cli("operator", "tenants", "show", "nobody")).toMatchObject({ exit: 4, stdout: "" });
 });
 
-test("an operator's key is made, listed and revoked, and the audit has it", async () => {
+test("an operator's key is created, listed and revoked, and the audit has each change", async () => {
   const cli = await world().operatorCli();
   const made = await cli("operator", "keys", "create", "--label", "on call", "--expires", "90d");
   expect(made).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^ow_\S+\n$/) });

@@ -39,7 +39,7 @@ test("--dry-run prints the preview as the result, and changes nothing", async ()
   expect(await errorOf(namespace())).toMatchObject({ reason: "NAMESPACE_NOT_FOUND" });
 });
 
-test("what is asked for is set, and nothing else; inherit unsets it again", async () => {
+test("only the given fields are set; inherit unsets them again", async () => {
   const { cli, namespace } = await withRecords(0);
   expect(await cli(...SET, "--yes")).toMatchObject({ exit: 0 });
   expect((await namespace())?.policy).toMatchObject({
@@ -102,7 +102,7 @@ test("at a terminal the answer decides", async () => {
   expect(asked).toEqual(new Array(3).fill("Change the policy of namespace charges? [y/N] "));
 });
 
-test("a policy that somebody changed since the preview is not overwritten", async () => {
+test("a policy that was changed since the preview is not overwritten", async () => {
   const { cli, admin, namespace } = await withRecords(0);
   const setLease = (lease: number) =>
     admin.updateNamespace({
@@ -122,7 +122,7 @@ test("a policy that somebody changed since the preview is not overwritten", asyn
   expect((await namespace())?.policy?.keyRetention).toBeUndefined();
 });
 
-test("records that are there are changed in the background, and the job is watched to its end", async () => {
+test("existing records are changed in the background, and the job is watched until its end", async () => {
   const { cli, caller } = await withRecords(4);
   const reply = await cli.json(...SET, "--apply-to-existing", "--yes");
   expect(reply).toMatchObject({ job: { state: "STATE_WAITING", namespace: "charges" } });
@@ -139,7 +139,7 @@ test("records that are there are changed in the background, and the job is watch
   expect(Number(record?.expiresAt?.seconds) - Number(record?.claimedAt?.seconds)).toBe(604_800);
 });
 
-test("a namespace with live records goes only by force", async () => {
+test("a namespace with live records is deleted only with --force", async () => {
   const { cli } = await withRecords(1);
   await cli(...SET, "--yes");
   expect((await cli("namespaces", "list")).stdout).toMatch(/^charges +7d +24h +reclaim /m);

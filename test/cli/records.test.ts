@@ -32,7 +32,7 @@ test("the queue of ambiguous records is one filter", async () => {
   ]);
 });
 
-test("filters are handed on, and a list that was cut short says so beside the result", async () => {
+test("filters are passed on, and standard error says that a list was cut short", async () => {
   const { cli } = await withAmbiguous();
   const keys = async (...filter: string[]) =>
     ((await cli.json("records", "list", ...filter)) as { key: string }[]).map(({ key }) => key);
@@ -78,7 +78,7 @@ test.each([
   expect(await claim()).toMatchObject({ case: "claimed", value: { attempt } });
 });
 
-test("how a record is resolved is said once, with a reason, and agreed to", async () => {
+test("a resolution needs exactly one outcome, a reason, and confirmation", async () => {
   const { cli, claim } = await withAmbiguous();
   for (const wrong of [
     [...WHY],
@@ -93,7 +93,7 @@ test("how a record is resolved is said once, with a reason, and agreed to", asyn
   expect(await claim()).toMatchObject({ case: "ambiguous" });
 });
 
-test("a record that somebody claimed since is left to them", async () => {
+test("a record that was claimed again since is not resolved", async () => {
   const { cli } = await withAmbiguous();
   expect(await cli(...RESOLVE, "--release", "--fencing-token", "999999999", ...WHY)).toMatchObject({
     exit: 1,
@@ -101,7 +101,7 @@ test("a record that somebody claimed since is left to them", async () => {
   });
 });
 
-test("lookup is a caller's, and says by its exit code that a key is unknown", async () => {
+test("lookup uses a caller's key, and its exit code says that a key is unknown", async () => {
   const { tenant } = await withAmbiguous();
   const cli = cliFor(world().server, tenant.apiKey);
   expect(await cli.json("lookup", "payouts", "payout-1")).toMatchObject({

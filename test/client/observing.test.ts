@@ -57,7 +57,7 @@ function failing(): never {
   throw new Error("the provider is down");
 }
 
-test("what is done and what is a skipped duplicate can be counted apart", async () => {
+test("completed operations and skipped duplicates are different events", async () => {
   const { onceward, events } = await newObserved();
   await onceward.run(operation, () => "charged");
   await onceward.run(operation, () => "charged");
@@ -68,7 +68,7 @@ test("what is done and what is a skipped duplicate can be counted apart", async 
   ]);
 });
 
-test("a failure, its repeat, a release and a value that can't be stored are told from each other", async () => {
+test("a failure, its repeat, a release and a value that can't be stored are different events", async () => {
   const { onceward, events } = await newObserved();
   const settle = (run: Promise<unknown>) => Promise.allSettled([run]);
   await settle(onceward.run(operation, declined));
@@ -88,7 +88,7 @@ test("a failure, its repeat, a release and a value that can't be stored are told
   ]);
 });
 
-test("a claim that could not be released is told as that, and not as released", async () => {
+test("a claim that could not be released emits not-released, and not released", async () => {
   const { onceward, events } = await newObserved();
   const run = onceward.run(operation, async () => {
     await database.query("update records set lease_expires_at = now() - interval '1 s'");
@@ -102,7 +102,7 @@ test("a claim that could not be released is told as that, and not as released", 
   ]);
 });
 
-test("that a claim is released is told once it is", async () => {
+test("the event released comes after the release", async () => {
   const events: OncewardEvent[] = [];
   const states: (string | undefined)[] = [];
   const onceward: Onceward = await newOnceward({
@@ -117,7 +117,7 @@ test("that a claim is released is told once it is", async () => {
   expect(events.map(({ type }) => type)).toEqual(["claimed", "released"]);
 });
 
-test("waiting, and that nothing ran, is told", async () => {
+test("waiting, and a run without its function, emit events", async () => {
   const { onceward, events } = await newObserved();
   await onceward.calls.claim({ ...operation, owner: "worker-1" });
   await expect(onceward.run({ ...operation, waitMs: 500 }, vi.fn())).rejects.toThrow("worker-1");
@@ -129,7 +129,7 @@ test("waiting, and that nothing ran, is told", async () => {
   ]);
 });
 
-test("a lease that is lost is told while the function runs", async () => {
+test("a lost lease emits an event while the function runs", async () => {
   const { onceward, events } = await newObserved();
   const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
     await database.query("update records set lease_expires_at = now() - interval '1 s'");
@@ -144,7 +144,7 @@ test("a lease that is lost is told while the function runs", async () => {
   ]);
 });
 
-test("a key that looks like a moment is told, and warned of once", async () => {
+test("a key that looks like the current time emits an event, and one warning", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   onTestFinished(() => warn.mockRestore());
   const { onceward, events } = await newObserved();
@@ -154,7 +154,7 @@ test("a key that looks like a moment is told, and warned of once", async () => {
   expect(warn.mock.calls).toMatchObject([[expect.any(String), { code: "ONCEWARD_TIMESTAMP_KEY" }]]);
 });
 
-test("an observer that throws changes nothing", async () => {
+test("an observer that throws has no effect on runs", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   onTestFinished(() => warn.mockRestore());
   const onEvent = vi.fn(() => {
@@ -215,7 +215,7 @@ test("a run is a span, and within it are the claim, the function's own spans and
   ]);
 });
 
-test("a span of what failed names the reason, and no span has keys, values or messages", async () => {
+test("a failed span names the reason, and no span has keys, values or messages", async () => {
   const { tracer, spans } = newTracer();
   const onceward = await newOnceward({ trace: tracing(tracer) });
   const secret = { ...operation, key: "secret-key", fingerprint: "secret-fingerprint" };

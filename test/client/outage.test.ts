@@ -37,7 +37,7 @@ async function restartServer(): Promise<void> {
   server = await startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(server.grpcPort) });
 }
 
-test("a completion that meets an outage is made after it", async () => {
+test("a completion during an outage is made after it", async () => {
   const { apiKey } = await createTenant(database);
   await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   const restarted = Promise.withResolvers<void>();
@@ -78,7 +78,7 @@ test("a waiter outlives a restart of the service", async () => {
   expect(await waiter).toBe("once");
 });
 
-test("a run outlives a load balancer that has no replicas and answers 503 with a page of HTML", async () => {
+test("a run survives a load balancer without replicas that answers 503 with an HTML page", async () => {
   const { apiKey } = await createTenant(database);
   const pages = vi.fn();
   const balancer = createServer((_, response) => {
@@ -103,7 +103,7 @@ test("a run outlives a load balancer that has no replicas and answers 503 with a
   expect(await run).toBe("charged");
 });
 
-test("a claim whose reply is lost is asked for again, and is no rival", async () => {
+test("a claim whose reply is lost is repeated, and gets the same claim", async () => {
   const tenant = await createTenant(database);
   const proxy = await startTcpProxy(server.grpcPort);
   await using onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey: tenant.apiKey });
@@ -132,7 +132,7 @@ test("a completion whose reply is lost is made once", async () => {
   await proxy.close();
 });
 
-test("a completion that nobody takes says that the effect ran", async () => {
+test("a completion that can't be stored says that the effect ran", async () => {
   const { apiKey } = await createTenant(database);
   const doomed = await startTestServer(database.url);
   await using onceward = createOnceward({
@@ -151,7 +151,7 @@ test("a completion that nobody takes says that the effect ran", async () => {
   });
 });
 
-test("nobody there: nothing runs, and the caller hears of it within the time it gave", async () => {
+test("without a service nothing runs, and the caller gets the error within its timeout", async () => {
   const gone = await startTestServer(database.url);
   await gone.stop();
   const address = `http://127.0.0.1:${gone.grpcPort}`;

@@ -147,7 +147,7 @@ test("a waiter survives the death of the replica that it waits at", async () => 
   expect(await Promise.all([holder, ...waiters])).toEqual(["once", "once", "once"]);
 });
 
-test("with every replica away nothing runs, and with one back it does", async () => {
+test("with all replicas down nothing runs, and with one up again it does", async () => {
   const ways = [await wayTo(first), await wayTo(second)];
   const onceward = await newOnceward(...ways.map(({ port }) => port));
   for (const way of ways) way.proxy.setMode("refuse");

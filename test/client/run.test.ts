@@ -73,14 +73,14 @@ test("the first run runs, and a repeat gets the stored value without running", a
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("the first value is what a repeat gets, also where JSON changes it", async () => {
+test("a repeat gets the first value, also if JSON changes it", async () => {
   await using client = await newOnceward();
   const run = () => client.onceward.run<unknown>(operation, () => ({ at: new Date(0), gone: undefined }));
   expect(await run()).toEqual({ at: "1970-01-01T00:00:00.000Z" });
   expect(await run()).toEqual({ at: "1970-01-01T00:00:00.000Z" });
 });
 
-test("a function without a value runs once too", async () => {
+test("a function without a return value runs once, too", async () => {
   await using client = await newOnceward();
   const fn = vi.fn();
   expect(await client.onceward.run(operation, fn)).toBeUndefined();
@@ -108,7 +108,7 @@ test("a waiter takes over when the holder gives up", async () => {
 });
 
 test.each([{ waitMs: 0 }, { onInProgress: "throw" }, { onInProgress: "throw", waitMs: 5000 }] as const)(
-  "who does not wait (%j) is told at once who is doing it",
+  "a run that does not wait (%j) gets an error with the holder at once",
   async (patience) => {
     await using client = await newOnceward();
     const held = Promise.withResolvers<string>();
@@ -123,7 +123,7 @@ test.each([{ waitMs: 0 }, { onInProgress: "throw" }, { onInProgress: "throw", wa
   },
 );
 
-test("a wait is bounded", async () => {
+test("a wait ends after waitMs", async () => {
   await using client = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holder = client.onceward.run(operation, () => held.promise);
@@ -135,7 +135,7 @@ test("a wait is bounded", async () => {
   await holder;
 });
 
-test("what the function throws comes back unchanged, and the next run runs again", async () => {
+test("an error of the function is rethrown unchanged, and the next run runs again", async () => {
   await using client = await newOnceward();
   const thrown = new Error("the provider is down");
   const error = await rejectionOf(
@@ -281,7 +281,7 @@ test("runs that fail together, in one batch, name each its own claim", async () 
   expect(errors).toMatchObject(keys.map((key) => ({ reason: "CREDENTIAL_INVALID", claim: { key } })));
 });
 
-test("a key that is malformed is named by no error", async () => {
+test("no error names a malformed key", async () => {
   await using client = await newOnceward();
   const error = await rejectionOf(client.onceward.run({ ...operation, key: "x".repeat(256) }, vi.fn()));
   expect(error).toMatchObject({ reason: "INVALID_REQUEST", claim: undefined });
@@ -293,7 +293,7 @@ test("a lone surrogate is refused before the wire", async () => {
   await expect(run).rejects.toMatchObject({ reason: "INVALID_REQUEST", code: undefined });
 });
 
-test("a wrong credential is refused by name, at once", async () => {
+test("a wrong credential is refused at once, with its reason", async () => {
   const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
   await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CREDENTIAL_INVALID" });
@@ -316,7 +316,7 @@ test("a checkpoint and the derived key reach the attempt that takes over", async
   expect(keys[0]).toBe(keys[1]);
 });
 
-test("a lease that ran out is ambiguous where the policy holds, until somebody accepts it", async () => {
+test("after an expired lease the record is ambiguous under HOLD, until a run accepts that", async () => {
   await using client = await newOnceward();
   await setNamespacePolicy(database, client.tenant, "held", { on_lease_expiry: "HOLD" });
   const ambiguous = { namespace: "held", key: "order-1" };
@@ -347,7 +347,7 @@ test("heartbeats prolong the lease while the function runs", async () => {
   });
 });
 
-test("the signal aborts when somebody takes over, and the completion says that the effect ran", async () => {
+test("the signal aborts when another holder takes over, and the completion says that the effect ran", async () => {
   await using client = await newOnceward();
   const reasons: unknown[] = [];
   const run = client.onceward.run({ ...operation, leaseMs: 1000 }, async (claim) => {
@@ -382,7 +382,7 @@ test.each([
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("values are stored as their codec says, and the first one is what a repeat gets", async () => {
+test("values are stored by their codec, and a repeat gets the first value", async () => {
   await using client = await newOnceward();
   const bytes = () => client.onceward.run({ ...operation, codec: bytesCodec }, () => Uint8Array.of(0, 255));
   expect(await bytes()).toEqual(Uint8Array.of(0, 255));
@@ -433,7 +433,7 @@ test("a failure is read whatever the codec", async () => {
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a run that waits for another holder ends as soon as its client closes, and leaves nothing held", async () => {
+test("a run that waits for another holder ends as soon as its client closes, and holds no claim", async () => {
   const { onceward: holder, tenant } = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holding = holder.run(operation, () => held.promise);

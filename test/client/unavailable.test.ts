@@ -46,7 +46,7 @@ async function newOnceward(): Promise<{ onceward: Onceward; proxy: TcpProxy; eve
 const operation = { namespace: "charges", key: "order-1" };
 const failOpen = { ...operation, onUnavailable: "proceed" } as const;
 
-test("where the service can't be asked nothing runs, unless the call says so", async () => {
+test("if the service is unreachable nothing runs, unless the call says 'proceed'", async () => {
   const { onceward, proxy } = await newOnceward();
   proxy.setMode("refuse");
   const fn = vi.fn(() => "charged");
@@ -55,7 +55,7 @@ test("where the service can't be asked nothing runs, unless the call says so", a
   expect(await onceward.run(failOpen, fn)).toBe("charged");
 });
 
-test("a run that goes on without a claim says so, and nobody remembers it", async () => {
+test("a run without a claim says so, and is not stored", async () => {
   const { onceward, proxy, events } = await newOnceward();
   proxy.setMode("refuse");
   const run = () =>
@@ -88,7 +88,7 @@ test("a derived key is the same with a claim and without", async () => {
   expect(await onceward.run(operation, (claim) => claim.deriveKey("provider"))).toBe(without);
 });
 
-test("what the function throws without a claim comes back unchanged", async () => {
+test("an error of a function without a claim is rethrown unchanged", async () => {
   const { onceward, proxy, events } = await newOnceward();
   proxy.setMode("refuse");
   for (const thrown of [new Error("the provider is down"), new TerminalError("card declined")]) {
@@ -100,7 +100,7 @@ test("what the function throws without a claim comes back unchanged", async () =
   expect(events.map(({ type }) => type)).toEqual(["unguarded", "unguarded"]);
 });
 
-test("a refusal is final, whatever the call says of an outage", async () => {
+test("a refusal is final, also with onUnavailable 'proceed'", async () => {
   const { onceward } = await newOnceward();
   await onceward.run({ ...operation, fingerprint: 1 }, () => "charged");
   const fn = vi.fn();
@@ -114,7 +114,7 @@ test("a refusal is final, whatever the call says of an outage", async () => {
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("an outage during the wait for another holder is no reason to go on without a claim", async () => {
+test("after an outage during the wait for another holder the function does not run without a claim", async () => {
   const { onceward, proxy, events } = await newOnceward();
   await onceward.calls.claim({ ...operation, owner: "worker-1" });
   const fn = vi.fn();

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { createOnceward as createNodeOnceward } from "@onceward/client";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { deriveKey } from "../../clients/typescript/src/run/derive-key.ts";
+import { deriveKey } from "../../clients/typescript/src/keys/keys.ts";
 import type * as Web from "../../clients/typescript/src/web.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
@@ -63,7 +63,7 @@ async function newOnceward() {
 
 const operation = { namespace: "charges", key: "order-1" };
 
-test("the bundle for browsers has nothing of Node's and is small", () => {
+test("the bundle for browsers has no Node modules and is small", () => {
   expect(imports).toEqual([]);
   expect(bundled).not.toMatch(/\b(?:require|import)\(|\bfrom\s*["'`]node:/);
   expect(gzipSync(bundled).byteLength).toBeLessThan(MAX_GZIP_BYTES);
@@ -112,7 +112,7 @@ test("a page waits for another holder, and stores failures", async () => {
   await expect(node.run(declined, vi.fn())).rejects.toMatchObject({ details: { code: 51 } });
 });
 
-test("a page whose network is away runs nothing, and is not stopped by what answers instead", async () => {
+test("without a network a page runs nothing, and it survives answers of other servers", async () => {
   const { apiKey } = await createTenant(database);
   let answers: Response[] = [];
   const fetch = async () => {

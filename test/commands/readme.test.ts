@@ -3,13 +3,14 @@ import { createWorkplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
-/** For some thirty commands, each of which starts npm and Node. */
+/** About thirty commands, each of which starts npm and Node. */
 const TIMEOUT_MS = 240_000;
 
 test(
-  "the README's commands for tenant admins and the platform team work and print what it shows",
+  "every command in the tours for tenant admins and operators prints the output that the page shows",
   async () => {
-    const steps = [...(await stepsOf("For tenant admins")), ...(await stepsOf("For the platform team"))];
+    const pages = ["clients/cli/tenant-admins.md", "clients/cli/operators.md"];
+    const steps = (await Promise.all(pages.map(stepsOf))).flat();
     expect(steps.length).toBeGreaterThan(20);
     const workplace = await createWorkplace();
     const dev = await startDev(workplace);

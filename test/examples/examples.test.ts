@@ -31,7 +31,7 @@ async function runExample(script: string, { dir, temporaryDir }: Workplace, addr
   return await run(process.execPath, [...args, program], { cwd: dir, env, timeout: TIMEOUT_MS });
 }
 
-test("every example that the README names has its command, and the other way round", async () => {
+test("the README names every example's command, and every command exists", async () => {
   const readme = await readFile(new URL("clients/typescript/README.md", ROOT), "utf8");
   const named = [...readme.matchAll(/npm run (example:\w+)`\]\(examples\/\w+\.ts\)/g)].map(
     ([, name]) => name,
@@ -59,6 +59,6 @@ test.each(examples)("without a service, npm run %s says how to start one", async
   const workplace = await createWorkplace();
   await expect(runExample(script, workplace)).rejects.toMatchObject({
     code: 1,
-    stderr: "There is no service here yet: `npm start` runs one.\n",
+    stderr: "No service is running: start one with `npm start`.\n",
   });
 });

@@ -12,11 +12,11 @@ beforeAll(async () => {
   surface = await readSurface();
 });
 
-test("clients/typescript/api.md is what the client exports; `npm run api:report` writes it anew", async () => {
+test("clients/typescript/api.md lists the client's exports; `npm run api:report` writes it", async () => {
   expect(apiReport(surface)).toBe(await readFile(API_FILE, "utf8"));
 });
 
-test("every export of every entry says what it promises", () => {
+test("every export of every entry has a docstring", () => {
   const undocumented = [...surface.entries].flatMap(([entry, module]) =>
     [...exportsOf(surface, module)]
       .filter(([, place]) => !declarationsOf(surface, place).some(({ documented }) => documented))
@@ -25,7 +25,7 @@ test("every export of every entry says what it promises", () => {
   expect(undocumented).toEqual([]);
 });
 
-test("an export that a comment or the README names for an entry is there", async () => {
+test("every export that a comment or the README names exists in its entry", async () => {
   const pages = [new URL("README.md", CLIENT)];
   for (const file of await readdir(new URL("src/", CLIENT), { recursive: true })) {
     if (file.endsWith(".ts")) pages.push(new URL(`src/${file}`, CLIENT));
@@ -43,7 +43,7 @@ test("an export that a comment or the README names for an entry is there", async
 /** As in "`idempotent` in `@onceward/client/http`", also across a comment's lines, and with a link around the entry. */
 const NAMED_EXPORT = /`(\w+)(?:\(\w*\))?`[\s*]+(?:in|of|from)[\s*]+\[?`@onceward\/client\/?([\w-]*)`/g;
 
-test("the report has what an export is made of, through renames and re-exports, and nothing else", () => {
+test("the report has the declarations that exports need, through renames and re-exports, and no others", () => {
   const report = apiReport({
     entries: new Map([[".", "index"]]),
     modules: new Map(

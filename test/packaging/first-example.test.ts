@@ -33,7 +33,7 @@ await onceward.close();
 console.log(JSON.stringify({ charge, charges }));
 `;
 
-test("the README's first lines, after npm install, are replayed to on every Node that is here", async () => {
+test("the README's first example replays its result on every installed Node", async () => {
   const { project } = packed();
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);

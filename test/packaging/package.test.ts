@@ -24,13 +24,13 @@ const OLDEST_MAJORS = {
 /** Of what require() and its types would find; the package is for import alone. */
 const COMMONJS = new Set(["node10", "node16-cjs"]);
 
-test("publint finds nothing to say of the package", async () => {
+test("publint finds no problem in the package", async () => {
   const { buffer } = new Uint8Array(packed().tarball);
   const { messages } = await publint({ pack: { tarball: buffer }, strict: true });
   expect(messages).toEqual([]);
 });
 
-test("whoever imports an entry gets its types", async () => {
+test("every entry has its types", async () => {
   const archive = createPackageFromTarballData(new Uint8Array(packed().tarball));
   const result = await checkPackage(archive, { excludeEntrypoints: ["./inbox.sql"] });
   const problems = "problems" in result ? result.problems : ["there are no types"];
@@ -44,7 +44,7 @@ test("whoever imports an entry gets its types", async () => {
   ).toEqual([]);
 });
 
-test("the package holds what is published, and uses what it declares", async () => {
+test("the package contains only published files, and declares the packages that it imports", async () => {
   const { manifest, project } = packed();
   const home = join(project, "node_modules/@onceward/client");
   expect((await readdir(home)).sort()).toEqual(["LICENSE", "README.md", "dist", "inbox.sql", "package.json"]);
@@ -61,7 +61,7 @@ test("the package holds what is published, and uses what it declares", async () 
 /** The package of an import that is neither a file's nor Node's; comments with examples begin with an asterisk. */
 const IMPORT = /^(?!\s*\*).*\bfrom "((?!\.|node:)(?:@[^/"]+\/)?[^/"]+)/gm;
 
-test("what needs no framework type-checks without Node's types and with an old library", async () => {
+test("entries without a framework type-check without Node's types and with an old library", async () => {
   const { project } = packed();
   const entries = ["", "/web", "/http", "/webhooks", "/inbox"];
   await writeFile(join(project, "bare.ts"), imports(entries));

@@ -31,12 +31,12 @@ test("commands, their options and the values of those are completed", () => {
   expect(completions("records", "list", "--state", "a")).toEqual(["ambiguous"]);
 });
 
-test("options and arguments on the way are passed over", () => {
+test("options and arguments before the cursor are skipped", () => {
   expect(completions("--json", "records", "sh")).toEqual(["show"]);
   expect(completions("records", "list", "--state", "completed", "--st")).toEqual(["--state"]);
 });
 
-test("zsh gets the same, for what it has of bash's completion", () => {
+test("zsh gets the same script, with bash's completion loaded", () => {
   const script = completionScript(program, "zsh");
   expect(script).toMatch(/^#compdef onceward\nautoload -U \+X bashcompinit && bashcompinit\n/);
   expect(script.endsWith(completionScript(program, "bash"))).toBe(true);

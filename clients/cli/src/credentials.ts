@@ -11,10 +11,10 @@ export interface GlobalOptions {
 }
 
 /**
- * Where to call and as whom: what the options say, else the profile that `--profile` names, else the environment, else the
- * profile that is in use.
+ * Returns the address and the API key: from the options, else from the profile that `--profile` names, else from the
+ * environment, else from the current profile.
  *
- * @throws UsageError if something is missing.
+ * @throws UsageError if the address or the key is missing.
  */
 export async function resolveCredentials(host: Host, options: GlobalOptions): Promise<Profile> {
   const profile = await findProfile(host, options);
@@ -26,7 +26,10 @@ export async function resolveCredentials(host: Host, options: GlobalOptions): Pr
   return { address, apiKey };
 }
 
-/** From standard input, so that it stands in no history and no list of processes. @throws UsageError if it is empty. */
+/**
+ * Reads an API key from standard input, so that it is in no shell history and no process list. @throws UsageError if
+ * empty.
+ */
 export async function readApiKey(host: Host): Promise<string> {
   if (host.isInteractive) host.warn("API key, and then Ctrl-D: ");
   const apiKey = (await host.readInput()).trim();
@@ -42,6 +45,6 @@ async function findProfile(host: Host, { profile: name }: GlobalOptions): Promis
   return profile;
 }
 
-function missing(what: string, how: string): string {
-  return `No ${what}: give ${how}, or keep one with onceward profile set.`;
+function missing(name: string, sources: string): string {
+  return `No ${name}: give ${sources}, or store one with onceward profile set.`;
 }

@@ -2,27 +2,27 @@ import { Code } from "@connectrpc/connect";
 import { OncewardError } from "@onceward/client";
 import { CommanderError } from "commander";
 
-/** How a command ends. Programs rely on them: README.md has the same table. */
+/** The exit codes of commands. Programs rely on them; README.md has the same table. */
 export const EXIT = {
   ok: 0,
-  /** The service refused, or the answer to a question was no: nothing was changed. */
+  /** The service refused the call, or the answer to the question was no: nothing was changed. */
   refused: 1,
-  /** The command is wrong as it stands, or needs an answer that nobody is there to give: nothing was changed. */
+  /** The command is invalid, or asks a question without a terminal: nothing was changed. */
   usage: 2,
-  /** The service could not be reached or did not answer in time: worth another try, after a look at whether a change was made. */
+  /** The service was unreachable or did not answer in time. Before a retry, check whether the change was made. */
   unavailable: 3,
-  /** There is no such thing. */
+  /** The named object does not exist. */
   notFound: 4,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** What whoever typed the command can put right. */
+/** A mistake in the command that its user can correct. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Ends a command with an exit code that says what its line of text says. */
+/** Ends a command with a message and an exit code. */
 export class Outcome extends Error {
   override readonly name = "Outcome";
   readonly exitCode: ExitCode;
@@ -33,13 +33,13 @@ export class Outcome extends Error {
   }
 }
 
-/** What the service said, or what kept it from saying anything. */
+/** The service refused a call, or did not answer it. */
 export class ServiceFailure extends Error {
   override readonly name = "ServiceFailure";
   override readonly cause: OncewardError;
   readonly requestId: string;
 
-  /** @param requestId under which the server's log has the call. */
+  /** @param requestId identifies the call in the server's log. */
   constructor(cause: OncewardError, requestId: string) {
     super(cause.message);
     this.cause = cause;
@@ -47,12 +47,12 @@ export class ServiceFailure extends Error {
   }
 }
 
-/** The exit code of what a command threw. */
+/** Returns the exit code for a command's error. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof Outcome) return error.exitCode;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (error instanceof UsageError) return EXIT.usage;
-  // An option that the client itself refuses, such as an address that is none.
+  // The client refuses an option, such as an invalid address.
   if (error instanceof OncewardError) return EXIT.usage;
   if (!(error instanceof ServiceFailure)) return EXIT.refused;
   const { reason, code } = error.cause;
@@ -61,7 +61,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return isAway ? EXIT.unavailable : EXIT.refused;
 }
 
-/** One line that says what to change; nothing in it is secret. Undefined where commander has said it already. */
+/** Returns one line for an error, without secrets; undefined if commander has already printed it. */
 export function describeFailure(error: unknown): string | undefined {
   if (error instanceof CommanderError) return undefined;
   if (error instanceof ServiceFailure) {

@@ -1,17 +1,36 @@
-/** What a command sees of its process; `main.ts` is the only file that touches the real one. */
+import { EXIT, Outcome, UsageError } from "./failure.ts";
+
+/** A command's view of its process. Only `main.ts` uses the real one. */
 export interface Host {
-  /** After the program's name. */
+  /** The arguments after the program's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
-  /** Somebody sits at it who can be asked. */
+  /** Whether a person at a terminal can answer questions. */
   readonly isInteractive: boolean;
-  /** Results, to standard output. */
+  /** Writes results, to standard output. */
   write(text: string): void;
-  /** Errors, questions and whatever is no result, to standard error. */
+  /** Writes errors, questions and remarks, to standard error. */
   warn(text: string): void;
-  /** What was typed, without its line's end. */
+  /** Asks a question. Resolves with the typed line, without its line break. */
   ask(question: string): Promise<string>;
-  /** Standard input to its end. */
+  /** Reads standard input to its end. */
   readInput(): Promise<string>;
+}
+
+/** The option of commands that ask for confirmation. */
+export interface YesOption {
+  readonly yes?: true;
+}
+
+/**
+ * Returns if `--yes` was given, or the answer to the question is yes.
+ *
+ * @throws UsageError if there is no terminal, Outcome if the answer is not yes.
+ */
+export async function confirm(host: Host, { yes }: YesOption, question: string): Promise<void> {
+  if (yes) return;
+  if (!host.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: give --yes.`);
+  const answer = await host.ask(`${question} [y/N] `);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Outcome(EXIT.refused, "Nothing was changed.");
 }

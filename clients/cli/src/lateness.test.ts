@@ -31,7 +31,7 @@ A key retention of 24h covers 100 % of them.
 `);
 });
 
-test("repeats beyond the last limit are covered by none that could be named", () => {
+test("no retention is named for repeats beyond the last limit", () => {
   expect(chartOf(usage("charges", 1, 0, 1))).toBe(`
 How late repeats came in charges, since their key was first claimed:
   ≤ 1m   1  ██████████████████████████████

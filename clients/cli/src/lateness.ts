@@ -1,15 +1,15 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { LatenessBucket, UsageHour } from "@onceward/client/admin";
-import { formatDuration } from "./durations.ts";
+import { formatDuration } from "./times.ts";
 
-/** Repeats that came at most so late, and later than the bucket before. */
+/** The number of repeats that came at most `upTo` after the first claim, and later than the previous bucket's. */
 export type Bucket = Pick<LatenessBucket, "upTo" | "repeats">;
 
 const BAR_WIDTH = 30;
-/** A retention that covers so many of the repeats, in percent, is worth naming beside the one that covers all. */
+/** The chart names the shortest retention that covers this percentage of repeats, and the one that covers all. */
 const MOST_PERCENT = 99;
 
-/** The buckets of each namespace, summed over its hours, by name. */
+/** Returns the buckets of each namespace, summed over its hours. */
 export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, readonly Bucket[]> {
   const names = [...new Set(hours.map(({ namespace }) => namespace))].sort();
   return new Map(
@@ -20,7 +20,9 @@ export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, re
   );
 }
 
-/** A chart of how late a namespace's repeats came, and which retention they ask for. Empty if there were none. */
+/**
+ * Returns a chart of how late a namespace's repeats came, and the retention that covers them; empty without repeats.
+ */
 export function describeLateness(namespace: string, buckets: readonly Bucket[]): string {
   const total = buckets.reduce((sum, { repeats }) => sum + repeats, 0n);
   if (total === 0n) return "";
@@ -39,8 +41,8 @@ export function describeLateness(namespace: string, buckets: readonly Bucket[]):
 }
 
 /**
- * The shortest retention that covers most of the repeats, and the one that covers all. A repeat after its key was
- * forgotten is a new operation, and in no bucket.
+ * Returns the shortest retention that covers most repeats, and the one that covers all. A repeat after its key was
+ * forgotten is a new operation, and is in no bucket.
  */
 function retentionHints(buckets: readonly Bucket[], total: bigint): string[] {
   const hints: string[] = [];

@@ -1,12 +1,11 @@
 import type { PolicyBounds, Quotas } from "@onceward/client/admin";
-import { parseDuration } from "./durations.ts";
-import { type Field, unsetBy } from "./field-options.ts";
-import { parseCount, parseFlag } from "./numbers.ts";
+import { type Field, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { parseDuration } from "./times.ts";
 
 export type BoundsInit = Partial<Omit<PolicyBounds, "$typeName" | "$unknown">>;
 export type QuotasInit = Partial<Omit<Quotas, "$typeName" | "$unknown">>;
 
-/** Unsets a limit: nothing is limited beyond the contract. */
+/** The word that unsets a limit, so that only the contract's limits apply. */
 const NONE = "none";
 
 function durationBound(
@@ -29,7 +28,7 @@ function quota(
   return { flags, path, parse, description: `${description}, or "${NONE}"` };
 }
 
-function wideQuota(
+function bigintQuota(
   name: "liveRecords" | "storedBytes",
   path: string,
   flags: string,
@@ -39,10 +38,20 @@ function wideQuota(
   return { flags, path, parse, description: `${description}, or "${NONE}"` };
 }
 
-/** What a tenant may set in its policies. */
+/** The options for the bounds of a tenant's policies. */
 export const BOUNDS_FIELDS: readonly Field<BoundsInit>[] = [
-  durationBound("minKeyRetention", "min_key_retention", "--min-key-retention <duration>", "at least this"),
-  durationBound("maxKeyRetention", "max_key_retention", "--max-key-retention <duration>", "at most this"),
+  durationBound(
+    "minKeyRetention",
+    "min_key_retention",
+    "--min-key-retention <duration>",
+    "the shortest key retention it may set",
+  ),
+  durationBound(
+    "maxKeyRetention",
+    "max_key_retention",
+    "--max-key-retention <duration>",
+    "the longest key retention it may set",
+  ),
   durationBound("maxLease", "max_lease", "--max-lease <duration>", "the longest lease it may set"),
   {
     flags: "--max-result-bytes <count>",
@@ -52,18 +61,23 @@ export const BOUNDS_FIELDS: readonly Field<BoundsInit>[] = [
   },
 ];
 
-/** How much of the service a tenant may use. */
+/** The options for a tenant's quotas. */
 export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
   quota(
     "operationsPerSecond",
     "operations_per_second",
     "--operations-per-second <count>",
-    "over all replicas",
+    "operations per second, over all replicas",
   ),
   quota("burst", "burst", "--burst <count>", "operations at once, on top of the rate"),
-  quota("concurrentCalls", "concurrent_calls", "--concurrent-calls <count>", "on each replica"),
-  wideQuota("liveRecords", "live_records", "--live-records <count>", "records stored"),
-  wideQuota("storedBytes", "stored_bytes", "--stored-bytes <count>", "bytes of results and checkpoints"),
+  quota(
+    "concurrentCalls",
+    "concurrent_calls",
+    "--concurrent-calls <count>",
+    "calls in flight on each replica",
+  ),
+  bigintQuota("liveRecords", "live_records", "--live-records <count>", "records stored"),
+  bigintQuota("storedBytes", "stored_bytes", "--stored-bytes <count>", "bytes of results and checkpoints"),
   quota(
     "declaredNamespaces",
     "declared_namespaces",

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { runProgram } from "./program.ts";
 
-// Whoever reads, such as head, may have seen enough.
+// The reader, such as head, may close the pipe early.
 process.stdout.on("error", () => process.exit());
 
 process.exitCode = await runProgram({
@@ -20,7 +20,7 @@ process.exitCode = await runProgram({
       input: process.stdin,
       output: process.stderr,
     });
-    // Ctrl-D is no yes.
+    // Ctrl-D closes the input: not a yes.
     const ended = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
     try {
       return await Promise.race([terminal.question(question), ended]);

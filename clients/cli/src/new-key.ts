@@ -2,10 +2,10 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { ApiKey_Role } from "@onceward/client/admin";
 import { type Command, Option } from "commander";
 import { several } from "./commands/group.ts";
-import { enumName } from "./enum-name.ts";
-import { parseFuture } from "./moments.ts";
+import { enumName } from "./output.ts";
+import { parseFuture } from "./times.ts";
 
-/** The options of commands that make an API key. */
+/** The options of commands that create an API key. */
 export interface NewKeyOptions {
   readonly role: "caller" | "admin";
   readonly label?: string;
@@ -21,18 +21,22 @@ export function withNewKey(made: Command): Command {
       .addOption(
         new Option("--role <role>", "what the key may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
       )
-      .option("--namespace <name>", "good for this namespace only; may be given several times", several),
+      .option(
+        "--namespace <name>",
+        "restrict the key to this namespace; may be given several times",
+        several,
+      ),
   );
 }
 
-/** The options of every key. */
+/** Adds the options that all keys have. */
 export function withNewOperatorKey(made: Command): Command {
   return made
-    .option("--label <text>", "what it is for")
+    .option("--label <text>", "what the key is for")
     .option("--expires <time>", "when it stops working: a time, or a duration from now", parseFuture);
 }
 
-/** The key that the options describe. */
+/** Returns the API key that the options describe. */
 export function newKey({ role, label = "", namespace = [], expires }: NewKeyOptions) {
   return {
     role: ROLES[role],
@@ -42,7 +46,7 @@ export function newKey({ role, label = "", namespace = [], expires }: NewKeyOpti
   };
 }
 
-/** Such as "admin". */
+/** Returns a role's name, such as "admin". */
 export function roleName(role: ApiKey_Role): string {
   return enumName(ROLES, role);
 }

@@ -3,10 +3,10 @@ import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
 import { renderTable } from "./table.ts";
 
-/** A column of a table: its heading, and a cell of it. */
+/** A column of a table: its heading, and a function that returns an item's cell. */
 export type Column<Item> = readonly [heading: string, cell: (item: Item) => string];
 
-/** Prints results: text for people, or with `--json` the message as Protobuf's JSON has it, every field named. */
+/** Prints results: text for people, or with `--json` the message as Protobuf JSON with every field. */
 export class Output {
   readonly #host: Host;
   readonly isJson: boolean;
@@ -16,12 +16,12 @@ export class Output {
     this.isJson = isJson;
   }
 
-  /** One message: an object, or the text. */
+  /** Prints one message: a JSON object, or the text. */
   message<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>, text: () => string): void {
     this.#host.write(this.isJson ? stringify(asJson(schema, message)) : text());
   }
 
-  /** A list: an array, or a table. That it was cut short is no result, and is said beside it. */
+  /** Prints a list: a JSON array, or a table. If it was cut short, a warning on standard error says so. */
   list<Desc extends DescMessage>(
     schema: Desc,
     { items, hasMore }: Listed<MessageShape<Desc>>,
@@ -41,7 +41,7 @@ export class Output {
     if (hasMore) this.#host.warn(`There are more than ${items.length}; --limit sets how many are shown.\n`);
   }
 
-  /** Beside the result: what a person wants to know and a program does not. */
+  /** Prints a remark for people on standard error; nothing with `--json`. */
   remark(text: string): void {
     if (!this.isJson) this.#host.warn(text);
   }
@@ -53,4 +53,10 @@ function asJson<Desc extends DescMessage>(schema: Desc, message: MessageShape<De
 
 function stringify(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+/** Returns an enum value's name for people, such as "in progress"; its number if it is a newer service's. */
+export function enumName(names: Readonly<Record<string, number>>, value: number): string {
+  const [name] = Object.entries(names).find(([, number]) => number === value) ?? [];
+  return name?.toLowerCase().replaceAll("_", " ") ?? `${value}`;
 }

@@ -9,15 +9,15 @@ function readPage({ pageSize, pageToken }: PageRequest) {
   return Promise.resolve({ items, nextPageToken: index < pages.length - 1 ? `${index + 1}` : "" });
 }
 
-test("all pages are read, beyond an empty one, too", async () => {
+test("all pages are read, also after an empty one", async () => {
   expect(await collectPages(100, readPage)).toEqual({ items: [1, 2, 3, 4, 5, 6, 7], hasMore: false });
 });
 
-test("no more than the limit is asked for, and that there is more is known", async () => {
+test("no more than the limit is requested, and hasMore says that there is more", async () => {
   expect(await collectPages(5, readPage)).toEqual({ items: [1, 2, 3, 4, 5], hasMore: true });
 });
 
-test("a page is never larger than the service gives", async () => {
+test("a page is never larger than the service's largest", async () => {
   const sizes: number[] = [];
   await collectPages(1500, ({ pageSize }) => {
     sizes.push(pageSize);

@@ -1,4 +1,4 @@
-/** What a list's request says of its page. */
+/** The page fields of a list request. */
 export interface PageRequest {
   readonly pageSize: number;
   readonly pageToken: string;
@@ -12,7 +12,7 @@ export interface Listed<Item> {
 
 const MAX_PAGE_SIZE = 1000;
 
-/** Reads page after page until the list or the limit is reached. A page may be empty with more behind it. */
+/** Reads pages until the end of the list or the limit. A page may be empty although more pages follow. */
 export async function collectPages<Item>(
   limit: number,
   readPage: (request: PageRequest) => Promise<{ items: readonly Item[]; nextPageToken: string }>,

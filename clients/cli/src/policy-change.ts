@@ -1,19 +1,19 @@
 import type { Policy, RecordJob, RetentionEffect } from "@onceward/client/admin";
-import { confirm, type YesOption } from "./confirm.ts";
+import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
-import type { FieldsSet } from "./field-options.ts";
+import { confirm, type YesOption } from "./host.ts";
 import { type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
 
-/** What has a policy: a tenant or a namespace. */
+/** A tenant or a namespace, which have policies. */
 export interface PolicyHolder {
   readonly policy?: Policy | undefined;
   readonly effectivePolicy?: Policy | undefined;
   readonly etag: string;
 }
 
-/** What an update was answered with, or would be. */
+/** The reply to an update, or to its preview. */
 export interface PolicyReply {
   readonly holder: PolicyHolder | undefined;
   readonly effect?: RetentionEffect | undefined;
@@ -22,11 +22,11 @@ export interface PolicyReply {
   print(text: () => string): void;
 }
 
-/** What an update says beside the fields. */
+/** The settings of an update, beside the fields. */
 export interface UpdateSettings {
   readonly validateOnly: boolean;
   readonly applyToExisting: boolean;
-  /** Empty: whatever it is by then. */
+  /** Empty: update whatever the current state is. */
   readonly etag: string;
 }
 
@@ -44,7 +44,7 @@ export interface PolicyChangeOptions extends YesOption {
   readonly dryRun?: true;
 }
 
-/** Shows what a change would do, asks, and makes it, unless somebody else changed the policy meanwhile. */
+/** Shows the effect of a change, asks, and makes the change, unless the policy was changed in the meantime. */
 export async function changePolicy(
   { host, output }: Pick<Session<unknown>, "host" | "output">,
   target: PolicyTarget,
@@ -95,8 +95,8 @@ function describeEffect(effect: RetentionEffect | undefined, applyToExisting: bo
   const atLeast = truncated ? "at least " : "";
   const counts = `${atLeast}${recordsChanged} changed, ${atLeast}${recordsForgotten} of them forgotten at once`;
   return applyToExisting
-    ? `Records that are there: ${counts}.\n`
-    : `Records that are there stay as they are; with --apply-to-existing: ${counts}.\n`;
+    ? `Existing records: ${counts}.\n`
+    : `Existing records stay unchanged; with --apply-to-existing: ${counts}.\n`;
 }
 
 function describeDone(title: string, { job }: PolicyReply): string {

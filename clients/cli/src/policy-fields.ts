@@ -1,15 +1,14 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { type Policy, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { InvalidArgumentError } from "commander";
-import { formatDuration, parseDuration } from "./durations.ts";
-import { enumName } from "./enum-name.ts";
-import { type Field, unsetBy } from "./field-options.ts";
-import { parseCount, parseFlag } from "./numbers.ts";
+import { type Field, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { enumName } from "./output.ts";
+import { formatDuration, parseDuration } from "./times.ts";
 
-/** A policy, or a part of it. */
+/** Some fields of a policy. */
 export type PolicyInit = Partial<Omit<Policy, "$typeName" | "$unknown">>;
 
-/** Unsets a field of a policy, so that it follows the tenant's, or the service's. */
+/** The word that unsets a field of a policy: the tenant's policy applies, or the service's. */
 const INHERIT = "inherit";
 
 type DurationName = "keyRetention" | "resultRetention" | "failureRetention" | "defaultLease" | "maxLease";
@@ -47,13 +46,13 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     "defaultLease",
     "default_lease",
     "--default-lease <duration>",
-    "the lease where none is asked",
+    "the lease of claims that ask for none",
   ),
   durationField("maxLease", "max_lease", "--max-lease <duration>", "the longest lease"),
   {
     flags: "--on-lease-expiry <what>",
     path: "on_lease_expiry",
-    description: `"reclaim": the next claim gets the key, "hold": it is ambiguous, or "${INHERIT}"`,
+    description: `"reclaim": the next claim gets the key; "hold": the record is ambiguous; or "${INHERIT}"`,
     parse: unsetBy(INHERIT, (text) => ({
       onLeaseExpiry: parseOnLeaseExpiry(text),
     })),
@@ -74,7 +73,7 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
   },
 ];
 
-/** What a policy says, field by field, as people read it; "-" where it says nothing. */
+/** Returns a policy's fields as text for people; "-" for a field that is not set. */
 export function policyRows(policy: Policy | undefined): readonly (readonly [label: string, value: string])[] {
   const duration = (value: Duration | undefined) => formatDuration(value);
   return [

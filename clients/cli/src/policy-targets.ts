@@ -7,14 +7,14 @@ import {
   UpdateNamespaceResponseSchema,
   UpdateTenantResponseSchema,
 } from "@onceward/client/admin";
-import type { FieldsSet } from "./field-options.ts";
+import type { FieldsSet } from "./arguments.ts";
 import type { PolicyHolder, PolicyTarget } from "./policy-change.ts";
 import type { PolicyInit } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 
 const NO_FIELDS: FieldsSet<PolicyInit> = { init: {}, paths: [] };
 
-/** The policy of all namespaces that don't set their own. */
+/** Returns the tenant's policy, which applies to all namespaces that don't set their own. */
 export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): PolicyTarget {
   return {
     title: "the tenant",
@@ -40,7 +40,7 @@ export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): Po
   };
 }
 
-/** A namespace's policy; one that was never declared is declared by being changed. */
+/** Returns a namespace's policy. Changing the policy of an undeclared namespace declares it. */
 export function namespacePolicy({ client, call, output }: Session<TenantAdmin>, name: string): PolicyTarget {
   const target: PolicyTarget = {
     title: `namespace ${name}`,
@@ -52,7 +52,7 @@ export function namespacePolicy({ client, call, output }: Session<TenantAdmin>, 
         applyToExisting: false,
         etag: "",
       });
-      // What isn't there yet has no state that a change could be held to.
+      // An undeclared namespace has no etag.
       return { effectivePolicy: asked.holder?.effectivePolicy, etag: "" };
     },
     async update(fields, { etag, ...settings }) {

@@ -44,7 +44,7 @@ function keep(name: string, input = `ow_${name}\n`) {
   return run(`profile set ${name} --address ${ADDRESS} --api-key-stdin`, { input });
 }
 
-test("the first profile is in use until another one is taken", async () => {
+test("the first profile is current until another one is used", async () => {
   expect(await keep("staging")).toMatchObject({ exit: 0 });
   await keep("production");
   expect((await run("profile list")).printed).toBe(
@@ -58,7 +58,7 @@ test("the first profile is in use until another one is taken", async () => {
   ]);
 });
 
-test("a profile's key is its owner's only, and is never printed", async () => {
+test("only its owner can read a profile's key, and it is never printed", async () => {
   const { printed } = await keep("staging");
   const file = profilesFile(hostWith([]).host);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -67,7 +67,7 @@ test("a profile's key is its owner's only, and is never printed", async () => {
   expect(printed + listed).not.toContain("ow_");
 });
 
-test("a profile that was removed is gone, and so is its key", async () => {
+test("a removed profile is deleted, with its key", async () => {
   await keep("staging");
   expect(await run("profile remove staging")).toMatchObject({ exit: 0 });
   expect(await readFile(profilesFile(hostWith([]).host), "utf8")).not.toContain("ow_staging");
@@ -92,7 +92,7 @@ test("options come before the profile they name, that before the environment, an
 });
 
 test.each(["{", "[]", '{"profiles":{"a":{"address":1}}}', '{"current":"b","profiles":{}}'])(
-  "a file that holds %s is not taken for profiles, and is left as it is",
+  "a file with %s is refused, and not changed",
   async (text) => {
     await keep("staging");
     const file = profilesFile(hostWith([]).host);

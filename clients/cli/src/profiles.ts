@@ -4,25 +4,27 @@ import { dirname, join } from "node:path";
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
 
-/** Where a service is, and a credential for it. */
+/** A service's address, and an API key for it. */
 export interface Profile {
   readonly address: string;
   readonly apiKey: string;
 }
 
-/** What is kept between commands. */
+/** The stored profiles. */
 export interface Profiles {
-  /** The one that is used where none is named. */
+  /** The profile that is used unless another is named. */
   readonly current: string | undefined;
   readonly byName: Readonly<Record<string, Profile>>;
 }
 
-/** `onceward/config.json` where the XDG Base Directory Specification wants configuration. */
+/**
+ * Returns the path of `onceward/config.json`, in the configuration directory of the XDG Base Directory Specification.
+ */
 export function profilesFile({ env, homeDir }: Host): string {
   return join(env.XDG_CONFIG_HOME || join(homeDir, ".config"), "onceward", "config.json");
 }
 
-/** None at all if there is no file. @throws UsageError for a file that is not ours. */
+/** Reads the profiles; none if there is no file. @throws UsageError for a file that this program did not write. */
 export async function readProfiles(host: Host): Promise<Profiles> {
   const file = profilesFile(host);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
@@ -31,11 +33,11 @@ export async function readProfiles(host: Host): Promise<Profiles> {
   });
   if (text === undefined) return { current: undefined, byName: {} };
   const kept = parse(text);
-  if (kept === undefined) throw new UsageError(`${file} is not what this program wrote; remove it.`);
+  if (kept === undefined) throw new UsageError(`${file} was not written by this program; remove it.`);
   return kept;
 }
 
-/** Readable by its owner only; a reader sees the old file or the new one. */
+/** Writes the profiles, readable by the owner only. The file is replaced at once, never half-written. */
 export async function writeProfiles(host: Host, { current, byName }: Profiles): Promise<void> {
   const file = profilesFile(host);
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });

@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { Command } from "commander";
 import { auditCommands } from "./commands/audit.ts";
 import { completionCommand } from "./commands/completion.ts";
@@ -12,7 +13,6 @@ import { tenantCommands } from "./commands/tenant.ts";
 import { usageCommands } from "./commands/usage.ts";
 import { describeFailure, EXIT, type ExitCode, exitCodeOf } from "./failure.ts";
 import type { Host } from "./host.ts";
-import { VERSION } from "./version.ts";
 
 const AFTER_HELP = `
 Durations are 90s, 15m, 24h, 7d; times are 2026-01-31T09:00:00Z, or a duration back from now.
@@ -22,14 +22,14 @@ Environment:
 
 Exit codes:
   0  done
-  1  refused, by the service or by who was asked
-  2  wrong usage, or nobody to ask; nothing was changed
-  3  the service could not be reached, or did not answer; a change may have been made
-  4  there is no such thing
+  1  refused by the service, or not confirmed; nothing was changed
+  2  wrong usage, or no terminal to ask on; nothing was changed
+  3  the service was unreachable, or did not answer; a change may have been made
+  4  not found
 
 Help on a command, with examples: onceward COMMAND --help`;
 
-/** Runs the command that the arguments name, and answers the exit code. Never rejects. */
+/** Runs the command that the arguments name. Resolves with the exit code; never rejects. */
 export async function runProgram(host: Host): Promise<ExitCode> {
   try {
     await createProgram(host).parseAsync(host.args, { from: "user" });
@@ -41,13 +41,13 @@ export async function runProgram(host: Host): Promise<ExitCode> {
   }
 }
 
-/** Every command there is. */
+/** Returns the program with all its commands. */
 export function createProgram(host: Host): Command {
   const program = new Command("onceward")
     .description("Tunes and operates Onceward, idempotency as a service.")
     .version(VERSION, "--version", "print the version")
     .option("--profile <name>", "use this profile")
-    .option("--address <url>", "call the service there, such as http://localhost:50051")
+    .option("--address <url>", "the service's address, such as http://localhost:50051")
     .option("--api-key-stdin", "read the API key from standard input")
     .option("--json", "print JSON, for programs")
     .addHelpText("after", AFTER_HELP)
@@ -76,8 +76,13 @@ export function createProgram(host: Host): Command {
   return program;
 }
 
-/** A command that is made by itself has its parent's output and exit only if it is told. */
+/** Copies the parent's output and exit settings, which a separately created command does not inherit. */
 function inheritSettings(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent);
   for (const child of command.commands) inheritSettings(child, command);
 }
+
+const { version }: { readonly version: string } = createRequire(import.meta.url)("../package.json");
+
+/** This package's version. */
+export const VERSION = version;

@@ -1,14 +1,14 @@
 import { type Checkpoint, type Record, Record_State, type Result, Result_Kind } from "@onceward/client";
-import { enumName } from "./enum-name.ts";
-import { formatMoment } from "./moments.ts";
+import { enumName } from "./output.ts";
 import { renderFacts } from "./table.ts";
+import { formatMoment } from "./times.ts";
 
-/** Such as "in progress". */
+/** Returns a state's name, such as "in progress". */
 export function stateName(state: Record_State): string {
   return enumName(Record_State, state);
 }
 
-/** Everything that is known of a key; what is not set is left out. */
+/** Returns a record's fields as text; fields that are not set are left out. */
 export function describeRecord(record: Record): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
@@ -44,7 +44,7 @@ function describeCheckpoint({ name, state }: Checkpoint): string {
   return state.byteLength === 0 ? name : `${name} ${describeBytes(state)}`;
 }
 
-/** As text if it is; `--json` has the bytes of anything else. */
+/** Returns bytes as text if they are UTF-8; `--json` prints other bytes. */
 function describeBytes(bytes: Uint8Array): string {
   if (bytes.byteLength === 0) return "empty";
   try {

@@ -9,7 +9,7 @@ import {
 } from "@onceward/client/admin";
 import { UsageError } from "./failure.ts";
 
-/** How a record is resolved; exactly one is given. */
+/** The options that resolve a record, of which exactly one must be given. */
 export interface ResolutionOptions {
   readonly forget?: true;
   readonly release?: true;
@@ -19,12 +19,15 @@ export interface ResolutionOptions {
 
 const JSON_CONTENT_TYPE = "application/json";
 
-/** What a ResolveRecordRequest says of it. */
+/** A resolution of a ResolveRecordRequest. */
 export type Resolution =
   | { readonly case: "forget" | "release" }
   | { readonly case: "complete"; readonly result: MessageInitShape<typeof ResultSchema> };
 
-/** @throws UsageError unless exactly one is given, and it is JSON where JSON is needed. */
+/**
+ * Reads the resolution from the options. @throws UsageError unless exactly one is given, with valid JSON where
+ * needed.
+ */
 export async function readResolution(options: ResolutionOptions): Promise<Resolution> {
   const { forget, release, complete, failure } = options;
   const given = [forget, release, complete, failure].filter((option) => option !== undefined);
@@ -36,7 +39,7 @@ export async function readResolution(options: ResolutionOptions): Promise<Resolu
   return { case: "complete", result: { kind, payload, contentType: JSON_CONTENT_TYPE } };
 }
 
-/** The same as the request has it. */
+/** Returns a resolution as the request's field. */
 export function resolutionMessage(resolution: Resolution): ResolveRecordRequest["resolution"] {
   switch (resolution.case) {
     case "forget":
@@ -48,7 +51,7 @@ export function resolutionMessage(resolution: Resolution): ResolveRecordRequest[
   }
 }
 
-/** The bytes of a JSON text, as they are: results are replayed byte for byte. */
+/** Returns a JSON text's bytes unchanged: results are replayed byte for byte. */
 async function readJson(argument: string): Promise<Uint8Array> {
   const text = argument.startsWith("@") ? await readText(argument.slice(1)) : argument;
   try {

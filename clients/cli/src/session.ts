@@ -8,24 +8,24 @@ import type { Host } from "./host.ts";
 import { Output } from "./output.ts";
 import type { Profile } from "./profiles.ts";
 
-/** Longer than the service looks at records for a preview; nobody waits for more. */
+/** Longer than the service takes for a preview; few people would wait longer. */
 const CALL_TIMEOUT_MS = 30_000;
 
-/** What a command that calls the service works with. */
+/** The client and output of one command. */
 export interface Session<Client> {
   readonly host: Host;
   readonly client: Client;
-  /** Goes with every call. */
+  /** The options of every call. */
   readonly call: CallOptions;
   readonly output: Output;
 }
 
-/** Runs a command's action with a client, and closes that when it has ended. */
+/** Wraps a command's action: it gets a session whose client is closed when the action ends. */
 export type WithSession<Client> = <Args extends unknown[]>(
   action: (session: Session<Client>, ...args: Args) => Promise<void>,
 ) => (...args: [...Args, Command]) => Promise<void>;
 
-/** @param connect makes the client of the service that a group of commands calls. */
+/** Returns the wrapper for a group of commands. @param connect creates the client of the service that they call. */
 export function sessions<Client extends { close(): void }>(
   host: Host,
   connect: (credentials: Profile) => Client,
@@ -46,7 +46,7 @@ export function sessions<Client extends { close(): void }>(
         output: new Output(host, globals.json === true),
       };
       try {
-        // Commander adds the command itself behind the arguments and the options.
+        // Commander passes the command itself after the arguments and the options.
         await action(session, ...(given.slice(0, -1) as unknown[] as Args));
       } catch (error) {
         throw error instanceof ConnectError ? new ServiceFailure(errorFromCall(error), requestId) : error;

@@ -13,7 +13,7 @@ test("columns are aligned, and lines end where their text does", () => {
   ).toBe("KEY      STATE\norder-1  completed\no\n");
 });
 
-test("a table without rows is its headings", () => {
+test("a table without rows has only its headings", () => {
   expect(renderTable(["KEY", "STATE"], [])).toBe("KEY  STATE\n");
 });
 
@@ -26,7 +26,7 @@ test("facts are aligned", () => {
   ).toBe("key      order-1\nattempt  2\n");
 });
 
-test("what somebody put into a cell neither breaks a line nor steers the terminal", () => {
+test("control characters in a cell neither break a line nor control the terminal", () => {
   const owner = "\u001b[2Jworker\r\n\u009b1m";
   expect(renderTable(["OWNER"], [[owner]])).toBe("OWNER\n�[2Jworker���1m\n");
   expect(renderFacts([["owner", owner]])).toBe("owner  �[2Jworker���1m\n");

@@ -1,6 +1,6 @@
 const GAP = "  ";
 
-/** One line for the headings and one a row, columns aligned; ends in a line's end. */
+/** Returns a table with aligned columns: one line for the headings and one per row, each with a line break. */
 export function renderTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [headings, ...rows.map((row) => row.map(visible))];
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
@@ -15,13 +15,13 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
     .join("");
 }
 
-/** One line a fact, names and values aligned. */
+/** Returns names and values, aligned, one pair per line. */
 export function renderFacts(facts: readonly (readonly [string, string])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}${GAP}${visible(value)}\n`).join("");
 }
 
-/** What others wrote, such as an owner's name, must not steer the terminal. */
+/** Replaces control characters: text that others wrote, such as an owner's name, must not control the terminal. */
 export function visible(text: string): string {
   return text.replace(/\p{Cc}/gu, "\u{fffd}");
 }

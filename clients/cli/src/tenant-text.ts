@@ -1,11 +1,10 @@
 import { type PolicyBounds, type Quotas, type Tenant, Tenant_State } from "@onceward/client/admin";
-import { formatDuration } from "./durations.ts";
-import { enumName } from "./enum-name.ts";
-import { formatMoment } from "./moments.ts";
+import { enumName } from "./output.ts";
 import { policyRows } from "./policy-fields.ts";
 import { renderFacts, renderTable } from "./table.ts";
+import { formatDuration, formatMoment } from "./times.ts";
 
-/** A tenant, its policy, and what it may do. */
+/** Returns a tenant, its policy, its bounds and its quotas as text. */
 export function describeTenant({
   name,
   state,
@@ -36,7 +35,7 @@ export function describeTenant({
   ].join("\n");
 }
 
-/** Such as "active". */
+/** Returns a state's name, such as "active". */
 export function stateName(state: Tenant_State): string {
   return enumName(Tenant_State, state);
 }

@@ -3,13 +3,16 @@ import { ensureDatabase } from "../../../server/src/store/databases.ts";
 
 const DATABASE = "example";
 
-/** A database that is nobody else's, for an example's own tables. */
+/** A database for an example's own tables. */
 export interface ExampleDatabase {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** The one that `EXAMPLE_DATABASE_URL` names, or else one in the Postgres that `npm start` runs from this directory. */
+/**
+ * Returns the database of `EXAMPLE_DATABASE_URL`, or else one in the Postgres that `npm start` runs from this
+ * directory.
+ */
 export async function findDatabase(): Promise<ExampleDatabase> {
   const { EXAMPLE_DATABASE_URL } = process.env;
   if (EXAMPLE_DATABASE_URL) return { url: EXAMPLE_DATABASE_URL, stop: async () => {} };

@@ -1,7 +1,7 @@
 /**
- * `npm run example:inbox`: effects that are rows in a Postgres of the consumer's own. That an event was handled commits
- * together with its invoice, so that no crash comes between. Then a worker is killed after its commit, before the service
- * learns of it: the completion has committed, too, and a relay delivers it.
+ * `npm run example:inbox`: effects that are rows in the consumer's own Postgres. The record that an event was handled
+ * commits together with its invoice, so that no crash can separate them. Then a worker is killed after its commit,
+ * before it completes the claim: the completion has committed, too, and a relay delivers it to the service.
  */
 
 import { spawn } from "node:child_process";
@@ -44,7 +44,7 @@ async function countInvoices(orders: readonly string[]): Promise<number> {
   return (await pool.query<{ invoices: number }>(count, [orders])).rows[0]?.invoices ?? 0;
 }
 
-/** One delivery of an event; some are rolled back after everything was written. */
+/** Delivers an event once; some deliveries are rolled back after all writes. */
 async function deliver(key: string, fails: boolean): Promise<"handled" | "replayed" | "failed"> {
   try {
     return await transaction(async (client) => {
@@ -58,7 +58,7 @@ async function deliver(key: string, fails: boolean): Promise<"handled" | "replay
   }
 }
 
-/** In a process of its own, which is killed between its commit and the completion. */
+/** Runs in a process of its own, which is killed between its commit and the completion. */
 function workAndDie(key: string): Promise<string> {
   return onceward.run({ namespace: NAMESPACE, key }, async (claim) => {
     await transaction((client) => completeIn(pgExecutor(client), claim, () => insertInvoice(client, key)));
@@ -72,9 +72,9 @@ async function handleEvents(): Promise<void> {
   const deliveries = events.flatMap((key) => [deliver(key, true), deliver(key, false), deliver(key, false)]);
   const outcomes = await Promise.all(deliveries);
   prove("deliveries were rolled back", outcomes.filter((outcome) => outcome === "failed").length, EVENTS);
-  prove("handled their event", outcomes.filter((outcome) => outcome === "handled").length, EVENTS);
-  prove("found it handled", outcomes.filter((outcome) => outcome === "replayed").length, EVENTS);
-  prove("invoices there are", await countInvoices(events), EVENTS);
+  prove("deliveries handled their event", outcomes.filter((outcome) => outcome === "handled").length, EVENTS);
+  prove("deliveries were duplicates", outcomes.filter((outcome) => outcome === "replayed").length, EVENTS);
+  prove("invoices were written", await countInvoices(events), EVENTS);
 }
 
 async function surviveDeath(): Promise<void> {
@@ -93,8 +93,8 @@ async function surviveDeath(): Promise<void> {
     worker.signalCode === "SIGKILL" ? 1 : 0,
     1,
   );
-  prove("repeat got the invoice that it had written", replayed && value !== "invoiced again" ? 1 : 0, 1);
-  prove("invoice there is", await countInvoices([key]), 1);
+  prove("repeat got the worker's invoice", replayed && value !== "invoiced again" ? 1 : 0, 1);
+  prove("invoice was written", await countInvoices([key]), 1);
 }
 
 const [, , keyOfWorker] = process.argv;

@@ -1,6 +1,6 @@
 /**
- * `npm run example:payments`: an endpoint that charges, in front of a provider that charges again whenever it is asked.
- * Its clients are impatient: they hang up on their first request and then send two more at once.
+ * `npm run example:payments`: an endpoint that charges, before a provider that charges again on every call. Its clients
+ * disconnect from their first request and then send two more at once.
  */
 
 import { once } from "node:events";
@@ -28,7 +28,7 @@ app.post(
   "/charges",
   idempotency(onceward, {
     namespace: "example-payments",
-    // Who is logged in, in your API.
+    // In your API: the account that is logged in.
     caller: () => "account-1",
     waitMs: 10_000,
   }),
@@ -49,7 +49,7 @@ function pay(orderId: string, amount: number, patienceMs = 10_000): Promise<Resp
 
 async function order(): Promise<Response[]> {
   const orderId = crypto.randomUUID();
-  // The charge goes on; only its answer is lost.
+  // The charge continues; only its answer is lost.
   await pay(orderId, 4200, 25).catch(() => {});
   const answers = await Promise.all([pay(orderId, 4200), pay(orderId, 4200)]);
   return [...answers, await pay(orderId, 9900)];
@@ -60,8 +60,8 @@ const paid = answers.filter(({ status }) => status === 201);
 const receipts = new Set(await Promise.all(paid.map((answer) => answer.text())));
 
 prove("orders, requested three times each, were charged", charges.length, ORDERS);
-prove("answers came in all", paid.length, 2 * ORDERS);
-prove("different ones among them", receipts.size, ORDERS);
+prove("requests were answered with a receipt", paid.length, 2 * ORDERS);
+prove("different receipts were sent", receipts.size, ORDERS);
 prove("requests to charge another amount were refused", answers.length - paid.length, ORDERS);
 
 server.close();

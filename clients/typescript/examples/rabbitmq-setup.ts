@@ -1,6 +1,10 @@
-import { RABBITMQ_DIR, type RabbitMqBroker, startBroker } from "../../../test/helpers/brokers/rabbitmq-broker.ts";
+import {
+  RABBITMQ_DIR,
+  type RabbitMqBroker,
+  startBroker,
+} from "../../../test/helpers/brokers/rabbitmq-broker.ts";
 
-/** The broker that `RABBITMQ_URL` names, or else one of the example's own. */
+/** Returns the broker of `RABBITMQ_URL`, or else starts one for the example. */
 export async function findRabbitMq(): Promise<RabbitMqBroker> {
   const { RABBITMQ_URL } = process.env;
   if (RABBITMQ_URL) return { url: RABBITMQ_URL, stop: async () => {} };

@@ -1,6 +1,7 @@
 /**
- * `npm run example:rabbitmq`: a worker that charges orders from a queue. The producer sends each order twice, and the
- * first worker loses its connection before it has acknowledged anything, so that the broker delivers again, too.
+ * `npm run example:rabbitmq`: a worker that charges orders from a queue. The producer sends each order twice. The
+ * first worker loses its connection before it has acknowledged a message, so that the broker delivers the messages
+ * again, too.
  */
 
 import { createOnceward } from "@onceward/client";
@@ -41,7 +42,7 @@ const channel = await producer.createConfirmChannel();
 await channel.assertQueue(queue, { durable: true });
 for (let order = 0; order < ORDERS; order++) {
   const orderId = crypto.randomUUID();
-  // The key is made where the order is, and the same each time it is sent.
+  // The key is made with the order, and is the same each time the order is sent.
   for (const _ of ["sent", "sent again"]) {
     channel.sendToQueue(
       queue,
@@ -52,7 +53,7 @@ for (let order = 0; order < ORDERS; order++) {
 }
 await channel.waitForConfirms();
 
-// It is told of a delivery before that is acknowledged.
+// `onDelivery` is called before the delivery is acknowledged.
 const lost = Promise.withResolvers<void>();
 const doomed = await startWorker(() => void doomed.close().then(lost.resolve, lost.resolve));
 await lost.promise;
@@ -68,7 +69,7 @@ const worker = await startWorker(({ kind }) => {
 await done.promise;
 
 prove("messages were settled", settled, 2 * ORDERS);
-prove("charges there are", charges.length, ORDERS);
+prove("charges were made", charges.length, ORDERS);
 prove("different orders were charged", new Set(charges).size, ORDERS);
 console.log(`${duplicates} of the messages were recognized as duplicates.`);
 

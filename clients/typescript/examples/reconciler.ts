@@ -1,7 +1,7 @@
 /**
- * `npm run example:reconciler`: policy HOLD, for a provider that takes every call for a new order. Workers die after they
- * claimed, half of them after they charged, too. Nobody runs those orders again unasked: they queue up as ambiguous, and
- * this empties the queue by asking the provider.
+ * `npm run example:reconciler`: policy HOLD, for a provider to which every call is a new order. Workers die after
+ * they claimed, half of them after they charged. Those orders do not run again by themselves: their records are
+ * ambiguous, and this program resolves them by asking the provider.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,14 +19,14 @@ import { findService, prove } from "./setup.ts";
 
 const ORDERS = 12;
 const NAMESPACE = "example-reconciler";
-/** Of this run of the example. */
+/** The keys of this run of the example. */
 const keyPrefix = `${crypto.randomUUID()}/`;
 const orders = Array.from({ length: ORDERS }, (_, index) => `${keyPrefix}${index}`);
 
 const charges: string[] = [];
 const provider = {
   charge: (orderId: string) => ({ id: `ch_${charges.push(orderId)}` }),
-  /** What every provider can tell: what it has done. */
+  /** Returns an order's charge, which every provider can look up. */
   find(orderId: string) {
     const index = charges.indexOf(orderId);
     return index < 0 ? undefined : { id: `ch_${index + 1}` };
@@ -42,11 +42,14 @@ async function holdExpiredLeases(): Promise<void> {
   if (namespaces.some(({ name }) => name === NAMESPACE)) return;
   const policy = { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD };
   await admin.updateNamespace({ namespace: { name: NAMESPACE, policy }, allowMissing: true });
-  console.log("The policy is new; every replica follows it within 10 s.");
+  console.log("The policy is new; it takes effect on every replica within 10 s.");
   await sleep(10_000);
 }
 
-/** Claims by the plain RPC, so that nothing prolongs the lease and nothing completes it: the worker is dead. */
+/**
+ * Claims by the plain RPC, so that nothing prolongs the lease and nothing completes the claim, as if the worker had
+ * died.
+ */
 async function workAndDie(key: string, index: number): Promise<void> {
   await onceward.api.claim({ namespace: NAMESPACE, key, owner: "worker", lease: durationFromMs(1000) });
   if (index % 2 === 0) provider.charge(key);
@@ -68,7 +71,7 @@ async function* ambiguousRecords(): AsyncGenerator<OncewardRecord> {
 
 async function reconcile({ namespace, key, fencingToken }: OncewardRecord): Promise<void> {
   const charge = provider.find(key);
-  // The token: if somebody has claimed the key meanwhile, what was found out is out of date.
+  // With the token, the resolution is refused if the key was claimed again in the meantime.
   const record = { namespace, key, fencingToken };
   if (charge === undefined) {
     await admin.resolveRecord({
@@ -77,7 +80,7 @@ async function reconcile({ namespace, key, fencingToken }: OncewardRecord): Prom
       reason: "not charged",
     });
   } else {
-    // As `run` would have stored it, so that every repeat gets it.
+    // In the form that `run` stores, so that every repeat gets it.
     const result = { kind: Result_Kind.SUCCESS, ...jsonCodec.encode(charge) };
     await admin.resolveRecord({
       ...record,
@@ -93,19 +96,19 @@ await sleep(1500);
 
 const refused = await Promise.allSettled(orders.map(redeliver));
 const ambiguous = refused.filter((one) => one.status === "rejected" && one.reason instanceof AmbiguousError);
-prove("orders whose worker died are ambiguous, and not run again", ambiguous.length, ORDERS);
+prove("orders whose worker died are ambiguous, and did not run again", ambiguous.length, ORDERS);
 
 let resolved = 0;
 for await (const record of ambiguousRecords()) {
   await reconcile(record);
   resolved++;
 }
-prove("records were in the queue, and are resolved", resolved, ORDERS);
+prove("ambiguous records are resolved", resolved, ORDERS);
 
 const receipts = await Promise.all(orders.map(redeliver));
-prove("deliveries then get their receipt", new Set(receipts.map(({ id }) => id)).size, ORDERS);
-prove("charges there are", charges.length, ORDERS);
-prove("orders have one", new Set(charges).size, ORDERS);
+prove("later deliveries got their receipt", new Set(receipts.map(({ id }) => id)).size, ORDERS);
+prove("charges were made", charges.length, ORDERS);
+prove("different orders were charged", new Set(charges).size, ORDERS);
 
 await onceward.close();
 admin.close();

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-/** An example that takes longer has failed. */
+/** An example that takes longer fails. */
 const TIMEOUT_MS = 40_000;
 
 /** The service that an example calls. */
@@ -12,7 +12,10 @@ export interface Service {
   readonly adminKey: string;
 }
 
-/** The one that `npm start` runs from this directory, unless the environment names another. From here on, time runs. */
+/**
+ * Returns the service of the environment, or else the one that `npm start` runs from this directory. Starts the
+ * timeout.
+ */
 export async function findService(): Promise<Service> {
   setTimeout(() => {
     console.error(`FAILED: not done after ${TIMEOUT_MS} ms`);
@@ -30,14 +33,14 @@ export async function findService(): Promise<Service> {
     const secrets = JSON.parse(await readFile(".onceward/dev-secrets.json", "utf8"));
     return { address, apiKey: secrets.callerKey, adminKey: secrets.adminKey };
   } catch {
-    console.error("There is no service here yet: `npm start` runs one.");
+    console.error("No service is running: start one with `npm start`.");
     process.exit(1);
   }
 }
 
-/** Prints what was counted; an example in which it isn't what it has to be fails. */
-export function prove(what: string, counted: number, expected: number): void {
+/** Prints a count, and fails the example if it is not the expected one. */
+export function prove(description: string, counted: number, expected: number): void {
   const holds = counted === expected;
-  console.log(`${holds ? "proved" : "FAILED"}: ${counted} ${what}${holds ? "" : `, not ${expected}`}`);
+  console.log(`${holds ? "proved" : "FAILED"}: ${counted} ${description}${holds ? "" : `, not ${expected}`}`);
   if (!holds) process.exitCode = 1;
 }

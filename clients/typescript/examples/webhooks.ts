@@ -1,6 +1,6 @@
 /**
- * `npm run example:webhooks`: a receiver of GitHub's webhooks. Its sender has GitHub's own example payloads, signs them as
- * GitHub does, sends each twice at once, and again until it is told 200.
+ * `npm run example:webhooks`: a receiver of GitHub's webhooks. The sender has GitHub's own example payloads, signs
+ * them as GitHub does, sends each twice at once, and again until the answer is 200.
  */
 
 import { once } from "node:events";
@@ -26,15 +26,15 @@ const POST = webhookOnce(
   {
     namespace: "example-webhooks",
     source: githubEvents((body, signature) => webhooks.verify(body, signature)),
-    // By default, what goes wrong is a warning of the process; here it is meant to.
+    // The defaults warn of problems, which this example causes on purpose.
     onDelivery: () => {},
     onRejected: () => {},
   },
   async (event, claim) => {
-    // One in six fails at first: its claim is released, GitHub is told 500, and sends it again.
+    // One in six fails at first: its claim is released, the answer is 500, and GitHub sends the event again.
     if (claim.attempt === 1 && crashes < EVENTS / 6) {
       crashes++;
-      throw new Error("the database was away");
+      throw new Error("the database was unreachable");
     }
     handled.push(event.id);
   },
@@ -48,7 +48,7 @@ async function send(id: string, name: string, body: string, signature: string): 
   return await fetch(url, { method: "POST", headers, body });
 }
 
-/** Sends until it is told that the event is settled. */
+/** Sends an event until the answer says that it is settled. */
 async function deliver(name: string, body: string): Promise<Response> {
   const id = crypto.randomUUID();
   const signature = await webhooks.sign(body);
@@ -63,7 +63,7 @@ async function deliver(name: string, body: string): Promise<Response> {
   throw new Error(`the event ${id} was sent ${MAX_SENDS} times, and is not settled`);
 }
 
-// The package's types are those of its CommonJS.
+// The package's types are of its CommonJS form.
 const definitionsByEvent = definitions as unknown as readonly {
   name: string;
   examples: readonly unknown[];
@@ -75,10 +75,10 @@ const answers = await Promise.all(payloads.slice(0, EVENTS).map(({ name, body })
 const forged = await send(crypto.randomUUID(), "push", "{}", await webhooks.sign('{"forged":false}'));
 
 prove("events were delivered", answers.length, EVENTS);
-prove("of them failed at first", crashes, EVENTS / 6);
-prove("effects came of them", handled.length, EVENTS);
-prove("different events had one", new Set(handled).size, EVENTS);
-prove("is what a forged one is answered", forged.status, 401);
+prove("events failed at first", crashes, EVENTS / 6);
+prove("effects happened", handled.length, EVENTS);
+prove("different events had an effect", new Set(handled).size, EVENTS);
+prove("is the answer to a forged event", forged.status, 401);
 
 server.close();
 await onceward.close();

@@ -1,12 +1,12 @@
 /**
- * The published entry `@onceward/client/admin`: the services for those who tune and run Onceward, as plain RPC clients,
- * and their messages. What each RPC promises is said in `tenant_admin.proto` and `operator.proto`.
+ * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, and their messages.
+ * `tenant_admin.proto` and `operator.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
-import { type ConnectionOptions, connect } from "./transport/connection.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
+import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";
@@ -15,19 +15,19 @@ export * from "./gen/onceward/v1/tenant_admin_pb.ts";
 export * from "./gen/onceward/v1/tenant_pb.ts";
 
 interface Closeable {
-  /** Closes the connection; calls that are open end. */
+  /** Closes the connection; calls in flight fail. */
   close(): void;
 }
 
-/** The RPCs of TenantAdminService, with connect's options and errors; `errorFromCall` reads those. */
+/** The RPCs of TenantAdminService, with Connect's options and errors; `errorFromCall` converts the errors. */
 export type TenantAdmin = Client<typeof TenantAdminService> & Closeable;
-/** The RPCs of OperatorService, with connect's options and errors; `errorFromCall` reads those. */
+/** The RPCs of OperatorService, with Connect's options and errors; `errorFromCall` converts the errors. */
 export type Operator = Client<typeof OperatorService> & Closeable;
 
 /**
- * Administers the tenant of an API key with the role TENANT_ADMIN.
+ * Creates a client that administers the tenant of an API key with the role TENANT_ADMIN. The first call connects.
  *
- * @throws InvalidRequestError for what is no address or no key. Opens nothing yet.
+ * @throws InvalidRequestError for an invalid address or key.
  */
 export function createTenantAdmin(options: ConnectionOptions): TenantAdmin {
   const { transport, close } = connect(options);
@@ -35,9 +35,9 @@ export function createTenantAdmin(options: ConnectionOptions): TenantAdmin {
 }
 
 /**
- * Operates the service with an API key of the role OPERATOR.
+ * Creates a client that operates the service, with an API key of the role OPERATOR. The first call connects.
  *
- * @throws InvalidRequestError for what is no address or no key. Opens nothing yet.
+ * @throws InvalidRequestError for an invalid address or key.
  */
 export function createOperator(options: ConnectionOptions): Operator {
   const { transport, close } = connect(options);

@@ -2,9 +2,9 @@ import { DelayedError, type Job, type Processor, UnrecoverableError } from "bull
 import { createHandler, type HandledValue } from "./consumers/handle.ts";
 import { checkedKey } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -13,7 +13,7 @@ export type { ConsumerOptions } from "./consumers/options.ts";
 export const KEY_FIELD = "idempotencyKey";
 
 /**
- * A processor that performs each operation once, however often it is added, retried or found stalled.
+ * Returns a processor that performs each operation once, however often its job is added, retried or found stalled.
  *
  * ```ts
  * await queue.add("charge", withKey(order.id, { order }), { attempts: 10, backoff: { type: "exponential", delay: 1000 } });
@@ -24,15 +24,15 @@ export const KEY_FIELD = "idempotencyKey";
  * new Worker("charges", processor, { connection });
  * ```
  *
- * - The key is the data's field `idempotencyKey`, made when the job is added. What the function returns is stored, and is
- *   every duplicate's value, too.
- * - While somebody else is doing it, where the service is away, or the record is ambiguous: delayed by `redeliverAfterMs`,
- *   at the cost of no attempt.
- * - What the function throws is thrown, for BullMQ to retry by the job's `attempts` and `backoff`.
- * - A TerminalError is stored, and fails this job and every duplicate at once, as an UnrecoverableError; so does a job
- *   that can't be claimed (no key, the key of another request).
+ * - The key is the data's field `idempotencyKey`, set when the job is added. The function's value is stored, and
+ *   returned for every duplicate.
+ * - While another holder runs the operation, the service is unreachable, or the record is ambiguous, the job is
+ *   delayed by `redeliverAfterMs`, which counts no attempt.
+ * - An error of the function is rethrown, for BullMQ to retry by the job's `attempts` and `backoff`.
+ * - A TerminalError is stored, and fails this job and every duplicate at once, as an UnrecoverableError. A job that
+ *   can't be claimed (no key, the key of another request) fails in the same way.
  *
- * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function jobOnce<Data, Result>(
   onceward: Runner,
@@ -63,7 +63,10 @@ export function jobOnce<Data, Result>(
   };
 }
 
-/** A job's data with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for what can't be a key. */
+/**
+ * Returns a job's data with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for an
+ * invalid key.
+ */
 export function withKey<Data extends object>(
   key: string,
   data: Data,
@@ -75,7 +78,7 @@ function keyOf({ data }: Job): string | undefined {
   return data?.[KEY_FIELD];
 }
 
-/** A `jobId` of the producer's own choice may well be the operation's key. */
+/** Returns no ids if the producer chose the `jobId`, which may then be the operation's key. */
 function deliveryIdsOf({ id, opts }: Job) {
   return opts.jobId === undefined ? [id] : [];
 }

@@ -12,24 +12,24 @@ import {
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { protobufCodec } from "./run/codec.ts";
-import type { Claim } from "./run/held-claim.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./run/idempotency-key.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
-import type { Runner } from "./run/runner.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { protobufCodec } from "./run/codec.ts";
 
-export { formatIdempotencyKey } from "./run/idempotency-key.ts";
+export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
-/** A call as the options see it. */
+/** A call, as passed to the functions of `RpcOptions`. */
 export interface UnaryCall<I extends DescMessage = DescMessage> {
   readonly request: MessageShape<I>;
   readonly context: HandlerContext;
 }
 
-/** The implementation of a unary method that is shown its claim; undefined for a call that is not guarded. */
+/** The implementation of a unary method that gets its claim; undefined for a call that is not guarded. */
 export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
   request: MessageShape<I>,
   context: HandlerContext,
@@ -59,21 +59,22 @@ export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
  *   });
  * ```
  *
- * - The key comes in the header `idempotency-key`, or else in the request's field `request_id` (AIP-155), and counts per
- *   caller and method.
- * - The first call runs the implementation; its response message is stored before it is sent. Every later call with the key
- *   gets that message, with the header `idempotency-replayed: true`. Other headers and trailers are only sent the first time.
- * - Errors with a code of `stores` are stored as well, with their details; any other releases the claim, so that the next
- *   attempt runs.
- * - Meanwhile another call fails with ABORTED and RetryInfo, or waits (`waitMs`). The same key with another request, and
- *   a call of which nobody knows whether it had its effect, fail with FAILED_PRECONDITION, and one whose response can't be
- *   had any more with ALREADY_EXISTS. When the service can't be asked, nothing runs: UNAVAILABLE with RetryInfo. Each says
- *   why by an ErrorInfo of the domain `onceward`. What is not the caller's concern, such as a bad credential, is INTERNAL,
- *   and the `cause` of that error.
- * - Streams can't be replayed, so there is no wrapper for them. Nor is this an interceptor: one that answers instead of the
- *   implementation can't set the headers that Connect's protocols need.
+ * - The key comes in the header `idempotency-key`, or else in the request's field `request_id` (AIP-155), and counts
+ *   per caller and method.
+ * - The first call runs the implementation; its response message is stored before it is sent. Every later call with
+ *   the key gets that message, with the header `idempotency-replayed: true`. Other headers and trailers are only sent
+ *   the first time.
+ * - Errors with a code that `stores` accepts are stored as well, with their details; any other error releases the
+ *   claim, so that the next attempt runs.
+ * - While the first call runs, another call with the key fails with ABORTED and RetryInfo, or waits (`waitMs`). A
+ *   call with the key of a different request, or of a call that may have had its effect, fails with
+ *   FAILED_PRECONDITION; a call whose stored response is no longer available with ALREADY_EXISTS. If the service is
+ *   unreachable, nothing runs: UNAVAILABLE with RetryInfo. Each has an ErrorInfo of the domain `onceward` with the
+ *   reason. An error that does not concern the caller, such as a bad credential, is the `cause` of an INTERNAL error.
+ * - Streams can't be replayed, so there is no wrapper for them. This is not an interceptor, because an interceptor
+ *   that answers instead of the implementation can't set the headers that Connect's protocols need.
  *
- * @throws TypeError for an option that can't be meant.
+ * @throws TypeError for an invalid option.
  */
 export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
   onceward: Runner,
@@ -108,15 +109,15 @@ export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
 }
 
 /**
- * A client interceptor that sends an idempotency key with each unary call that needs one: made once per call, so that
- * interceptors inside it (later in the list) repeat the call under the same key.
+ * Returns a client interceptor that sends an idempotency key with each unary call that needs one. The key is made
+ * once per call, so that interceptors inside it (later in the list) repeat the call under the same key.
  *
  * ```ts
  * const transport = createConnectTransport({ baseUrl, httpVersion: "2", interceptors: [idempotencyKeys(), retries] });
  * ```
  *
- * A call that is repeated from outside, by another process or after a crash, needs a key from where the operation was born,
- * and keeps it: `client.createCharge(request, { headers: { "idempotency-key": formatIdempotencyKey(orderId) } })`.
+ * A call that another process repeats, or this one after a crash, needs a key that was made with the operation. Such
+ * a key is kept: `client.createCharge(request, { headers: { "idempotency-key": formatIdempotencyKey(orderId) } })`.
  */
 export function idempotencyKeys(): Interceptor {
   return (next) => (call) => {
@@ -128,7 +129,7 @@ export function idempotencyKeys(): Interceptor {
   };
 }
 
-/** AIP-155: a text field `request_id`; unset, it is empty. */
+/** Returns the text field `request_id` (AIP-155); undefined if there is none, or it is empty. */
 function requestId<I extends DescMessage>(schema: I, message: MessageShape<I>): string | undefined {
   const field = schema.fields.find(({ name }) => name === "request_id");
   if (field === undefined) return undefined;
@@ -137,8 +138,8 @@ function requestId<I extends DescMessage>(schema: I, message: MessageShape<I>): 
 }
 
 /**
- * As JSON, whose members can be sorted: clients in Go write the entries of a map in another order on every attempt. A
- * google.protobuf.Any of a type that is unknown here has no JSON; then the bytes must do.
+ * Returns the message as JSON, whose members can be sorted: clients in Go write a map's entries in a different order
+ * on every attempt. A google.protobuf.Any of an unknown type has no JSON; then returns the message's bytes.
  */
 function fingerprintMessage<I extends DescMessage>(schema: I, message: MessageShape<I>): unknown {
   try {

@@ -1,24 +1,24 @@
 /** `@onceward/client/express`: the Idempotency-Key header as a middleware of Express 4 and 5. */
 
 import type { Request, RequestHandler, Response } from "express";
-import type { Claim } from "./run/held-claim.ts";
 import { createGuard } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
+import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { parsedBody } from "./http/parsed-body.ts";
-import { splitTarget } from "./http/request-target.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
-/** What the middleware sets: `res.locals.claim`, undefined for a request that is not guarded. */
+/** The middleware's locals: `res.locals.claim`, undefined for a request that is not guarded. */
 export interface IdempotencyLocals {
   claim?: Claim;
 }
 
 /**
- * A middleware that guards the handlers after it: one effect and one answer for all requests with one Idempotency-Key,
- * with the promises of `idempotent` in `@onceward/client/http`. Put it after authentication, body parsers and validation.
+ * Returns a middleware that guards the handlers after it: one effect and one answer for all requests with one
+ * Idempotency-Key, with the guarantees of `idempotent` in `@onceward/client/http`. Put it after authentication, body
+ * parsers and validation.
  *
  * ```ts
  * import { createOnceward } from "@onceward/client";
@@ -36,18 +36,18 @@ export interface IdempotencyLocals {
  * });
  * ```
  *
- * - The key counts per caller, method and route: `/charges/:id/refunds` where the middleware is the route's own, as
- *   above; the path where `app.use` mounts it.
- * - The fingerprint is of what the body parser made of the body: JSON by value, whatever the order of its members, bytes
- *   of `express.raw` as they are. A request whose body nobody parsed is an error: it would pass for any other. So is a
- *   multipart form, whose parser keeps the files elsewhere, without a `fingerprint`.
- * - An error that a handler throws or hands to `next` becomes a response of the error handler, and counts as one.
- * - Until the answer is whole, the handler isn't told that its client has left: `res` stays writable, `close` is emitted
- *   later, and a file or a pipeline is written to its end. Always end the response: after a client has left, its claim is
- *   kept for `abandonAfterMs`.
+ * - The key counts per caller, method and route: `/charges/:id/refunds` if the middleware belongs to the route, as
+ *   above; the path if `app.use` mounts it.
+ * - The fingerprint is of the body parser's result: JSON by value, in whatever order of its members, and the bytes of
+ *   `express.raw`. Without a `fingerprint` option, a body that was not parsed is an error, and so is a multipart
+ *   form, whose parser keeps the files elsewhere: different requests would have the same fingerprint.
+ * - If a handler throws or calls `next` with an error, the error handler's response counts as its response.
+ * - Until the response is whole, the handler does not see that its client has disconnected: `res` stays writable,
+ *   `close` is emitted later, and a file or a pipeline is written to its end. Always end the response: after a
+ *   disconnect, its claim is kept for `abandonAfterMs`.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an option that can't be meant.
+ * @throws TypeError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<Request>): RequestHandler {
   const guard = createGuard(onceward, options);

@@ -3,15 +3,14 @@
 import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
-import type { Claim } from "./run/held-claim.ts";
 import { readBounded } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
+import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { parsedBody } from "./http/parsed-body.ts";
-import { splitTarget } from "./http/request-target.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -21,9 +20,9 @@ declare module "fastify" {
 }
 
 /**
- * A plugin that guards the routes of the scope it is registered in: one effect and one answer for all requests with one
- * Idempotency-Key, with the promises of `idempotent` in `@onceward/client/http`. It begins before the handler, after
- * parsing and validation, so that what they refuse never claims a key.
+ * Returns a plugin that guards the routes of the scope it is registered in: one effect and one answer for all
+ * requests with one Idempotency-Key, with the guarantees of `idempotent` in `@onceward/client/http`. It runs after
+ * parsing and validation, so that a request that they refuse claims no key.
  *
  * ```ts
  * import { createOnceward } from "@onceward/client";
@@ -41,15 +40,17 @@ declare module "fastify" {
  * ```
  *
  * - The key counts per caller, method and route (`/charges/:id/refunds`).
- * - The fingerprint is of `request.body`: JSON by value, bytes as they are. A body of which the parser keeps a part
- *   elsewhere (a stream, a multipart form) is an error without a `fingerprint`: it would pass for any other.
- * - An error that a handler throws becomes a response of the error handler, and counts as one.
- * - What a handler writes to `reply.raw` by itself, as to a reply that is hijacked, is held back and replayed, too.
- * - Until the answer is whole, the handler isn't told that its client has left: `reply.raw` stays writable, and `close` is
- *   emitted later. Always answer: after a client has left, the claim is kept for `abandonAfterMs`.
+ * - The fingerprint is of `request.body`: JSON by value, or bytes. Without a `fingerprint` option, a body of which
+ *   the parser keeps a part elsewhere (a stream, a multipart form) is an error: different requests would have the
+ *   same fingerprint.
+ * - If a handler throws, the error handler's response counts as its response.
+ * - Data that a handler writes to `reply.raw` itself, such as after `hijack`, is held back and replayed, too.
+ * - Until the response is whole, the handler does not see that its client has disconnected: `reply.raw` stays
+ *   writable, and `close` is emitted later. Always answer: after a disconnect, the claim is kept for
+ *   `abandonAfterMs`.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an option that can't be meant.
+ * @throws TypeError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<FastifyRequest>): FastifyPluginCallback {
   const guard = createGuard(onceward, options);
@@ -69,14 +70,14 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
         case "answered": {
           const { status, headers, body } = begun.response;
           if (headers["content-type"] === undefined) untyped.add(request);
-          // Not all of Fastify 4 sends other bytes than a Buffer's as they are.
+          // A Buffer, because some versions of Fastify 4 serialize other byte arrays.
           const payload = body?.byteLength ? Buffer.from(body) : undefined;
           return reply.code(status).headers(headers).send(payload);
         }
       }
     });
     app.addHook("onSend", async (request, reply, payload) => {
-      // Fastify gives bytes a type that the first answer did not have.
+      // Fastify sets a content type for bytes, which the first response did not have.
       if (untyped.has(request)) reply.removeHeader("content-type");
       const begun = underway.get(request);
       if (begun === undefined) return payload;
@@ -86,7 +87,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
     });
     done();
   };
-  // Its hooks are the scope's that registers it, not those of a scope of its own (Fastify's reference, "Plugins").
+  // The hooks belong to the registering scope, not to a scope of the plugin's own (Fastify's reference, "Plugins").
   return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
 }
 
@@ -95,11 +96,11 @@ interface Underway {
   readonly kind: "claimed";
   readonly claim: Claim;
   readonly handling: FastifyHandling;
-  /** What Fastify is to send, once the outcome is stored. */
+  /** The payload for Fastify to send; resolves once the outcome is stored. */
   readonly sent: Promise<unknown>;
 }
 
-/** Resolves as soon as it is known whether the handler is to be called. */
+/** Resolves as soon as it is known whether the handler must be called. */
 function begin(
   guard: Guard<FastifyRequest>,
   request: FastifyRequest,
@@ -134,12 +135,12 @@ function begin(
   });
 }
 
-/** Returns the pattern of the request's route. Before 4.10, Fastify had it in another place. */
+/** Returns the pattern of the request's route. Before 4.10, Fastify had it in `routerPath`. */
 function routeOf(request: Partial<FastifyRequest> & { readonly routerPath?: string }): string | undefined {
   return request.routeOptions === undefined ? request.routerPath : request.routeOptions.url;
 }
 
-/** A handler whose answer Fastify sends (`settle`), or which writes it by itself: to a hijacked reply. */
+/** A handler whose response Fastify sends (`settle`), or that writes it itself to a hijacked reply. */
 class FastifyHandling implements Handling<unknown> {
   readonly handled: Promise<Handled<unknown>>;
   readonly held: HeldResponse;
@@ -155,11 +156,11 @@ class FastifyHandling implements Handling<unknown> {
     this.handled = Promise.race([settled, written]);
   }
 
-  get departed(): AbortSignal {
-    return this.held.departed;
+  get disconnected(): AbortSignal {
+    return this.held.disconnected;
   }
 
-  /** Takes what Fastify is about to send. */
+  /** Takes the payload that Fastify is about to send. */
   settle(reply: FastifyReply, payload: unknown): void {
     this.#settle(readReply(reply, payload, this.#reading.signal));
   }
@@ -170,7 +171,7 @@ class FastifyHandling implements Handling<unknown> {
   }
 }
 
-/** What was answered, and what is to be sent: a stream becomes bytes, unless it is larger than any policy takes. */
+/** Returns the response and the payload to send: a stream becomes bytes, unless it is larger than any policy allows. */
 async function readReply(
   reply: FastifyReply,
   payload: unknown,
@@ -184,7 +185,7 @@ async function readReply(
   if (typeof content === "string" || content instanceof Uint8Array) {
     return { ...answered, body: Buffer.from(content), sent: content };
   }
-  // What Fastify sends otherwise are streams, of Node or of the web; it refuses anything else itself.
+  // Other payloads are streams, of Node or of the web; Fastify itself refuses anything else.
   const read = await readBounded(content as AsyncIterable<Uint8Array | string>, abandoned);
   if (read.kind === "whole") {
     return { ...answered, body: read.bytes, sent: Buffer.from(read.bytes) };
@@ -192,7 +193,7 @@ async function readReply(
   return { ...answered, body: undefined, sent: Readable.from(read.chunks) };
 }
 
-/** Fastify takes a fetch Response apart after this hook; the status and the headers are needed before. */
+/** Applies the status and headers of a fetch Response, which Fastify would do after this hook. Returns its body. */
 function takeResponse(reply: FastifyReply, { status, headers, body }: Response): unknown {
   reply.code(status);
   for (const [name, value] of headers) reply.header(name, value);

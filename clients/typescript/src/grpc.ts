@@ -12,19 +12,19 @@ import {
   type sendUnaryData,
   status,
 } from "@grpc/grpc-js";
-import type { Codec } from "./run/codec.ts";
 import { OncewardError } from "./errors/errors.ts";
-import type { Claim } from "./run/held-claim.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./run/idempotency-key.ts";
+import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
 import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
-import type { Runner } from "./run/runner.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import type { Codec } from "./run/codec.ts";
 
-export { formatIdempotencyKey } from "./run/idempotency-key.ts";
+export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
-/** A unary handler that is shown its claim; undefined for a call that is not guarded. */
+/** A unary handler that gets its claim; undefined for a call that is not guarded. */
 export type IdempotentHandler<Request, Response> = (
   call: ServerUnaryCall<Request, Response>,
   callback: sendUnaryData<Response>,
@@ -55,18 +55,18 @@ export type IdempotentHandler<Request, Response> = (
  * });
  * ```
  *
- * - The key comes in the metadata `idempotency-key` (or wherever `key` finds it, such as AIP-155's `request_id`:
- *   `key: (call) => call.request.requestId || undefined`), and counts per caller and method.
- * - The first call runs the handler; its response message is stored before it is sent. Every later call with the key gets
- *   that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
- * - Errors with a code of `stores` are stored as well, with the details of their status; any other releases the claim, so
- *   that the next attempt runs.
- * - What is refused fails as with `idempotentUnary` in `@onceward/client/connect`.
- * - The fingerprint is of the request as the method's definition writes it. Where clients write the entries of a map in
- *   another order on every attempt, as those in Go do, set `fingerprint`.
+ * - The key comes in the metadata `idempotency-key`, or from the option `key`, such as AIP-155's `request_id`: `key:
+ *   (call) => call.request.requestId || undefined`. It counts per caller and method.
+ * - The first call runs the handler; its response message is stored before it is sent. Every later call with the key
+ *   gets that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
+ * - Errors with a code that `stores` accepts are stored as well, with the details of their status; any other error
+ *   releases the claim, so that the next attempt runs.
+ * - Refused calls fail as with `idempotentUnary` in `@onceward/client/connect`.
+ * - The fingerprint is of the request as the method's definition serializes it. If clients write a map's entries in a
+ *   different order on every attempt, as clients in Go do, set `fingerprint`.
  * - Streaming calls can't be replayed, so there is no wrapper for them.
  *
- * @throws TypeError for an option that can't be meant.
+ * @throws TypeError for an invalid option.
  */
 export function idempotentUnary<Request, Response>(
   onceward: Runner,
@@ -116,15 +116,15 @@ export function idempotentUnary<Request, Response>(
 }
 
 /**
- * Returns the error as grpc-js can send it. The code and metadata of an OncewardError are those of a run within the
- * handler, not of the call, and grpc-js throws at metadata that are not its own.
+ * Returns an error that grpc-js can send. The code and metadata of an OncewardError belong to a run within the
+ * handler, not to the call, and grpc-js throws for metadata of another class than its own.
  */
 function sendableError(error: Parameters<sendUnaryData<unknown>>[0]): typeof error {
   if (!(error instanceof OncewardError)) return error;
-  return { code: status.INTERNAL, details: "The call could not be carried out.", cause: error };
+  return { code: status.INTERNAL, details: "The call failed.", cause: error };
 }
 
-/** What a handler hands to its callback. */
+/** The arguments that a handler passes to its callback. */
 interface Sent<Response> {
   readonly value: Response;
   readonly trailer: Metadata | undefined;
@@ -141,22 +141,22 @@ function handled<Request, Response>(
       if (error !== null) reject(error);
       else if (value !== undefined && value !== null)
         resolve({ message: value, sent: { value, trailer, flags } });
-      else reject({ code: status.INTERNAL, details: "The handler answered with nothing." });
+      else reject({ code: status.INTERNAL, details: "The handler's response is missing." });
     };
     handler(call, settle, claim);
   });
 }
 
 /**
- * A client interceptor that sends an idempotency key with each unary call: made once per call, so that the retries of its
- * service config repeat it under the same key.
+ * Returns a client interceptor that sends an idempotency key with each unary call. The key is made once per call, so
+ * that the retries of its service config repeat it under the same key.
  *
  * ```ts
  * const client = new ChargesClient(address, credentials, { interceptors: [idempotencyKeys()] });
  * ```
  *
- * A call that is repeated from outside, by another process or after a crash, needs a key from where the operation was
- * born, and keeps it: `metadata.set("idempotency-key", formatIdempotencyKey(orderId))`.
+ * A call that another process repeats, or this one after a crash, needs a key that was made with the operation. Such
+ * a key is kept: `metadata.set("idempotency-key", formatIdempotencyKey(orderId))`.
  */
 export function idempotencyKeys(): Interceptor {
   return (options, nextCall) => {
@@ -165,7 +165,7 @@ export function idempotencyKeys(): Interceptor {
     return new InterceptingCall(nextCall(options), {
       start(metadata, listener, next) {
         if (!unary || metadata.get(IDEMPOTENCY_KEY).length > 0) return next(metadata, listener);
-        // The metadata may be the caller's own, for many calls.
+        // Cloned, because the caller may use its metadata for many calls.
         const keyed = metadata.clone();
         keyed.set(IDEMPOTENCY_KEY, formatIdempotencyKey(crypto.randomUUID()));
         next(keyed, listener);

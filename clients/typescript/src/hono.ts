@@ -2,22 +2,22 @@
 
 import type { Context, MiddlewareHandler } from "hono";
 import { matchedRoutes } from "hono/route";
-import type { Claim } from "./run/held-claim.ts";
 import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./run/idempotency-key.ts";
-import type { Runner } from "./run/runner.ts";
+import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
-/** What the middleware sets: `c.get("claim")`, undefined for a request that is not guarded. */
+/** The middleware's variables: `c.get("claim")`, undefined for a request that is not guarded. */
 export interface IdempotencyVariables {
   claim: Claim | undefined;
 }
 
 /**
- * A middleware that guards the handlers after it: one effect and one answer for all requests with one Idempotency-Key,
- * with the promises of `idempotent` in `@onceward/client/http`. Put it after authentication and validation, so that what
- * they refuse never claims a key.
+ * Returns a middleware that guards the handlers after it: one effect and one answer for all requests with one
+ * Idempotency-Key, with the guarantees of `idempotent` in `@onceward/client/http`. Put it after authentication and
+ * validation, so that a request that they refuse claims no key.
  *
  * ```ts
  * import { createOnceward } from "@onceward/client";
@@ -34,13 +34,13 @@ export interface IdempotencyVariables {
  * ```
  *
  * - The key counts per caller, method and route (`/charges/:id/refunds`).
- * - The fingerprint is of the body's bytes; `c.req.raw` stays the handler's to read. A validator of forms belongs after the
- *   middleware, or the fingerprint is of the form's fields and files.
- * - A client that leaves doesn't stop the handler. One that has not answered for `abandonAfterMs` after that
- *   (`c.req.raw.signal`) is given up.
+ * - The fingerprint is of the body's bytes; the handler can still read `c.req.raw`. Put a validator of forms after
+ *   the middleware; otherwise the fingerprint is of the form's fields and files.
+ * - A client's disconnect does not stop the handler. A handler that has not answered `abandonAfterMs` after the
+ *   disconnect (`c.req.raw.signal`) is abandoned.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an option that can't be meant.
+ * @throws TypeError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<Context>): MiddlewareHandler {
   const guard = createGuard(onceward, options);
@@ -49,7 +49,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
     const guarded = {
       native: c,
       method: c.req.method,
-      // The last one is the handler's own; those before it are middleware, which may match anything.
+      // The last route is the handler's; the routes before it are middleware, which may match any path.
       route: matchedRoutes(c).at(-1)?.path ?? pathname,
       path: pathname,
       query: search,
@@ -72,7 +72,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
       case "answered":
         return toResponse(answer.response);
       case "gone":
-        // Instead of a response whose body is still being read.
+        // Replaces a response whose body is still being read.
         c.res = goneResponse();
         return;
     }
@@ -82,6 +82,6 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
 /** Reads the body, and leaves `c.req.raw` to the handler. */
 async function bodyOf({ req }: Context): Promise<unknown> {
   if (!req.raw.bodyUsed) return new Uint8Array(await req.raw.clone().arrayBuffer());
-  // A validator has read it. Of a form, Hono keeps no bytes, and would write others for each request.
+  // A validator has read the body. Hono keeps no bytes of a form, and would write different bytes for each request.
   return "formData" in req.bodyCache ? await req.formData() : new Uint8Array(await req.arrayBuffer());
 }

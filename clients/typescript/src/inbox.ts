@@ -1,11 +1,11 @@
 /**
- * The published entry `@onceward/client/inbox`: for effects that are rows in the caller's own Postgres, where the record
- * of having handled something can commit together with them.
+ * The published entry `@onceward/client/inbox`: for effects that are rows in the caller's own Postgres, where the
+ * record that an operation is done can commit together with them.
  *
- * `once` needs no service. `completeIn` and `startRelay` tell the service of what has committed, through any crash.
+ * `once` needs no service. `completeIn` and `startRelay` deliver committed completions to the service, despite
+ * crashes.
  */
 
-export type { Codec, EncodedValue } from "./run/codec.ts";
 export { type CompletedClaim, completeIn } from "./inbox/complete-in.ts";
 export {
   type DeliverOptions,
@@ -24,4 +24,5 @@ export {
 export { INBOX_MIGRATION } from "./inbox/migration.ts";
 export { type InboxMessage, type OnceResult, once } from "./inbox/once.ts";
 export { type Relay, type RelayOptions, startRelay } from "./inbox/relay.ts";
-export { type SweepOptions, type Swept, sweep } from "./inbox/sweep.ts";
+export { type SweepOptions, type SweepResult, sweep } from "./inbox/sweep.ts";
+export type { Codec, EncodedValue } from "./run/codec.ts";

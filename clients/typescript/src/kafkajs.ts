@@ -2,30 +2,31 @@ import type { EachMessageHandler, EachMessagePayload, IHeaders, Message, Produce
 import { createHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** Well below KafkaJS' session timeout of 30 s: no heartbeat of the consumer's is sent meanwhile. */
+/** Well below KafkaJS' session timeout of 30 s: the consumer sends no heartbeats while it waits. */
 const DEFAULT_WAIT_MS = 10_000;
 
-/** {@link ConsumerOptions}, and where the messages go that no delivery can help. */
+/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
 export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> {
   /**
-   * Takes a message whose operation failed for good, or that can't be claimed (no key, the key of another request); its
-   * offset is committed afterwards. A topic has no place for such messages, so it is yours to say: {@link deadLetterTo}.
-   * May get a message again, after a crash.
+   * Takes a message whose operation failed permanently, or that can't be claimed (no key, the key of another
+   * request); its offset is committed afterwards. Kafka has no dead-letter queues of its own: {@link deadLetterTo}
+   * sends to a topic. May get a message twice, after a crash.
    */
   readonly deadLetter: (payload: EachMessagePayload, error: Error) => Promise<void>;
 }
 
 /**
- * An `eachMessage` that performs each operation once, however often a rebalance, a crash or the producer has it delivered.
+ * Returns an `eachMessage` that performs each operation once, however often a rebalance, a crash or the producer
+ * causes its delivery.
  *
  * ```ts
  * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });
@@ -42,16 +43,16 @@ export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> 
  * });
  * ```
  *
- * - The key is the message's `idempotency-key` header. What the function returns is not kept.
- * - The offset is passed only once the operation is settled: done now, done before, or failed for good.
- * - While somebody else is doing it, waits up to `waitMs` (10 s); then the partition is paused for `redeliverAfterMs` and
- *   the error is thrown, so that KafkaJS delivers the message again, and the partition's order is kept. The same where
- *   the service is away, or the record is ambiguous.
- * - What the function throws is thrown, for KafkaJS to retry by its own settings. Beware that KafkaJS stops a consumer for
- *   good upon a TypeError, RangeError, ReferenceError or SyntaxError: `readJson` throws none. To give up by yourself,
- *   throw a TerminalError.
+ * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
+ * - While another holder runs the operation, waits up to `waitMs` (10 s); then the partition is paused for
+ *   `redeliverAfterMs` and the error is thrown, so that KafkaJS delivers the message again, and the partition's order
+ *   is kept. The same happens if the service is unreachable, or the record is ambiguous.
+ * - An error of the function is rethrown, for KafkaJS to retry by its own settings. Note that KafkaJS stops a
+ *   consumer permanently after a TypeError, RangeError, ReferenceError or SyntaxError: `readJson` throws none. To
+ *   give up yourself, throw a TerminalError.
  *
- * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function eachMessageOnce(
   onceward: Runner,
@@ -79,7 +80,7 @@ export function eachMessageOnce(
       case "released":
         throw delivery.error;
       case "postponed":
-        // A consumer that has stopped needn't wait for it.
+        // The timer need not keep a process alive whose consumer has stopped.
         setTimeout(payload.pause(), delivery.delayMs).unref();
         throw delivery.error;
       default:
@@ -88,7 +89,7 @@ export function eachMessageOnce(
   };
 }
 
-/** A `deadLetter` that sends the message on as it is, with the header `onceward-error` added. */
+/** Returns a `deadLetter` option that sends the message to a topic, with the header `onceward-error` added. */
 export function deadLetterTo(
   producer: Pick<Producer, "send">,
   topic: string,
@@ -99,7 +100,10 @@ export function deadLetterTo(
   };
 }
 
-/** A message with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for what can't be a key. */
+/**
+ * Returns a message with its operation's key, for the producer. @throws OncewardError INVALID_REQUEST for an invalid
+ * key.
+ */
 export function withKey<M extends Message>(key: string, message: M): M & { readonly headers: IHeaders } {
   return { ...message, headers: { ...message.headers, [KEY_HEADER]: checkedKey(key) } };
 }

@@ -16,21 +16,21 @@ import type { Span, Tracer } from "@opentelemetry/api";
 import { OncewardError } from "./errors/errors.ts";
 import type { Trace } from "./run/events.ts";
 
-/** SpanStatusCode.ERROR. Its import would be the only one that is more than types. */
+/** SpanStatusCode.ERROR, as a number so that only types are imported. */
 const STATUS_ERROR = 2;
 
 /**
- * Spans of the tracer: `onceward.run` around the whole, and within it `onceward.claim`, what the function itself traces, and
- * `onceward.complete`.
+ * Returns a `trace` option that makes spans with the tracer: `onceward.run` for the whole run, and within it
+ * `onceward.claim`, the function's own spans, and `onceward.complete`.
  *
- * Attributes: `onceward.namespace`; of a run `onceward.outcome`, the type of its last event, and `onceward.attempt`; of one
- * that fails `error.type`, a reason or an error's name. Keys, values and error messages are never among them.
+ * Attributes: `onceward.namespace`; of a run `onceward.outcome`, the type of its last event, and `onceward.attempt`;
+ * of a failed span `error.type`, a reason or an error's name. Never keys, values or error messages.
  */
 export function tracing(tracer: Tracer): Trace {
   return (name, attributes, work) =>
     tracer.startActiveSpan(`onceward.${name}`, { attributes }, async (span) => {
       try {
-        return await work((facts) => span.setAttributes(facts));
+        return await work((added) => span.setAttributes(added));
       } catch (error) {
         markFailed(span, error);
         throw error;

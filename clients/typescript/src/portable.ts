@@ -1,16 +1,12 @@
-/** What every entry of the client has, wherever it runs: nothing here needs Node. */
+/** The exports of both the Node and the web entry: nothing here needs Node. */
 
-export type { Api } from "./transport/batch-sender.ts";
-export type { Calls, ClaimInit } from "./run/calls.ts";
-export type { ClientOptions, CloseOptions, Onceward } from "./run/client.ts";
-export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./run/codec.ts";
 export * from "./errors/catalogue.ts";
 export {
   AmbiguousError,
   type CatalogueReason,
+  type ClaimRef,
   CompletionError,
-  type ErrorClaim,
-  type ErrorFacts,
+  type ErrorDetails,
   InProgressError,
   OncewardError,
   type Reason,
@@ -19,14 +15,17 @@ export {
   TerminalError,
   type Violation,
 } from "./errors/errors.ts";
-export type { Observers, OncewardEvent, SpanFacts, Trace } from "./run/events.ts";
-export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./run/fingerprint.ts";
 export * from "./gen/google/rpc/error_details_pb.ts";
 export * from "./gen/onceward/v1/errors_pb.ts";
 export * from "./gen/onceward/v1/idempotency_pb.ts";
 export * from "./gen/onceward/v1/record_pb.ts";
-export type { Claim } from "./run/held-claim.ts";
-export { joinKey } from "./run/join-key.ts";
+export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./keys/fingerprint.ts";
+export { joinKey } from "./keys/keys.ts";
+export type { Calls, ClaimInit } from "./run/calls.ts";
+export type { Claim } from "./run/claim.ts";
+export type { ClientOptions, CloseOptions, Onceward } from "./run/client.ts";
+export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./run/codec.ts";
+export type { ObserverOptions, OncewardEvent, SpanAttributes, Trace } from "./run/events.ts";
 export type { Jsonify } from "./run/jsonify.ts";
-export type { CodedRunOptions, RunOptions, UncodedRunOptions } from "./run/run-options.ts";
-export type { RunResult } from "./run/run-result.ts";
+export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
+export type { Api } from "./transport/batch-sender.ts";

@@ -3,23 +3,24 @@ import { createHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
 import { openRetryQueue } from "./consumers/retry-queue.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
-import { warn } from "./run/warn.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { warn } from "./run/events.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** {@link ConsumerOptions}, and the queue that is consumed. */
+/** {@link ConsumerOptions}, and the consumed queue. */
 export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
   readonly queue: string;
 }
 
 /**
- * Handles a consumed message so that its operation happens once, however often RabbitMQ or the producer delivers it.
+ * Returns a function that handles a consumed message so that its operation happens once, however often RabbitMQ or
+ * the producer delivers it.
  *
  * ```ts
  * channel.sendToQueue("charges", Buffer.from(JSON.stringify(order)), withKey(order.id, { persistent: true }));
@@ -39,20 +40,21 @@ export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
  * await channel.consume("charges", (message) => (message === null ? cancelled() : handle(message)));
  * ```
  *
- * - The key is the header `idempotency-key`. What the function returns is not kept.
- * - Acknowledged once the operation is settled: done now, or done before.
- * - What the function throws, somebody else who is doing it, a service that is away and an ambiguous record send the
- *   message through a retry queue, from which it comes back after `redeliverAfterMs`: `<queue>.retry-<ms>`, declared here,
- *   a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later). It comes back from the default exchange.
- *   To give up after some attempts, throw a TerminalError once `claim.attempt` is high.
- * - Failed for good, or can't be claimed (no key, the key of another request): rejected, so that it goes to the queue's
- *   dead-letter exchange. Where there is none, RabbitMQ drops it.
+ * - The key is the header `idempotency-key`. The function's value is not kept.
+ * - The message is acknowledged once the operation is settled: done now, or done before.
+ * - If the function throws, another holder runs the operation, the service is unreachable or the record is ambiguous,
+ *   the message goes through a retry queue and comes back after `redeliverAfterMs`. The retry queue
+ *   `<queue>.retry-<ms>` is declared here: a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later),
+ *   through the default exchange. To give up after some attempts, throw a TerminalError once `claim.attempt` is high.
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ *   message is rejected, so that it goes to the queue's dead-letter exchange. If there is none, RabbitMQ drops it.
  *
- * A retry queue that takes no message is warned of (ONCEWARD_RETRY_QUEUE), and the message goes back to its queue at once.
- * If the channel closes meanwhile, the message is delivered again, as a duplicate; that is not an error here.
+ * If the retry queue takes no message, a warning says so (ONCEWARD_RETRY_QUEUE), and the message returns to its queue
+ * at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
+ * error here.
  *
  * @param channel in confirm mode: a message is acknowledged after its copy in the retry queue is confirmed.
- * @throws OncewardError INVALID_REQUEST for options that can't be meant; what the channel says to the declaration.
+ * @throws OncewardError INVALID_REQUEST for invalid options; the channel's error of the declaration.
  */
 export async function messageOnce(
   onceward: Runner,
@@ -91,7 +93,7 @@ export async function messageOnce(
     try {
       await sendLater(message);
     } catch (error) {
-      // Rather too soon than never.
+      // Without the retry queue the message comes back without a delay, but is not lost.
       channel.nack(message);
       warn(`${error}`, "ONCEWARD_RETRY_QUEUE");
       return;
@@ -103,16 +105,16 @@ export async function messageOnce(
     try {
       await settle(message);
     } catch (error) {
-      // The channel has told its owner. The broker delivers again what is not acknowledged.
+      // The channel has reported this to its owner. The broker delivers unacknowledged messages again.
       if (!(error instanceof Error && error.name === "IllegalOperationError")) throw error;
     }
   };
 }
 
 /**
- * Options of a publication with its operation's key, for the producer.
+ * Returns the options of a publication with its operation's key. For the producer.
  *
- * @throws OncewardError INVALID_REQUEST for what can't be a key.
+ * @throws OncewardError INVALID_REQUEST for an invalid key.
  */
 export function withKey(key: string, options: Options.Publish = {}): Options.Publish {
   return { ...options, headers: { ...options.headers, [KEY_HEADER]: checkedKey(key) } };

@@ -9,26 +9,27 @@ import { createHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** Of a visibility timeout, by the API reference of ChangeMessageVisibility: 12 hours. */
+/** The longest visibility timeout, by the API reference of ChangeMessageVisibility: 12 hours. */
 const MAX_VISIBILITY_S = 43_200;
 
-/** {@link ConsumerOptions}, and the queue that the messages came from. */
+/** {@link ConsumerOptions}, and the queue of the messages. */
 export interface MessageOptions extends ConsumerOptions<Message> {
   readonly client: SQSClient;
   readonly queueUrl: string;
 }
 
 /**
- * Handles a received message so that its operation happens once, however often SQS or the producer delivers it.
+ * Returns a function that handles a received message so that its operation happens once, however often SQS or the
+ * producer delivers it.
  *
  * ```ts
  * await client.send(new SendMessageCommand(withKey(order.id, { QueueUrl, MessageBody: JSON.stringify(order) })));
@@ -48,32 +49,35 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  * }
  * ```
  *
- * - The key is the attribute `idempotency-key`: it has to be among the `MessageAttributeNames` that are received. What the
- *   function returns is not kept.
- * - Deleted once the operation is settled: done now, done before, or failed for good (which Onceward has stored).
- * - While somebody else is doing it, or the record is ambiguous: visible again after `redeliverAfterMs`, which counts a
- *   receive.
- * - While the service is away, the message is held: kept hidden and tried every `redeliverAfterMs`, for up to 11 hours, so
- *   that an outage counts no receives and fills no dead-letter queue. The promise is pending meanwhile, so that a loop as
- *   above receives no more; `onDelivery` is told of each attempt. Closing the client gives held messages back.
- * - What the function throws, and a message that can't be claimed (no key, the key of another request), leave the message
- *   to its visibility timeout, and, after the queue's `maxReceiveCount`, to its dead-letter queue. To give up at once,
- *   throw a TerminalError.
- * - A function that takes longer than the visibility timeout is delivered again meanwhile, and that delivery postponed.
+ * - The key is the attribute `idempotency-key`: the received `MessageAttributeNames` must include it. The function's
+ *   value is not kept.
+ * - The message is deleted once the operation is settled: done now, done before, or failed permanently (stored by
+ *   Onceward).
+ * - While another holder runs the operation, or the record is ambiguous, the message is visible again after
+ *   `redeliverAfterMs`, which counts a receive.
+ * - While the service is unreachable, the message is held: kept hidden and tried every `redeliverAfterMs`, for up to
+ *   11 hours, so that an outage counts no receives and fills no dead-letter queue. The promise stays pending, so that
+ *   a loop as above receives no more messages; `onDelivery` is called for each attempt. Closing the client returns
+ *   held messages to the queue.
+ * - If the function throws, or the message can't be claimed (no key, the key of another request), the message stays
+ *   until its visibility timeout, and after the queue's `maxReceiveCount` goes to its dead-letter queue. To give up
+ *   at once, throw a TerminalError.
+ * - If the function takes longer than the visibility timeout, the message is delivered again, and that delivery is
+ *   postponed.
  *
- * What the queue's settings must be:
+ * Required settings of the queue:
  *
- * - Visibility timeout: longer than `timeoutMs` (15 s) and the function's longest run together, so that a message is held or
+ * - Visibility timeout: longer than `timeoutMs` (15 s) plus the function's longest run, so that a message is held or
  *   handled before it is visible again.
- * - `maxReceiveCount` of its redrive policy: at least the attempts that a function which throws is to have, and, for a
- *   message that somebody else is doing, one for each `redeliverAfterMs` of the longest lease: with a lease of 30 s and 5 s, 6
- *   more.
+ * - `maxReceiveCount` of its redrive policy: at least the number of attempts for a function that throws, and, for a
+ *   message whose operation another holder runs, one for each `redeliverAfterMs` of the longest lease: with a lease
+ *   of 30 s and 5 s, 6 more.
  * - Retention period: longer than the longest outage.
  * - The consumer's role may call `sqs:ChangeMessageVisibility` and `sqs:DeleteMessage`.
  *
- * The promise rejects only if SQS can't be told; the message then comes again, as a duplicate.
+ * The promise rejects only if a call to SQS fails; the message is then delivered again, as a duplicate.
  *
- * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function messageOnce(
   onceward: Runner,
@@ -116,9 +120,9 @@ export function messageOnce(
 type Attributes = Record<string, MessageAttributeValue>;
 
 /**
- * What is sent (a message, or an entry of a batch) with its operation's key, for the producer.
+ * Returns a message to send, or an entry of a batch, with its operation's key. For the producer.
  *
- * @throws OncewardError INVALID_REQUEST for what can't be a key.
+ * @throws OncewardError INVALID_REQUEST for an invalid key.
  */
 export function withKey<M extends object>(
   key: string,

@@ -52,7 +52,7 @@ async function reasonOf(promise: Promise<unknown>): Promise<string> {
   );
 }
 
-test("a reply that is lost after its effect costs nothing", async () => {
+test("a reply that is lost after its effect changes nothing", async () => {
   await using testing = createTestingOnceward();
   const fn = vi.fn((_: Claim) => "done");
   for (const call of ["claim", "complete"] as const) testing.faults.loseNextReply(call);
@@ -61,7 +61,7 @@ test("a reply that is lost after its effect costs nothing", async () => {
   expect(testing.counts).toMatchObject({ granted: 1, recovered: 1 });
 });
 
-test("a call that is refused has no effect, and the client repeats it where that is of use", async () => {
+test("a refused call has no effect, and the client retries it if a retry can succeed", async () => {
   const reasons: readonly (readonly [RefusalReason, string])[] = [
     ["DATABASE_UNAVAILABLE", "none"],
     ["SHUTTING_DOWN", "none"],
@@ -77,7 +77,7 @@ test("a call that is refused has no effect, and the client repeats it where that
   }
 });
 
-test("an outage lasts until it is over", async () => {
+test("an outage lasts until it is cleared", async () => {
   await using testing = createTestingOnceward();
   const run = () => testing.onceward.run({ ...id, timeoutMs: 100 }, () => "done");
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
@@ -89,7 +89,7 @@ test("an outage lasts until it is over", async () => {
   expect(await run()).toBe("done");
 });
 
-test("several faults of one call are used up in order, alone and in batches, and no other call meets them", async () => {
+test("several faults of one call are used up in order, alone and in batches, and affect no other call", async () => {
   await using testing = createTestingOnceward();
   const { api } = testing.onceward;
   testing.faults.failNext("lookup", "OVERLOADED", 2);
@@ -105,7 +105,7 @@ test("several faults of one call are used up in order, alone and in batches, and
   ]);
 });
 
-test("somebody else may hold the claim, until the test's clock passes the end of the lease", async () => {
+test("another holder can have the claim, until the test's clock passes the end of the lease", async () => {
   await using testing = createTestingOnceward();
   await testing.onceward.api.claim({ ...id, owner: "somebody else" });
   const run = () => testing.onceward.run({ ...id, waitMs: 0 }, (claim) => claim.attempt);
@@ -115,7 +115,7 @@ test("somebody else may hold the claim, until the test's clock passes the end of
   expect(await run()).toBe(2);
 });
 
-test("a run that waits for another client's goes on when the clock passes the end of its lease", async () => {
+test("a run that waits for another client's claim continues when the clock passes the end of its lease", async () => {
   await using testing = createTestingOnceward();
   await using other = createOnceward({ transport: testing.transport, owner: "another worker" });
   await other.api.claim(id);
@@ -125,7 +125,7 @@ test("a run that waits for another client's goes on when the clock passes the en
   expect(await waiting).toBe(2);
 }, 10_000);
 
-test("a holder that was stalled past its lease is superseded by whoever came after it", async () => {
+test("a holder that stalled past its lease is superseded by the next one", async () => {
   await using testing = createTestingOnceward();
   const stalled = testing.onceward.run(id, async () => {
     testing.clock.advance(30_000);
@@ -169,7 +169,7 @@ test("the clock does not go back", () => {
   expect(clock.nowMs).toBe(5000);
 });
 
-test("what is remembered is shown as Lookup shows it, in the order of the first claims", async () => {
+test("records() returns records as Lookup does, in the order of the first claims", async () => {
   await using testing = createTestingOnceward();
   await testing.onceward.run(id, () => "done");
   await testing.onceward.api.claim({ ...id, key: "order-2" });
@@ -181,7 +181,7 @@ test("what is remembered is shown as Lookup shows it, in the order of the first 
   expect(testing.records()[0]).toEqual((await testing.onceward.api.lookup(id)).record);
 });
 
-test("each is a service of its own", async () => {
+test("each testing Onceward is a service of its own", async () => {
   await using one = createTestingOnceward();
   await using other = createTestingOnceward();
   await one.onceward.run(id, () => "one");

@@ -10,7 +10,7 @@
  * const order = { id: "order-1", cents: 100 };
  * const newBank = () => ({ charge: vi.fn(async (cents: number, key: string) => ({ cents, key })) });
  *
- * // What is tested.
+ * // The code under test.
  * const chargeOrder = (onceward: Onceward, bank: ReturnType<typeof newBank>) =>
  *   onceward.run({ namespace: "charges", key: order.id, fingerprint: order }, (claim) =>
  *     bank.charge(order.cents, claim.deriveKey("bank")),
@@ -58,44 +58,46 @@ export type { CallName } from "./testing/faults.ts";
 export type { TestingPolicy } from "./testing/policy.ts";
 export type { RefusalReason } from "./testing/refusal.ts";
 
-/** What a test may set; what it leaves out is as the service has it. */
+/** A test's settings; the defaults are the service's. */
 export interface TestingOptions {
   /** The tenant's policy. */
   readonly policy?: Partial<TestingPolicy>;
-  /** What single namespaces set differently. */
+  /** Settings of single namespaces that differ from the tenant's policy. */
   readonly namespaces?: Readonly<Record<string, Partial<TestingPolicy>>>;
-  /** What the clock shows at first. Default: the real time. */
+  /** The clock's initial time. Default: the real time. */
   readonly now?: Date;
 }
 
-/** How many Claim calls were answered how. */
+/** The number of Claim calls, by their outcome. */
 export type ClaimCounts = Readonly<Record<ClaimOutcome["kind"], number>>;
 
 /** See {@link createTestingOnceward}. */
 export interface TestingOnceward extends AsyncDisposable {
-  /** A client, to be given to the code under test. */
+  /** A client for the code under test. */
   readonly onceward: Onceward;
   /** For more clients of the same service: `createOnceward({ transport, owner: "another worker" })`. */
   readonly transport: Transport;
   readonly clock: TestingClock;
   readonly faults: Omit<Faults, "around">;
-  /** How often the right was granted, and how often a repeat was answered otherwise. */
+  /** How often a claim was granted, and how often a repeat got another answer. */
   readonly counts: ClaimCounts;
-  /** How many claims are waiting for another holder just now. */
+  /** The number of claims that wait for another holder now. */
   readonly waiting: number;
-  /** All that is remembered, as Lookup shows it, in the order in which the keys were first claimed. */
+  /** Returns all records, as Lookup returns them, in the order in which the keys were first claimed. */
   records(): KnownRecord[];
 }
 
 /**
- * A service in memory that nobody else sees, and a client of it. Its clock stands still until the test moves it.
+ * Creates a service in memory, used by no other test, and a client of it. Its clock stands still until the test moves
+ * it.
  *
- * - `onceward.api.claim({ namespace, key, owner })` makes somebody else hold a claim.
+ * - `onceward.api.claim({ namespace, key, owner })` makes another holder's claim.
  * - Policy HOLD: `createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } })`.
- * - Waiting for another holder takes real time: give runs that are to find one a small `waitMs`, or 0.
- * - Fake timers may be installed once the client is loaded: calls do not wait for them. Waiting, heartbeats and retries do.
+ * - Waiting for another holder takes real time: give runs that meet one a small `waitMs`, or 0.
+ * - Install fake timers after the client is loaded: then calls don't wait for them. Waiting, heartbeats and retries
+ *   do.
  *
- * Dispose of it, or close `onceward`, at the end of the test.
+ * Dispose it, or close `onceward`, at the end of the test.
  */
 export function createTestingOnceward(options: TestingOptions = {}): TestingOnceward {
   const { policy = {}, namespaces = {}, now = new Date() } = options;

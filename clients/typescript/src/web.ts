@@ -9,7 +9,7 @@
  * const order = await onceward.run({ namespace: "orders", key: orderId, fingerprint: cart }, () => submit(cart));
  * ```
  *
- * An API key is a secret: a page that everybody can load is not the place for one that others can use.
+ * An API key is a secret: never put one into a page that people without it can load.
  *
  * @module
  */
@@ -18,14 +18,17 @@ import type { Transport } from "@connectrpc/connect";
 import { type ClientOptions, checkClientOptions, Onceward } from "./run/client.ts";
 import { createFetchTransport, type Fetch } from "./transport/fetch-transport.ts";
 
-export type { Fetch } from "./transport/fetch-transport.ts";
 export * from "./portable.ts";
+export type { Fetch } from "./transport/fetch-transport.ts";
 
-/** Where the service is, who calls, what holds for every run that does not say otherwise, and who is told. */
+/** The service's address and credential, the defaults of all runs, and the observers of their events. */
 export type OncewardWebOptions = ClientOptions &
   (
     | {
-        /** The URL of the service's HTTP port, such as "https://onceward.example.com" or "https://example.com/onceward". */
+        /**
+         * The URL of the service's HTTP port, such as "https://onceward.example.com" or
+         * "https://example.com/onceward".
+         */
         readonly address: string;
         /** `ow_…`, of a credential with the role CALLER. */
         readonly apiKey: string;
@@ -36,9 +39,9 @@ export type OncewardWebOptions = ClientOptions &
   );
 
 /**
- * A client of the service, to be shared by the whole page or isolate. Shown to others without an `owner` of its own.
+ * Creates a client of the service. Create one per page or isolate and share it. Its `owner` is empty by default.
  *
- * @throws InvalidRequestError for an option that can't be meant.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function createOnceward(options: OncewardWebOptions): Onceward {
   checkClientOptions(options);
@@ -47,6 +50,6 @@ export function createOnceward(options: OncewardWebOptions): Onceward {
     "transport" in options
       ? options.transport
       : createFetchTransport(options.address, options.apiKey, options.fetch);
-  // fetch keeps its connections to itself; calls that are open end by their own timeouts.
+  // `fetch` manages its connections; calls in flight end by their own timeouts.
   return new Onceward({ transport, close: () => {} }, { ...options, owner });
 }

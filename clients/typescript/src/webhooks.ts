@@ -1,10 +1,10 @@
 import { createHandler } from "./consumers/handle.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
-import type { Claim } from "./run/held-claim.ts";
-import type { Runner } from "./run/runner.ts";
 import { checkFunction } from "./errors/violations.ts";
-import { warn } from "./run/warn.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { warn } from "./run/events.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -17,13 +17,14 @@ export {
   type WebhookSource,
 } from "./consumers/webhook-sources.ts";
 
-/** {@link ConsumerOptions} for events, and where they come from. */
+/** {@link ConsumerOptions} for events, and their source. */
 export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key"> {
-  /** Checks the signature and names the event: of a provider, or your own. */
+  /** Checks the signature and returns the event's key: a provider's source, or your own. */
   readonly source: WebhookSource<Event>;
   /**
-   * Told of each request that was answered without an event, because `source.verify` threw. Must not throw. Default: each
-   * error of the receiver's and the first wrong signature are warnings of the process (ONCEWARD_WEBHOOK_REJECTED).
+   * Called for each request that was answered without an event, because `source.verify` threw. Must not throw.
+   * Default: each error of the receiver and the first invalid signature are warnings of the process
+   * (ONCEWARD_WEBHOOK_REJECTED).
    */
   readonly onRejected?: ((rejection: WebhookRejection) => void) | undefined;
 }
@@ -31,8 +32,8 @@ export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key
 /**
  * Why a request was answered without an event.
  *
- * - 401: it has no signature that holds; `error` is a {@link WebhookSignatureError}.
- * - 500: its signature could not be checked, or its body not be read, by an error of the receiver's or its settings.
+ * - 401: it has no valid signature; `error` is a {@link WebhookSignatureError}.
+ * - 500: its signature could not be checked, or its body could not be read, because of the receiver or its settings.
  */
 export interface WebhookRejection {
   readonly status: 401 | 500;
@@ -40,7 +41,7 @@ export interface WebhookRejection {
 }
 
 /**
- * A fetch-style handler of webhooks: each event is handled once, however often it is sent.
+ * Returns a fetch-style handler of webhooks that handles each event once, however often it is sent.
  *
  * ```ts
  * const POST = webhookOnce(
@@ -57,17 +58,18 @@ export interface WebhookRejection {
  *
  * The provider is answered:
  *
- * - 200 once the event is settled: handled now, handled before (`Idempotency-Replayed: true`), or failed for good by a
- *   TerminalError, so that it is not sent again.
- * - 401 for a signature that doesn't hold, and 400 for an event without an id: nothing is claimed.
- * - 503 with Retry-After while it is being handled elsewhere, or Onceward is away: the provider sends it again.
- * - 500 where the function throws: the claim is released, and the provider sends it again. The same where `source.verify`
- *   throws anything but a WebhookSignatureError, such as for a secret that is missing: nothing is claimed (`onRejected`).
+ * - 200 once the event is settled: handled now, handled before (`Idempotency-Replayed: true`), or failed permanently
+ *   with a TerminalError, so that it is not sent again.
+ * - 401 for an invalid signature, and 400 for an event without an id: nothing is claimed.
+ * - 503 with Retry-After while another process handles it, or Onceward is unreachable: the provider sends it again.
+ * - 500 if the function throws: the claim is released, and the provider sends it again. Also 500 if `source.verify`
+ *   throws anything but a WebhookSignatureError, such as for a missing secret: nothing is claimed (`onRejected`).
  *
- * A provider waits for seconds, not minutes: of what takes longer, the function puts a message into a queue, with the
- * event's id as its key. Bound the body's size in front of the handler; it is read before its signature can be checked.
+ * A provider waits for seconds, not minutes: for longer work, let the function put a message into a queue, with the
+ * event's id as its key. Limit the body's size before the handler, which reads the body before it can check the
+ * signature.
  *
- * @throws OncewardError INVALID_REQUEST for options that can't be meant.
+ * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function webhookOnce<Event>(
   onceward: Runner,
@@ -92,7 +94,7 @@ export function webhookOnce<Event>(
       onRejected({ status, error });
       return answer(
         status,
-        status === 401 ? "The signature does not hold." : "The event could not be verified.",
+        status === 401 ? "The signature is invalid." : "The event could not be verified.",
       );
     }
     const delivery = await handle(event);
@@ -116,7 +118,10 @@ export function webhookOnce<Event>(
   };
 }
 
-/** Strangers can send any number of wrong signatures; the first one may be the provider's, for a wrong secret. */
+/**
+ * Warns of the first invalid signature only: anyone can send more. The first may be the provider's, with a wrong
+ * secret.
+ */
 function warnOfRejections(): (rejection: WebhookRejection) => void {
   let warned = false;
   return ({ status, error }) => {

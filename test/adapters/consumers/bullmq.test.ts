@@ -66,7 +66,7 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("while somebody else is doing it, a job is delayed at the cost of no attempt", async () => {
+  test("while another holder runs the operation, a job is delayed at the cost of no attempt", async () => {
     await using guard = await newGuard();
     const complete = await guard.holdElsewhere("order-1");
     const fn = vi.fn();
@@ -96,7 +96,7 @@ describeWithRedis("A worker of BullMQ", () => {
   });
 
   test.each(NESTED_FAILURES)(
-    "a job whose function lets a nested run $name fail, by its $error, is retried, and performed then",
+    "a job whose function rethrows the $error of a nested run $name, is retried, and performed then",
     async ({ fail }) => {
       await using guard = await newGuard();
       const fn = vi.fn<() => Promise<unknown>>(async () => "charged");
@@ -108,7 +108,7 @@ describeWithRedis("A worker of BullMQ", () => {
     },
   );
 
-  test("a terminal error fails the job and its duplicate, whatever attempts are left", async () => {
+  test("a terminal error fails the job and its duplicate, however many attempts are left", async () => {
     await using guard = await newGuard();
     const fn = vi.fn(() => {
       throw new TerminalError("card declined");
@@ -136,7 +136,7 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  test("a job whose worker fell silent after the effect is not performed again", async () => {
+  test("a job whose worker stalled after the effect is not performed again", async () => {
     await using guard = await newGuard();
     const fn = vi.fn(() => "charged");
     const processor = jobOnce(guard.onceward, guard.options, fn);
@@ -153,7 +153,7 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("the job's id as a key is warned of, once, unless the producer chose it", async () => {
+  test("the job's id as a key causes one warning, unless the producer chose the id", async () => {
     await using guard = await newGuard();
     const warnings = collectWarnings();
     const options = { ...guard.options, key: ({ id }: Job) => id };
@@ -164,7 +164,7 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
   });
 
-  test("what can't be a key is found where the job is added", () => {
+  test("an invalid key is refused when the job is added", () => {
     expect(() => withKey("", {})).toThrow("key must be 1-255 bytes of UTF-8, is 0");
   });
 });

@@ -2,7 +2,7 @@ import { TerminalError } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import { createHandler } from "../../../clients/typescript/src/consumers/handle.ts";
 import type { ConsumerOptions } from "../../../clients/typescript/src/consumers/options.ts";
-import type { Claim } from "../../../clients/typescript/src/run/held-claim.ts";
+import type { Claim } from "../../../clients/typescript/src/run/claim.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
@@ -47,7 +47,7 @@ test("a failure whose details are no JSON is stored as one", async () => {
   expect(await handle("order-1")).toMatchObject({ kind: "duplicate", error: { message: "card declined" } });
 });
 
-test("an effect that could not be stored, because somebody took over, comes again", async () => {
+test("a message whose effect could not be stored, because of a takeover, is delivered again", async () => {
   await using guard = await newGuard();
   const handle = handlerOf(guard, async (_, claim) => {
     await guard.endLeases();
@@ -89,7 +89,7 @@ test.each(NESTED_FAILURES)(
   },
 );
 
-test("a nested run that failed for good fails the message for good", async () => {
+test("a nested run that failed permanently fails the message permanently", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() =>
     guard.onceward.run({ namespace: "nested", key: "charge-1" }, () => {
@@ -113,13 +113,13 @@ test.each<[string, string, Partial<ConsumerOptions<string>>]>([
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("a fingerprint that can't be had refuses the message", async () => {
+test("an error of the fingerprint option refuses the message", async () => {
   await using guard = await newGuard();
   const handle = handlerOf(guard, () => {}, { fingerprint: (message) => JSON.parse(`{${message}`) });
   expect(await handle("order-1")).toMatchObject({ kind: "refused", key: undefined });
 });
 
-test("settings that can't be meant are found before the first message", async () => {
+test("invalid options are refused before the first message", async () => {
   await using guard = await newGuard();
   const wrong: Partial<ConsumerOptions<string>>[] = [
     { namespace: "Charges" },
@@ -133,7 +133,7 @@ test("settings that can't be meant are found before the first message", async ()
   }
 });
 
-test("without a hook, what went wrong is a warning, and what is only in progress is none", async () => {
+test("without a hook problems are warnings, and operations in progress are not", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const handle = handlerOf(

@@ -51,7 +51,7 @@ function consumer(
 
 const order = withKey("order-1", { value: '{"amount":100}' });
 
-test("a message that a rebalance delivers again is performed once, and its offset is passed both times", async () => {
+test("a message that a rebalance delivers again is performed once, and its offset moves on both times", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(({ message }: EachMessagePayload) => readJson(message.value));
   const { eachMessage, deadLetter } = consumer(guard, fn);
@@ -62,7 +62,7 @@ test("a message that a rebalance delivers again is performed once, and its offse
   expect(deadLetter).not.toHaveBeenCalled();
 });
 
-test("a message that the producer sent again, at another offset, is performed once", async () => {
+test("an operation that the producer sends twice, at two offsets, is performed once", async () => {
   await using guard = await newGuard();
   const fn = vi.fn();
   const { eachMessage } = consumer(guard, fn);
@@ -71,7 +71,7 @@ test("a message that the producer sent again, at another offset, is performed on
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("while somebody else is doing it, the partition is paused, and the offset is not passed", async () => {
+test("while another holder runs the operation, the partition is paused, and the offset does not move on", async () => {
   await using guard = await newGuard();
   await guard.holdElsewhere("order-1");
   const fn = vi.fn();
@@ -84,7 +84,7 @@ test("while somebody else is doing it, the partition is paused, and the offset i
   expect(deadLetter).not.toHaveBeenCalled();
 });
 
-test("somebody else who is done soon is waited for, and nothing is paused", async () => {
+test("a consumer waits for another holder that finishes soon, and pauses nothing", async () => {
   await using guard = await newGuard();
   const complete = await guard.holdElsewhere("order-1");
   const { eachMessage } = consumer(guard, vi.fn());
@@ -107,7 +107,7 @@ test("an ambiguous record holds the offset, too", async () => {
   expect(pause).toHaveBeenCalledOnce();
 });
 
-test("what the function throws reaches KafkaJS unchanged, and the next delivery runs again", async () => {
+test("KafkaJS gets the function's error unchanged, and the next delivery runs again", async () => {
   await using guard = await newGuard();
   const thrown = new Error("the provider is down");
   const fn = vi.fn().mockImplementationOnce(() => {
@@ -122,7 +122,7 @@ test("what the function throws reaches KafkaJS unchanged, and the next delivery 
 });
 
 test.each(NESTED_FAILURES)(
-  "a message whose function lets a nested run $name fail, by its $error, is not passed, and runs again",
+  "a message whose function rethrows the $error of a nested run $name, does not move on, and runs again",
   async ({ error, fail }) => {
     await using guard = await newGuard();
     const fn = vi
@@ -138,7 +138,7 @@ test.each(NESTED_FAILURES)(
   },
 );
 
-test("an operation that failed for good is dead-lettered, at each delivery, and passed", async () => {
+test("an operation that failed permanently is dead-lettered, at each delivery, and passed", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() => {
     throw new TerminalError("card declined");
@@ -150,7 +150,7 @@ test("an operation that failed for good is dead-lettered, at each delivery, and 
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a message that could not be dead-lettered is not passed", async () => {
+test("a message that could not be dead-lettered does not move on", async () => {
   await using guard = await newGuard();
   const refuse = async () => {
     throw new Error("no leader");
@@ -176,7 +176,7 @@ test.each([
 test.each([
   ["a tombstone", null],
   ["a body that is no JSON", "{"],
-])("%s fails for good, and does not stop the consumer", async (_, value) => {
+])("%s fails permanently, and does not stop the consumer", async (_, value) => {
   await using guard = await newGuard();
   const { eachMessage, deadLetter } = consumer(guard, ({ message }) => readJson(message.value));
   await eachMessage(delivered(withKey("order-1", { value })).payload);
@@ -195,7 +195,7 @@ test("a message goes to the dead-letter topic as it was, and with its error", as
   });
 });
 
-test("the place of a message as its key is warned of, once", async () => {
+test("an offset as the key causes one warning", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const key = ({ topic, partition, message }: EachMessagePayload) =>
@@ -205,7 +205,7 @@ test("the place of a message as its key is warned of, once", async () => {
   expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
 });
 
-test("where the service is away, the partition waits", async () => {
+test("while the service is unreachable, the partition waits", async () => {
   await using guard = await newGuard();
   await guard.onceward.close();
   const { eachMessage } = consumer(guard, vi.fn(), { redeliverAfterMs: 1 });

@@ -94,7 +94,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("while somebody else is doing it, a message comes back later, and is a duplicate once it was done", async () => {
+  test("while another holder runs the operation, a message comes back later, and is a duplicate once it was done", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue } = await newQueue();
     const complete = await guard.holdElsewhere("order-1");
@@ -109,7 +109,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
   });
 
   test.each(NESTED_FAILURES)(
-    "a message whose function lets a nested run $name fail, by its $error, comes back and is performed",
+    "a message whose function rethrows the $error of a nested run $name, comes back and is performed",
     async ({ fail }) => {
       await using guard = await newGuard();
       const { connection, channel, queue } = await newQueue();
@@ -150,7 +150,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("an operation that failed for good is stored as that and dead-lettered, and so is its duplicate", async () => {
+  test("an operation that failed permanently is stored as that and dead-lettered, and so is its duplicate", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn(() => {
@@ -168,7 +168,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("a body that is no JSON is dead-lettered at once", async () => {
+  test("a body that is not a JSON is dead-lettered at once", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     await consume(guard, { channel, queue }, (message) => readJson(message.content));

@@ -92,7 +92,7 @@ test.each([
 
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 61 } };
 
-test("while the service is away, a message is held hidden, and handled in the same receive once it is back", async () => {
+test("while the service is unreachable, a message is held hidden, and handled in the same receive once it is back", async () => {
   await using guard = await newGuard();
   const { onceward, heal } = await cutOff(guard);
   const fn = vi.fn();
@@ -168,7 +168,7 @@ test("a message whose function throws is left to its visibility timeout, and run
 });
 
 test.each(NESTED_FAILURES)(
-  "a message whose function lets a nested run $name fail, by its $error, is not deleted, and runs again",
+  "a message whose function rethrows the $error of a nested run $name, is not deleted, and runs again",
   async ({ fail }) => {
     await using guard = await newGuard();
     const fn = vi

@@ -182,7 +182,7 @@ test("an event whose handling throws is answered 500 without saying why, and han
 });
 
 test.each(NESTED_FAILURES)(
-  "an event whose function lets a nested run $name fail, by its $error, is answered 500, and handled when sent again",
+  "an event whose function rethrows the $error of a nested run $name, is answered 500, and handled when sent again",
   async ({ fail }) => {
     await using guard = await newGuard();
     const fn = vi
@@ -195,7 +195,7 @@ test.each(NESTED_FAILURES)(
   },
 );
 
-test("an event that failed for good is answered 200, so that it is not sent again", async () => {
+test("an event that failed permanently is answered 200, so that it is not sent again", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() => {
     throw new TerminalError("no such customer");

@@ -170,7 +170,7 @@ function onlyExpress(begin: Begin): void {
       expect(body.byteLength).toBe(chunks * 64 * 1024);
     });
 
-    test("a client that leaves before its body is whole fails a handler that reads the body", async () => {
+    test("a client that disconnects before its body is whole fails a handler that reads the body", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect, { options: { fingerprint: () => "f-1", waitMs: 10_000 } });
       const connection = await openSocket(world.port);
@@ -206,7 +206,7 @@ function onlyExpress(begin: Begin): void {
       connection.socket.destroy();
     });
 
-    test("pipelined requests whose client leaves are carried out and replayed", async () => {
+    test("pipelined requests whose client disconnects are carried out and replayed", async () => {
       const { effect, arrived, resolve } = heldEffects();
       const world = await begin(effect, { options: { waitMs: 10_000 } });
       const connection = await openSocket(world.port);
@@ -223,7 +223,7 @@ function onlyExpress(begin: Begin): void {
       expect(effect).toHaveBeenCalledTimes(2);
     });
 
-    test("an answer that breaks off releases the claim", async () => {
+    test("a response that is cut off releases the claim", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect, { options: { waitMs: 10_000 } });
       await expect(world.send({ path: "/breaks" })).rejects.toThrow();
@@ -231,7 +231,7 @@ function onlyExpress(begin: Begin): void {
       expect(effect).toHaveBeenCalledTimes(2);
     });
 
-    test("an error handler's answer is one like any other", async () => {
+    test("an error handler's response is stored like any other", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect);
       expect((await world.send({ path: "/declines" })).status).toBe(402);
@@ -239,14 +239,14 @@ function onlyExpress(begin: Begin): void {
       expect(effect).toHaveBeenCalledOnce();
     });
 
-    test("what is written after the end is on no answer", async () => {
+    test("data written after the end is in no response", async () => {
       const world = await begin(() => charged);
       for (const _ of [1, 2]) {
         expect(await world.send({ path: "/late" })).toMatchObject({ body: Buffer.from("charged") });
       }
     });
 
-    test("a stream larger than any policy takes, through middleware that wraps the response", async () => {
+    test("a stream larger than any policy allows, through middleware that wraps the response", async () => {
       const world = await begin(() => charged);
       expect((await world.send({ path: "/wrapped" })).body.byteLength).toBe(48 * 64 * 1024);
     });

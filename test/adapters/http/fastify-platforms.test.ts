@@ -41,7 +41,7 @@ test("a reply to an injected request is replayed, hijacked or not", async () => 
   await app.close();
 });
 
-test("a stream over HTTP/2 whose client leaves is written to its end and replayed", async () => {
+test("a stream over HTTP/2 whose client disconnects is written to its end and replayed", async () => {
   await using testing = createTestingOnceward();
   const begun = Promise.withResolvers<void>();
   const resumed = Promise.withResolvers<void>();

@@ -87,7 +87,7 @@ function onlyFastify(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("an answer that breaks releases the claim", async () => {
+  test("a response that fails releases the claim", async () => {
     const effect = vi.fn(() => ({ status: 200 }));
     const world = await begin(effect, { options: { waitMs: 10_000 } });
     await world.send({ path: "/breaks" });

@@ -49,7 +49,7 @@ function onlyHono(begin: Begin): void {
     expect((await world.send({ path, body: '{"amount":1}' })).body.toString()).toBe('{"amount":1}');
   });
 
-  test("a form that a validator has read is told from others by its content", async () => {
+  test("a form that a validator has read has a fingerprint of its content", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
     const sendForm = (boundary: string, file: string) =>

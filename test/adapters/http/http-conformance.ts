@@ -88,7 +88,7 @@ function replays(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("an answer that refuses the request for good", async () => {
+  test("an answer that refuses the request permanently", async () => {
     const effect = vi.fn(() => ({ status: 402, body: Buffer.from("card declined") }));
     const world = await begin(effect);
     for (const _ of [1, 2]) {
@@ -106,7 +106,7 @@ function replays(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("what was answered to somebody who had left", async () => {
+  test("what was answered to a client that had disconnected", async () => {
     const handler = Promise.withResolvers<Reply>();
     const begun = Promise.withResolvers<void>();
     const effect = vi.fn(() => {

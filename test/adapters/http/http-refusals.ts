@@ -47,7 +47,7 @@ export function refuses(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("while the first is in progress, and says when to come back", async () => {
+  test("while the first is in progress, and says when to retry", async () => {
     const handler = Promise.withResolvers<Reply>();
     const begun = Promise.withResolvers<void>();
     const effect = vi.fn(() => {
@@ -68,7 +68,7 @@ export function refuses(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("when the service can't be asked: nothing runs", async () => {
+  test("if the service is unreachable nothing runs", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect, { address: NOWHERE, client: { timeoutMs: 100 } });
     const answer = await world.send();
@@ -85,7 +85,7 @@ export function refuses(begin: Begin): void {
     expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
   });
 
-  test("when nobody knows whether it was done, under the policy HOLD", async () => {
+  test("when it is unknown whether it was done, under the policy HOLD", async () => {
     const handler = Promise.withResolvers<Reply>();
     const begun = Promise.withResolvers<void>();
     const effect = vi.fn(() => {

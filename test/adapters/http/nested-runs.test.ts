@@ -136,7 +136,7 @@ describe.each([
     },
   );
 
-  test("with a nested run that failed for good, fails and runs again", async () => {
+  test("with a nested run that failed permanently, fails and runs again", async () => {
     const onceward = await newOnceward();
     const effect = vi.fn<Effect>(async () => {});
     effect.mockImplementationOnce(() =>

@@ -1,5 +1,5 @@
-import type { Claim, CodedRunOptions, Onceward } from "@onceward/client";
-import type { Runner } from "../../../clients/typescript/src/run/runner.ts";
+import type { Claim, CodecRunOptions, Onceward } from "@onceward/client";
+import type { Runner } from "../../../clients/typescript/src/run/client.ts";
 
 /** When a client leaves: while its key is claimed, in the handler, or while the outcome is stored. */
 export type Moment = "claimed" | "begun" | "written" | "answered";
@@ -59,7 +59,7 @@ export class Steps {
 
   /** A client that stops before it claims a key, and before it stores the outcome; adapters give it a codec. */
   runner(onceward: Onceward): Runner {
-    const runDetailed = async <T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) => {
+    const runDetailed = async <T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) => {
       await this.reach("claimed");
       return await onceward.runDetailed(options, async (claim) => {
         try {
@@ -69,7 +69,7 @@ export class Steps {
         }
       });
     };
-    const run = async <T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) =>
+    const run = async <T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) =>
       (await runDetailed(options, fn)).value;
     return { run, runDetailed } as Runner;
   }

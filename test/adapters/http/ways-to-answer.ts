@@ -1,4 +1,4 @@
-import type { Runner } from "../../../clients/typescript/src/run/runner.ts";
+import type { Runner } from "../../../clients/typescript/src/run/client.ts";
 import type { App, CommonOptions } from "./http-world.ts";
 import type { Steps } from "./steps.ts";
 

@@ -65,7 +65,7 @@ async function claimByHand(
   return { ...operation, fencingToken: outcome.value.fencingToken };
 }
 
-test("the run returns the value that was written, and so does a repeat", async () => {
+test("the run and its repeat return the written value", async () => {
   await using client = await newClient();
   const { onceward, operation } = client;
   const run = (value: string) => onceward.runDetailed(operation, (claim) => takeOrder(claim, value));
@@ -78,7 +78,7 @@ test("the run returns the value that was written, and so does a repeat", async (
   });
 });
 
-test("what a codec encodes is delivered as it is", async () => {
+test("a codec's bytes are delivered unchanged", async () => {
   await using client = await newClient();
   const { onceward, operation } = client;
   const codec = {
@@ -113,7 +113,7 @@ test("an attempt that takes over a committed effect delivers it instead of repea
   expect(onUndeliverable).not.toHaveBeenCalled();
 });
 
-test("an attempt that takes over what was undeliverable delivers it", async () => {
+test("an attempt that takes over an undeliverable completion delivers it", async () => {
   await using client = await newClient();
   const { onceward, operation, tenant } = client;
   await takeOrder(await claimByHand(onceward, operation), "before the crash");
@@ -126,7 +126,7 @@ test("an attempt that takes over what was undeliverable delivers it", async () =
   expect(await caller.effects(operation.key)).toHaveLength(1);
 });
 
-test("a holder that was stalled until somebody else was done writes nothing", async () => {
+test("a holder that stalled until another one had finished writes nothing", async () => {
   await using client = await newClient();
   const { onceward, operation, tenant } = client;
   const stalled = await claimByHand(onceward, operation);
@@ -165,7 +165,7 @@ test("two holders at once commit one effect between them", async () => {
   expect(new Set(values)).toEqual(new Set([effects[0]?.value]));
 });
 
-test("a transaction that is repeated because nobody knows whether it committed commits once", async () => {
+test("a transaction that is repeated because its commit is unknown commits once", async () => {
   await using client = await newClient();
   const { onceward, operation } = client;
   const run = onceward.run(operation, async (claim) => {
@@ -217,7 +217,7 @@ test("a value that can't be stored undoes the effect instead of losing the value
   expect(await caller.effects(operation.key)).toEqual([]);
 });
 
-test("inside itself it is refused rather than run twice", async () => {
+test("completeIn inside itself is refused", async () => {
   await using client = await newClient();
   const { onceward, operation } = client;
   const claim = await claimByHand(onceward, operation);

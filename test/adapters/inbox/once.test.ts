@@ -36,7 +36,7 @@ async function inboxRows(key: string) {
   return await database.query("select consumer from onceward_inbox where key = $1 order by consumer", [key]);
 }
 
-test("the first delivery runs, and a repeat gets its value without running", async () => {
+test("the first delivery runs the function, and a repeat gets its value without running it", async () => {
   const message = newMessage();
   expect(await deliver(message, "invoice-1")).toEqual({ value: "invoice-1", replayed: false });
   expect(await deliver(message, "invoice-2")).toEqual({ value: "invoice-1", replayed: true });
@@ -123,7 +123,7 @@ test("a rollback of the caller's transaction leaves nothing", async () => {
   expect(await database.effects(message.key)).toEqual([]);
 });
 
-test("what the function throws comes back unchanged and undoes it, though the caller commits", async () => {
+test("an error of the function is rethrown unchanged and undoes its writes, also if the caller commits", async () => {
   const message = newMessage();
   const thrown = new Error("out of stock");
   await db.transaction(async (tx) => {
@@ -202,7 +202,7 @@ test.each([
   expect(await handle()).toEqual({ value: stored, replayed: true });
 });
 
-test("a value that is no JSON leaves nothing", async () => {
+test("a value that is not a JSON leaves nothing", async () => {
   const message = newMessage();
   const handling = db.transaction((tx) => once(tx.executor, message, () => 1n));
   await expect(handling).rejects.toMatchObject({ reason: "RESULT_NOT_JSON" });

@@ -74,7 +74,7 @@ async function rows() {
   );
 }
 
-test("what was committed before a crash is delivered, once, and replayed", async () => {
+test("a completion that was committed before a crash is delivered once, and replayed", async () => {
   await using client = await newClient();
   const { onceward } = client;
   await crashAfterCommit(client);
@@ -85,7 +85,7 @@ test("what was committed before a crash is delivered, once, and replayed", async
   expect(await onceward.run(order, () => "again")).toBe("taken");
 });
 
-test("it is delivered after the lease has run out, too, if nobody took over", async () => {
+test("a completion is delivered after the lease has expired, too, unless another holder took over", async () => {
   await using client = await newClient();
   const { onceward, tenant } = client;
   await crashAfterCommit(client);
@@ -107,7 +107,7 @@ test("a transaction that has not committed is not delivered", async () => {
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
 });
 
-test("passes side by side share the completions, and each takes one once", async () => {
+test("concurrent passes share the completions, and deliver each once", async () => {
   await using client = await newClient();
   const { onceward } = client;
   await Promise.all(
@@ -161,7 +161,7 @@ test.each([
   expect(await rows()).toEqual([{ key: order.key, attempts: 1, undeliverable: reason, delivered: false }]);
 });
 
-test("what a codec made and the service does not take is delivered as done without it", async () => {
+test("a codec's result that the service refuses is delivered as done without its value", async () => {
   await using client = await newClient();
   const { onceward } = client;
   const { outcome } = await onceward.calls.claim(order);
@@ -176,7 +176,7 @@ test("what a codec made and the service does not take is delivered as done witho
   await expect(onceward.run(order, () => "again")).rejects.toMatchObject({ reason: "RESULT_LOST" });
 });
 
-test("a completion that no service would take, since somebody changed its row, is kept and reported", async () => {
+test("a completion whose row was changed is kept and reported", async () => {
   await using client = await newClient();
   const { onceward } = client;
   const fencingToken = await crashAfterCommit(client);
@@ -187,7 +187,7 @@ test("a completion that no service would take, since somebody changed its row, i
   expect(onUndeliverable.mock.calls).toEqual([[{ ...completion, reason: "INVALID_REQUEST" }]]);
 });
 
-test("one that is refused takes none of its batch with it", async () => {
+test("a refused completion does not affect the others of its batch", async () => {
   await using client = await newClient();
   const { onceward } = client;
   const fencingToken = await crashAfterCommit(client);
@@ -200,7 +200,7 @@ test("one that is refused takes none of its batch with it", async () => {
   });
 });
 
-test("a row that somebody spoiled takes none of its batch with it", async () => {
+test("a corrupted row does not affect the others of its batch", async () => {
   await using client = await newClient();
   const { onceward } = client;
   await crashAfterCommit(client);
@@ -221,7 +221,7 @@ test("a value that is larger than the policy takes is delivered as done without 
   await expect(onceward.run(order, () => "again")).rejects.toMatchObject({ reason: "RESULT_LOST" });
 });
 
-test("while the service can't take it, it is tried again, ever more rarely", async () => {
+test("while the service is unreachable a completion is retried at growing intervals", async () => {
   await using client = await newClient();
   await crashAfterCommit(client);
   // A credential that is wrong is no more the completion's fault than an outage is.
@@ -261,7 +261,7 @@ test("a row that an attempt took over while it was delivered is delivered again 
   expect(await rows()).toMatchObject([{ undeliverable: null, delivered: false }]);
 });
 
-test("a relay delivers what comes, outlives an outage of both sides, and ends when it is closed", async () => {
+test("a relay delivers new completions, survives outages of both sides, and ends when it is closed", async () => {
   await using client = await newClient();
   const port = server.grpcPort;
   const errors: unknown[] = [];

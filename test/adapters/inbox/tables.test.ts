@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { INBOX_MIGRATION, once, type Swept, sweep } from "../../../clients/typescript/src/inbox.ts";
+import { INBOX_MIGRATION, once, type SweepResult, sweep } from "../../../clients/typescript/src/inbox.ts";
 import { openConnection } from "../../helpers/database/connections.ts";
 import { createTestDatabase } from "../../helpers/database/database.ts";
 import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
@@ -33,7 +33,7 @@ async function handled(count: number, daysAgo: number): Promise<void> {
   );
 }
 
-test("the migration may be run again, and by several at once, and keeps what is there", async () => {
+test("the migration can run again, and concurrently, and keeps existing rows", async () => {
   const empty = await createTestDatabase("template0");
   await Promise.all(Array.from({ length: 4 }, () => empty.query(INBOX_MIGRATION)));
   await empty.query("insert into onceward_inbox (consumer, key) values ('billing', 'event-1')");
@@ -49,7 +49,7 @@ test("the tables say their version", async () => {
   expect(row?.comment).toContain("version 1");
 });
 
-test("a sweep deletes what is older and keeps what is not", async () => {
+test("a sweep deletes older rows and keeps newer ones", async () => {
   await handled(3, 8);
   await handled(2, 6);
   expect(await sweep(db.pool, { olderThanMs: 7 * DAY_MS })).toEqual({ inbox: 3, completions: 0 });
@@ -64,7 +64,7 @@ test("a sweep takes no more than its limit, the oldest first", async () => {
   expect(await database.query("select left(key, 1) as days from onceward_inbox")).toEqual([{ days: "8" }]);
 });
 
-test("sweeps side by side delete each row once", async () => {
+test("concurrent sweeps delete each row once", async () => {
   await handled(1000, 8);
   const sweeps = Array.from({ length: 8 }, () => sweep(db.pool, { olderThanMs: 7 * DAY_MS, limit: 100 }));
   const swept = await Promise.all(sweeps);
@@ -72,7 +72,7 @@ test("sweeps side by side delete each row once", async () => {
   expect(await database.query("select from onceward_inbox")).toHaveLength(200);
 });
 
-test("a sweep waits for nobody who holds a row", async () => {
+test("a sweep does not wait for locked rows", async () => {
   await handled(2, 8);
   const holder = await openConnection(database);
   await holder.query("begin");
@@ -89,7 +89,7 @@ test("a delivery after the sweep runs again", async () => {
   expect(await deliver()).toMatchObject({ replayed: false });
 });
 
-test("of the completions a sweep deletes only what was delivered", async () => {
+test("a sweep deletes only delivered completions", async () => {
   await database.query(
     `insert into onceward_completions (namespace, key, fencing_token, written_at, delivered_at, undeliverable) values
        ('orders', 'delivered', 1, now() - interval '8 days', now() - interval '8 days', null),
@@ -97,7 +97,7 @@ test("of the completions a sweep deletes only what was delivered", async () => {
        ('orders', 'pending', 1, now() - interval '8 days', null, null),
        ('orders', 'undeliverable', 1, now() - interval '8 days', null, 'RECORD_NOT_FOUND')`,
   );
-  const swept: Swept = await sweep(db.pool, { olderThanMs: 7 * DAY_MS });
+  const swept: SweepResult = await sweep(db.pool, { olderThanMs: 7 * DAY_MS });
   expect(swept).toEqual({ inbox: 0, completions: 1 });
   expect(await database.query("select from onceward_completions where key = 'delivered'")).toEqual([]);
 });
@@ -110,7 +110,7 @@ test.each([
   await expect(sweep(db.pool, options)).rejects.toMatchObject({ violations: [{ field }] });
 });
 
-test("a value that is stored moves no index entry", async () => {
+test("storing a value updates no index", async () => {
   await db.transaction(async (tx) => {
     for (let index = 0; index < 200; index++) {
       await once(tx.executor, { consumer: "billing", key: `event-${index}` }, () => ({ index }));

@@ -133,7 +133,7 @@ test("AIP-155's request_id is a key, too", async () => {
   expect(effect).toHaveBeenCalledOnce();
 });
 
-test("the implementation is shown its claim", async () => {
+test("the implementation gets its claim", async () => {
   const claims: (Claim | undefined)[] = [];
   const client = await begin(
     (_request, _context, claim) => {
@@ -155,7 +155,7 @@ test("ten concurrent calls that wait have one effect and one answer", async () =
   expect(effect).toHaveBeenCalledOnce();
 });
 
-test("a call while the first is in progress is refused, and told when to come back", async () => {
+test("a call while the first is in progress is refused, with a retry delay", async () => {
   const handler = Promise.withResolvers<object>();
   const begun = Promise.withResolvers<void>();
   const client = await begin(() => {
@@ -173,7 +173,7 @@ test("a call while the first is in progress is refused, and told when to come ba
   await first;
 });
 
-test("another request with the same key is refused, but not for the order of a map", async () => {
+test("another request with the same key is refused, but a map in another order is not", async () => {
   const effect = vi.fn(charged);
   const client = await begin(effect);
   await client.create({ labels: { a: "1", b: "2" } }, { headers: KEY });
@@ -218,7 +218,7 @@ test.each([
   expect(effect).toHaveBeenCalledTimes(2);
 });
 
-test("when the service can't be asked nothing runs", async () => {
+test("if the service is unreachable nothing runs", async () => {
   const effect = vi.fn(charged);
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
   const client = await beginWith(onceward, effect, {}, []);
@@ -229,7 +229,7 @@ test("when the service can't be asked nothing runs", async () => {
   expect(effect).not.toHaveBeenCalled();
 });
 
-test("what is wrong with the guard itself is not told to callers", async () => {
+test("callers don't see errors of the guard itself", async () => {
   const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
   const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   const client = await beginWith(onceward, charged, {}, []);

@@ -187,7 +187,7 @@ test("ten concurrent calls that wait have one effect and one answer", async () =
   expect(handler).toHaveBeenCalledOnce();
 });
 
-test("a call while the first is in progress is refused, and told when to come back", async () => {
+test("a call while the first is in progress is refused, with a retry delay", async () => {
   const finish = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const client = await begin((call, callback, claim) => {
@@ -279,7 +279,7 @@ test("a handler that throws releases the claim", async () => {
   expect(await client.call()).toMatchObject({ id: "ch_1" });
 });
 
-test("when the service can't be asked nothing runs", async () => {
+test("if the service is unreachable nothing runs", async () => {
   const handler = vi.fn(charged);
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
   const client = await begin(handler, {}, { onceward });
@@ -289,7 +289,7 @@ test("when the service can't be asked nothing runs", async () => {
   expect(handler).not.toHaveBeenCalled();
 });
 
-test("what is wrong with the guard itself is not told to callers", async () => {
+test("callers don't see errors of the guard itself", async () => {
   const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
   const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   const client = await begin(charged, {}, { onceward });

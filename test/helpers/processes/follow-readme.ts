@@ -9,14 +9,14 @@ import type { Workplace } from "./command.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** A command of a page, and what the page says that it prints. */
+/** A command of a page, and the output that the page shows. */
 export interface Step {
   readonly command: string;
   /** Each somewhere in a line, in this order; "…" is anything. */
   readonly printed: readonly string[];
 }
 
-/** What became of a command: undefined if it was never begun. */
+/** The outcome of a command; `exit` is undefined if it did not start. */
 export interface Followed {
   readonly exit: number | undefined;
   /** Standard output and standard error. */
@@ -24,22 +24,20 @@ export interface Followed {
 }
 
 /**
- * The commands of a chapter of the root README, in order: the lines of its `sh` blocks. A `text` block is what the last
- * command of the block before prints.
+ * Returns the commands of a page, named from the repository's root, in order: the lines of its `sh` blocks. A `text` block
+ * is the output of the last command before it.
  */
-export async function stepsOf(chapter: string): Promise<readonly Step[]> {
-  const page = await readFile(join(ROOT, "README.md"), "utf8");
-  const [, text = ""] = page.split(`\n## ${chapter}\n`);
-  const [own = ""] = text.split("\n## ");
+export async function stepsOf(page: string): Promise<readonly Step[]> {
+  const text = await readFile(join(ROOT, page), "utf8");
   const steps: Step[] = [];
-  for (const [, language, block = ""] of own.matchAll(/^```(sh|text)\n([\s\S]*?)^```$/gm)) {
+  for (const [, language, block = ""] of text.matchAll(/^```(sh|text)\n([\s\S]*?)^```$/gm)) {
     if (language === "sh") {
-      // A line that ends in a backslash or a pipe goes on.
+      // A line that ends in a backslash or a pipe continues on the next line.
       const commands = block.trim().split(/(?<![\\|])\n/);
       steps.push(...commands.map((command) => ({ command, printed: [] })));
     } else {
       const last = steps.pop();
-      if (last === undefined) throw new Error(`${chapter}: what prints this?\n${block}`);
+      if (last === undefined) throw new Error(`${page}: no command prints this:\n${block}`);
       steps.push({ ...last, printed: block.trim().split("\n") });
     }
   }
@@ -64,7 +62,7 @@ export async function followSteps(
   });
   const shell = spawn("bash", ["-c", `set -o pipefail\n${FALLBACKS}\n${script.join("\n")}`], {
     cwd: dir,
-    // A group of its own, so that nothing of it is left.
+    // A process group of its own, so that the whole group can be killed.
     detached: true,
     env: { ...CHILD_ENVIRONMENT, HOME: dir, TMPDIR: temporaryDir, NO_UPDATE_NOTIFIER: "1" },
     stdio: "ignore",
@@ -83,7 +81,7 @@ async function readFollowed(file: string): Promise<Followed> {
   return { exit: exit ? Number(exit) : undefined, output: output ?? "" };
 }
 
-/** Where there is no curl, what makes the request that it would make. */
+/** Replaces curl where it is not installed. */
 const FALLBACKS = `command -v curl > /dev/null || curl() { node -e '
 const [, url, ...rest] = process.argv.slice(1);
 const headers = [], bodies = [];
@@ -91,7 +89,7 @@ for (let i = 0; i < rest.length; i += 2) (rest[i] === "-H" ? headers : bodies).p
 fetch(url, { method: "POST", headers: headers.map((line) => line.split(": ")), body: bodies[0] })
   .then((response) => response.text()).then(console.log);' -- "$@"; }`;
 
-/** The first line that a step should have printed and did not; undefined if it printed them all. */
+/** Returns the first expected line that is missing from the output; undefined if all are there. */
 export function missingLine(printed: readonly string[], output: string): string | undefined {
   let lines = output.split("\n");
   return printed.find((expected) => {
@@ -101,7 +99,7 @@ export function missingLine(printed: readonly string[], output: string): string 
   });
 }
 
-/** As the page has it, but for how wide a column is. */
+/** Returns a pattern of a page's line, whatever the widths of its columns. */
 function patternOf(line: string): RegExp {
   const words = line
     .trim()

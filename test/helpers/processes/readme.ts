@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 
-/** The code blocks of a language in a README, from the repository's root, in their order. */
+/** Returns the code blocks of a language in a page, which is named from the repository's root, in their order. */
 export async function codeBlocks(readme: string, language: string): Promise<readonly string[]> {
   const text = await readFile(new URL(`../../../${readme}`, import.meta.url), "utf8");
   const blocks = text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm);
   return [...blocks].flatMap(([, of, code = ""]) => (of === language ? [code] : []));
 }
 
-/** The first of them. @throws if there is none. */
+/** Returns the first code block of a language in a page. @throws if there is none. */
 export async function firstBlock(readme: string, language: string): Promise<string> {
   const [first] = await codeBlocks(readme, language);
   if (first === undefined) throw new Error(`${readme} has no ${language}`);

@@ -1,14 +1,14 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { AuditEventSchema, createTenantAdmin } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { AUDIT_COLUMNS } from "../audit-columns.ts";
+import { AUDIT_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
-import { parsePast } from "../moments.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
+import { parsePast } from "../times.ts";
 import { command, group, type LimitOption, withLimit } from "./group.ts";
 
-/** What lists of audit events are narrowed by. */
+/** The options that filter audit events. */
 export interface AuditOptions extends LimitOption {
   readonly after?: Timestamp;
   readonly before?: Timestamp;
@@ -17,20 +17,20 @@ export interface AuditOptions extends LimitOption {
 
 export function withAuditFilter(made: Command): Command {
   return withLimit(made)
-    .option("--after <time>", "later than this", parsePast)
-    .option("--before <time>", "earlier than this", parsePast)
-    .option("--action <rpc>", "of this RPC, such as ResolveRecord");
+    .option("--after <time>", "only events after this time", parsePast)
+    .option("--before <time>", "only events before this time", parsePast)
+    .option("--action <rpc>", "only events of this RPC, such as ResolveRecord");
 }
 
-/** The filter as a request has it. */
+/** Returns the filter fields of a request. */
 export function auditFilter({ after, before, action = "" }: AuditOptions) {
   return { action, ...(after && { after }), ...(before && { before }) };
 }
 
-/** `onceward audit …`: what was changed and what was refused. */
+/** Returns `onceward audit …`. */
 export function auditCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("audit", "what was changed in the tenant, and what was refused", [
+  return group("audit", "changes in the tenant, and refused calls", [
     withAuditFilter(
       command(
         "list",

@@ -3,7 +3,7 @@ import { completionScript } from "../completion-script.ts";
 import type { Host } from "../host.ts";
 import { command } from "./group.ts";
 
-/** `onceward completion`: what a shell needs to complete commands. */
+/** Returns `onceward completion`. */
 export function completionCommand(host: Host, program: () => Command): Command {
   return command(
     "completion",

@@ -1,9 +1,8 @@
 import { Command } from "commander";
-import { addFieldOptions, type Field } from "../field-options.ts";
-import { parseLimit } from "../numbers.ts";
+import { addFieldOptions, type Field, parseLimit } from "../arguments.ts";
 import { POLICY_FIELDS, type PolicyInit } from "../policy-fields.ts";
 
-/** How many items lists show unless told otherwise. */
+/** The default of `--limit`. */
 export const DEFAULT_LIMIT = 100;
 
 /** The option of every list. */
@@ -11,7 +10,7 @@ export interface LimitOption {
   readonly limit: number;
 }
 
-/** A command with what its help says: what it does, and how it is called. */
+/** Returns a command with the description and examples of its help. */
 export function command(
   nameAndArguments: string,
   description: string,
@@ -26,7 +25,7 @@ export function command(
     .addHelpText("after", `\n${lines.length === 1 ? "Example" : "Examples"}:\n${lines.join("\n")}`);
 }
 
-/** A command that only holds others. */
+/** Returns a command that consists of subcommands. */
 export function group(name: string, description: string, commands: readonly Command[]): Command {
   const made = new Command(name).description(description);
   for (const one of commands) made.addCommand(one);
@@ -34,25 +33,25 @@ export function group(name: string, description: string, commands: readonly Comm
 }
 
 export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
-  return made.option("--limit <count>", "show at most so many", parseLimit, limit);
+  return made.option("--limit <count>", "the largest number of items to show", parseLimit, limit);
 }
 
-/** The options of a change that asks. */
+/** Adds the option of a change that asks for confirmation. */
 export function withYes(made: Command): Command {
-  return made.option("--yes", "do not ask");
+  return made.option("--yes", "do not ask for confirmation");
 }
 
-/** The options of a policy's change. */
+/** Adds the options of a policy change. */
 export function withPolicyChange(
   made: Command,
   fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
 ): Command {
   return withYes(addFieldOptions(made, fields))
-    .option("--apply-to-existing", "change the records that are there, too, in the background")
-    .option("--dry-run", "show what it would do, and change nothing");
+    .option("--apply-to-existing", "change existing records, too, in the background")
+    .option("--dry-run", "show the effect, and change nothing");
 }
 
-/** Gathers an option that may be given several times. */
+/** Collects the values of an option that may be given several times. */
 export function several(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }

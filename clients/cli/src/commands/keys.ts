@@ -5,22 +5,22 @@ import {
   RevokeApiKeyResponseSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { confirm, type YesOption } from "../confirm.ts";
+import { KEY_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
-import { KEY_COLUMNS } from "../key-columns.ts";
+import { confirm, type YesOption } from "../host.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
-/** `onceward keys …`: the tenant's credentials. */
+/** Returns `onceward keys …`: the tenant's API keys. */
 export function keyCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("keys", "the tenant's API keys", [
     withNewKey(
       command(
         "create",
-        "Makes an API key and prints its secret, this once. To rotate: make one, move over, revoke the other.",
+        "Creates an API key and prints its secret, only once. To rotate: create a key, switch to it, revoke the old one.",
         "keys create --role caller --label payments > payments.key",
         "keys create --role caller --namespace charges --namespace refunds --expires 90d",
         "keys create --role admin --label 'on call' --json",
@@ -28,12 +28,12 @@ export function keyCommands(host: Host): Command {
     ).action(
       asAdmin(async ({ client, call, output }, options: NewKeyOptions) => {
         const reply = await client.createApiKey({ apiKey: newKey(options) }, call);
-        output.remark(`Key ${reply.apiKey?.id}; its secret is shown this once:\n`);
+        output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
         output.message(CreateApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
       }),
     ),
     withLimit(
-      command("list", "Lists them, revoked and expired ones too, the newest first.", "keys list"),
+      command("list", "Lists API keys, revoked and expired ones too, newest first.", "keys list"),
     ).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
         const listed = await collectPages(limit, async (page) => {

@@ -7,12 +7,12 @@ import { describeRecord } from "../record-text.ts";
 import { sessions } from "../session.ts";
 import { command } from "./group.ts";
 
-/** `onceward lookup`: what a caller may see of a key. */
+/** Returns `onceward lookup`: a key's record, as a caller sees it. */
 export function lookupCommand(host: Host): Command {
   const asCaller = sessions(host, connectCaller);
   return command(
     "lookup <namespace> <key>",
-    "Shows a key's record, with a caller's API key, and does not touch it.",
+    "Shows a key's record, with a caller's API key, without changing it.",
     "lookup charges order-1 --profile payments",
   ).action(
     asCaller(async ({ client, call, output }, namespace: string, key: string, _options: object) => {

@@ -5,24 +5,23 @@ import {
   NamespaceSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { confirm, type YesOption } from "../confirm.ts";
-import { formatDuration } from "../durations.ts";
-import { readFieldOptions } from "../field-options.ts";
+import { readFieldOptions } from "../arguments.ts";
 import type { Host } from "../host.ts";
-import { formatMoment } from "../moments.ts";
+import { confirm, type YesOption } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
 import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
+import { formatDuration, formatMoment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
 
-/** `onceward namespaces …`: namespaces with a policy of their own. */
+/** Returns `onceward namespaces …`: namespaces with a policy of their own. */
 export function namespaceCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("namespaces", "namespaces that set a policy of their own", [
-    withLimit(command("list", "Lists them.", "namespaces list")).action(
+    withLimit(command("list", "Lists these namespaces.", "namespaces list")).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
         const listed = await collectPages(limit, async (page) => {
           const { namespaces, nextPageToken } = await client.listNamespaces(page, call);
@@ -40,7 +39,11 @@ export function namespaceCommands(host: Host): Command {
         ]);
       }),
     ),
-    command("show <namespace>", "Shows one, with the policy in force.", "namespaces show charges").action(
+    command(
+      "show <namespace>",
+      "Shows a namespace, with its effective policy.",
+      "namespaces show charges",
+    ).action(
       asAdmin(async ({ client, call, output }, name: string, _options: object) => {
         const { namespace } = await client.getNamespace({ name }, call);
         if (namespace !== undefined) output.message(NamespaceSchema, namespace, () => describe(namespace));
@@ -49,7 +52,7 @@ export function namespaceCommands(host: Host): Command {
     withPolicyChange(
       command(
         "set <namespace>",
-        "Sets a namespace's policy, and declares it if need be. Shows what it does, and asks.",
+        "Sets a namespace's policy, and declares the namespace if necessary. Shows the effect, and asks.",
         "namespaces set payouts --on-lease-expiry hold --max-lease 1h",
         "namespaces set charges --require-fingerprint true --yes",
       ),
@@ -62,24 +65,24 @@ export function namespaceCommands(host: Host): Command {
     withYes(
       command(
         "delete <namespace>",
-        "Removes a namespace's policy: it follows the tenant's from then on.",
+        "Removes a namespace's policy: from then on the tenant's policy applies.",
         "namespaces delete charges",
         "namespaces delete load-test --force --yes",
-      ).option("--force", "forget the records that live in it, too, as if they had never been claimed"),
+      ).option("--force", "also forget the namespace's records, as if they had never been claimed"),
     ).action(
       asAdmin(async (session, name: string, options: YesOption & { readonly force?: true }) => {
         const { client, call, output } = session;
         const force = options.force === true;
-        const what = force
+        const question = force
           ? `Forget every record in ${name}, and its policy?`
           : `Remove the policy of ${name}?`;
-        await confirm(host, options, what);
+        await confirm(host, options, question);
         const reply = await client.deleteNamespace({ name, force }, call);
         const { job } = reply;
         output.message(DeleteNamespaceResponseSchema, reply, () =>
           job === undefined
             ? `Removed the policy of ${name}.\n`
-            : `Removed the policy of ${name}; its records go in the background: onceward retention jobs ${job.id}\n`,
+            : `Removed the policy of ${name}; its records are being removed in the background: onceward retention jobs ${job.id}\n`,
         );
       }),
     ),
@@ -94,7 +97,7 @@ function describe({ name, createdAt, policy, effectivePolicy }: Namespace): stri
       ["created", formatMoment(createdAt)],
     ]),
     renderTable(
-      ["policy", "in force", "set"],
+      ["policy", "effective", "set"],
       policyRows(effectivePolicy).map(([label, value]) => [label, value, own.get(label) ?? "-"]),
     ),
   ].join("\n");

@@ -5,22 +5,22 @@ import {
   RevokeOperatorApiKeyResponseSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { confirm, type YesOption } from "../confirm.ts";
+import { KEY_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
-import { KEY_COLUMNS } from "../key-columns.ts";
+import { confirm, type YesOption } from "../host.ts";
 import { type NewKeyOptions, withNewOperatorKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
-/** `onceward operator keys …`: the operators' credentials. */
+/** Returns `onceward operator keys …`: the operators' API keys. */
 export function operatorKeyCommands(host: Host): Command {
   const asOperator = sessions(host, createOperator);
   return group("keys", "the operators' API keys", [
     withNewOperatorKey(
       command(
         "create",
-        "Makes an operator's API key and prints its secret, this once. To rotate: make one, move over, revoke the other.",
+        "Creates an operator's API key and prints its secret, only once. To rotate: create a key, switch to it, revoke the old one.",
         "operator keys create --label 'on call' --expires 90d > operator.key",
       ),
     ).action(
@@ -28,14 +28,14 @@ export function operatorKeyCommands(host: Host): Command {
         const { label = "", expires } = options;
         const apiKey = { label, ...(expires && { expiresAt: expires }) };
         const reply = await client.createOperatorApiKey({ apiKey }, call);
-        output.remark(`Key ${reply.apiKey?.id}; its secret is shown this once:\n`);
+        output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
         output.message(CreateOperatorApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
       }),
     ),
     withLimit(
       command(
         "list",
-        "Lists them, revoked and expired ones too, the newest first; not the one that the server is configured with.",
+        "Lists operators' API keys, revoked and expired ones too, newest first; without the key of the server's configuration.",
         "operator keys list",
       ),
     ).action(

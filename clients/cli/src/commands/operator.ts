@@ -5,7 +5,7 @@ import {
   GetServerInfoResponseSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { AUDIT_COLUMNS } from "../audit-columns.ts";
+import { AUDIT_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
@@ -16,32 +16,32 @@ import { command, group } from "./group.ts";
 import { operatorKeyCommands } from "./operator-keys.ts";
 import { tenantsCommands } from "./tenants.ts";
 
-/** `onceward operator …`: what the platform team does, with an operator's API key. */
+/** Returns `onceward operator …`: the commands of the platform team, with an operator's API key. */
 export function operatorCommands(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return group("operator", "what the platform team does, with an operator's API key", [
+  return group("operator", "commands of the platform team, with an operator's API key", [
     tenantsCommands(host),
     operatorKeyCommands(host),
     withNewKey(
       command(
         "tenant-key <tenant>",
-        "Makes an API key of a tenant and prints its secret, this once.",
+        "Creates an API key of a tenant and prints its secret, only once.",
         "operator tenant-key acme --role admin --label 'first admin' > acme-admin.key",
       ),
     ).action(
       asOperator(async ({ client, call, output }, tenant: string, options: NewKeyOptions) => {
         const reply = await client.createTenantApiKey({ tenant, apiKey: newKey(options) }, call);
-        output.remark(`Key ${reply.apiKey?.id} of ${tenant}; its secret is shown this once:\n`);
+        output.remark(`Key ${reply.apiKey?.id} of ${tenant}; its secret is shown only now:\n`);
         output.message(CreateTenantApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
       }),
     ),
     withAuditFilter(
       command(
         "audit",
-        "Lists audit events of all tenants or one, the newest first.",
+        "Lists audit events of all tenants or one, newest first.",
         "operator audit --tenant acme --after 7d",
         "operator audit --action SuspendTenant --json",
-      ).option("--tenant <name>", "of this tenant only"),
+      ).option("--tenant <name>", "only events of this tenant"),
     ).action(
       asOperator(async ({ client, call, output }, options: AuditOptions & { readonly tenant?: string }) => {
         const { limit, tenant = "" } = options;
@@ -55,7 +55,7 @@ export function operatorCommands(host: Host): Command {
     ),
     command(
       "info",
-      "Shows what the replica that answers is, how it does, and its settings.",
+      "Shows the version, state and settings of the replica that answers.",
       "operator info",
       "operator info --json",
     ).action(

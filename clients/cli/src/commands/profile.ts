@@ -6,19 +6,19 @@ import { type Profiles, profilesFile, readProfiles, writeProfiles } from "../pro
 import { renderTable } from "../table.ts";
 import { command, group } from "./group.ts";
 
-/** `onceward profile …`: addresses and API keys that are kept. */
+/** Returns `onceward profile …`: stored addresses and API keys. */
 export function profileCommands(host: Host): Command {
-  return group("profile", "addresses and API keys that are kept for later commands", [
+  return group("profile", "stored addresses and API keys", [
     command(
       "set <name>",
-      "Keeps an address and an API key under a name; the first one is used at once.",
+      "Stores an address and an API key under a name. The first profile becomes the current one.",
       "profile set staging --address https://onceward.staging.example:50051 --api-key-stdin < admin.key",
     ).action(async (name: string, _options: object, command: Command) => {
       const { address, apiKeyStdin }: GlobalOptions = command.optsWithGlobals();
       if (address === undefined || !URL.canParse(address)) {
         throw new UsageError("Give --address and a URL such as http://localhost:50051.");
       }
-      // Never as an argument: those are for everybody to see.
+      // Never as an argument: other users of the machine can read arguments.
       if (!apiKeyStdin) throw new UsageError("Give --api-key-stdin, and the API key on standard input.");
       const { current = name, byName } = await readProfiles(host);
       const profile = { address, apiKey: await readApiKey(host) };
@@ -41,11 +41,13 @@ export function profileCommands(host: Host): Command {
         host.write(json ? `${JSON.stringify(listed, undefined, 2)}\n` : renderList(listed));
       },
     ),
-    command("use <name>", "Takes a profile into use.", "profile use staging").action(async (name: string) => {
-      const { byName } = await findProfile(host, name);
-      await writeProfiles(host, { current: name, byName });
-      host.write(`Profile ${name} is in use.\n`);
-    }),
+    command("use <name>", "Makes a profile the current one.", "profile use staging").action(
+      async (name: string) => {
+        const { byName } = await findProfile(host, name);
+        await writeProfiles(host, { current: name, byName });
+        host.write(`Profile ${name} is in use.\n`);
+      },
+    ),
     command("remove <name>", "Removes a profile and its key.", "profile remove staging").action(
       async (name: string) => {
         const { current, byName } = await findProfile(host, name);

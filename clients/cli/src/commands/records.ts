@@ -2,14 +2,14 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Record_State, RecordSchema } from "@onceward/client";
 import { createTenantAdmin, ResolveRecordResponseSchema } from "@onceward/client/admin";
 import { type Command, Option } from "commander";
-import { confirm, type YesOption } from "../confirm.ts";
+import { parseId } from "../arguments.ts";
 import type { Host } from "../host.ts";
-import { formatMoment, parsePast } from "../moments.ts";
-import { parseId } from "../numbers.ts";
+import { confirm, type YesOption } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { describeRecord, stateName } from "../record-text.ts";
 import { type ResolutionOptions, readResolution, resolutionMessage } from "../resolution.ts";
 import { sessions } from "../session.ts";
+import { formatMoment, parsePast } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 interface ListOptions extends LimitOption {
@@ -32,9 +32,9 @@ const STATES = {
   ambiguous: Record_State.AMBIGUOUS,
 };
 
-/** `onceward records …`: what is known of keys, and setting it right. */
+/** Returns `onceward records …`: the records of keys, and their resolution. */
 export function recordCommands(host: Host): Command {
-  return group("records", "what is known of keys, and setting it right", [
+  return group("records", "the records of keys, and their resolution", [
     listCommand(host),
     showCommand(host),
     resolveCommand(host),
@@ -46,16 +46,16 @@ function listCommand(host: Host): Command {
   return withLimit(
     command(
       "list",
-      "Lists records by namespace and key. Those that are ambiguous are the queue of what somebody has to find out about.",
+      "Lists records by namespace and key. The ambiguous records are the queue of operations whose effect a person must check.",
       "records list --state ambiguous",
       "records list --namespace charges --prefix order-10 --claimed-before 24h",
     ),
   )
-    .option("--namespace <name>", "in this namespace only")
-    .addOption(new Option("--state <state>", "in this state only").choices(Object.keys(STATES)))
-    .option("--prefix <text>", "whose keys begin with this")
-    .option("--claimed-after <time>", "whose newest claim is younger", parsePast)
-    .option("--claimed-before <time>", "whose newest claim is older", parsePast)
+    .option("--namespace <name>", "only records in this namespace")
+    .addOption(new Option("--state <state>", "only records in this state").choices(Object.keys(STATES)))
+    .option("--prefix <text>", "only keys with this prefix")
+    .option("--claimed-after <time>", "only records whose newest claim is after this time", parsePast)
+    .option("--claimed-before <time>", "only records whose newest claim is before this time", parsePast)
     .action(
       asAdmin(async ({ client, call, output }, options: ListOptions) => {
         const { limit, namespace = "", prefix = "", state, claimedAfter, claimedBefore } = options;
@@ -87,7 +87,7 @@ function showCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return command(
     "show <namespace> <key>",
-    "Shows everything that is known of a key, with its result.",
+    "Shows a key's record, with its result.",
     "records show charges order-1",
     "records show charges order-1 --json",
   ).action(
@@ -103,7 +103,7 @@ function resolveCommand(host: Host): Command {
   return withYes(
     command(
       "resolve <namespace> <key>",
-      "Sets a record right, for a reason that the audit keeps. Effective on every replica within 10 s.",
+      "Resolves a record, for a reason that the audit keeps. Takes effect on every replica within 10 s.",
       "records resolve charges order-1 --release --reason 'no charge at the provider, ticket 411'",
       `records resolve charges order-1 --complete '{"id":"ch_1"}' --reason 'charged, says the provider'`,
       "records resolve charges order-1 --complete @charge.json --reason 'charged, says the provider'",
@@ -112,10 +112,13 @@ function resolveCommand(host: Host): Command {
   )
     .option("--release", "the effect did not happen: the next claim gets the key")
     .option("--complete <json>", "the effect happened, and this is its result; @FILE reads it from a file")
-    .option("--failure <json>", 'as --complete, but it failed for good, such as {"message":"card declined"}')
-    .option("--forget", "as if the key had never been claimed")
-    .requiredOption("--reason <text>", "why, for the audit")
-    .option("--fencing-token <token>", "only if this is still the newest claim's", parseId)
+    .option(
+      "--failure <json>",
+      'the operation failed permanently, with this error, such as {"message":"card declined"}',
+    )
+    .option("--forget", "remove the record, as if the key had never been claimed")
+    .requiredOption("--reason <text>", "the reason, for the audit")
+    .option("--fencing-token <token>", "only if this is still the newest claim's token", parseId)
     .action(
       asAdmin(async ({ client, call, output }, namespace: string, key: string, options: ResolveOptions) => {
         const { reason, fencingToken = 0n } = options;

@@ -8,19 +8,18 @@ import {
   type TenantAdmin,
 } from "@onceward/client/admin";
 import { Argument, type Command } from "commander";
-import { enumName } from "../enum-name.ts";
+import { parseId, readFieldOptions } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
-import { readFieldOptions } from "../field-options.ts";
 import type { Host } from "../host.ts";
-import { formatMoment } from "../moments.ts";
-import { parseId } from "../numbers.ts";
 import type { Column } from "../output.ts";
+import { enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
 import { RETENTION_FIELDS } from "../policy-fields.ts";
 import { namespacePolicy, tenantPolicy } from "../policy-targets.ts";
 import { type Session, sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
+import { formatMoment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange } from "./group.ts";
 
 const WATCH_INTERVAL_MS = 1000;
@@ -37,18 +36,18 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
   ["FINISHED", ({ finishedAt }) => formatMoment(finishedAt)],
 ];
 
-/** `onceward retention …`: how long keys and results are remembered. */
+/** Returns `onceward retention …`: how long keys and results are remembered. */
 export function retentionCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("retention", "how long keys and results are remembered", [
     withPolicyChange(
       command(
         "set [namespace]",
-        "Sets retention. Shows which records it would change and which it would forget, and asks.",
+        "Sets retention. Shows how many records it would change and forget, and asks.",
         "retention set charges --key 7d --result 24h",
         "retention set charges --key 30d --apply-to-existing --yes",
         "retention set --tenant --failure inherit --dry-run",
-      ).option("--tenant", "of all namespaces that don't set their own, instead of one"),
+      ).option("--tenant", "for all namespaces that don't set their own, instead of one"),
       RETENTION_FIELDS,
     ).action(
       asAdmin(
@@ -69,12 +68,12 @@ export function retentionCommands(host: Host): Command {
     withLimit(
       command(
         "jobs",
-        "Shows how far changes of the records that were there are: the newest ones, or one.",
+        "Shows the progress of background changes of existing records: the newest jobs, or one.",
         "retention jobs",
         "retention jobs 12 --watch",
       )
-        .addArgument(new Argument("[job]", "its number").argParser(parseId))
-        .option("--watch", "go on showing one until it is done"),
+        .addArgument(new Argument("[job]", "the job's number").argParser(parseId))
+        .option("--watch", "show the job's progress until it is done"),
     ).action(
       asAdmin(async (session, id: bigint | undefined, options: LimitOption & { readonly watch?: true }) => {
         if (id !== undefined) return showJob(session, id, options.watch === true);
@@ -93,7 +92,7 @@ async function listJobs({ client, call, output }: Session<TenantAdmin>, limit: n
   output.list(RecordJobSchema, listed, JOB_COLUMNS);
 }
 
-/** With `watch`, progress goes beside the result, which is the job when it is done. */
+/** Prints a job. With `watch`, prints progress to standard error until the job is done, and then the job. */
 async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean): Promise<void> {
   const { client, call, output } = session;
   let shown = "";

@@ -1,6 +1,6 @@
 import { createTenantAdmin, TenantSchema } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { readFieldOptions } from "../field-options.ts";
+import { readFieldOptions } from "../arguments.ts";
 import type { Host } from "../host.ts";
 import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
 import { POLICY_FIELDS } from "../policy-fields.ts";
@@ -9,7 +9,7 @@ import { sessions } from "../session.ts";
 import { describeTenant } from "../tenant-text.ts";
 import { command, group, withPolicyChange } from "./group.ts";
 
-/** `onceward tenant …`: the policy that namespaces follow. */
+/** Returns `onceward tenant …`: the tenant and its policy. */
 export function tenantCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("tenant", "your tenant: its policy, quotas and bounds", [
@@ -22,7 +22,7 @@ export function tenantCommands(host: Host): Command {
     withPolicyChange(
       command(
         "set",
-        "Sets the policy of all namespaces that don't set their own. Shows what it does to them, and asks.",
+        "Sets the policy of all namespaces that don't set their own. Shows the effect, and asks.",
         "tenant set --key-retention 7d",
         "tenant set --on-lease-expiry hold --max-lease 1h --yes",
         "tenant set --result-retention inherit --dry-run",

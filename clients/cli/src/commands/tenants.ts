@@ -8,23 +8,23 @@ import {
   TenantSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { confirm, type YesOption } from "../confirm.ts";
+import { addFieldOptions, readFieldOptions } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
-import { addFieldOptions, readFieldOptions } from "../field-options.ts";
 import type { Host } from "../host.ts";
+import { confirm, type YesOption } from "../host.ts";
 import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
-import { formatMoment } from "../moments.ts";
 import type { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { describeTenant, stateName } from "../tenant-text.ts";
+import { formatMoment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 interface ReasonOption {
   readonly reason: string;
 }
 
-/** `onceward operator tenants …`. */
+/** Returns `onceward operator tenants …`. */
 export function tenantsCommands(host: Host): Command {
   return group("tenants", "the service's tenants", [
     createCommand(host),
@@ -41,7 +41,7 @@ function createCommand(host: Host): Command {
   return withLimits(
     command(
       "create <tenant>",
-      "Makes a tenant.",
+      "Creates a tenant.",
       "operator tenants create acme",
       "operator tenants create acme --operations-per-second 500 --live-records 1000000",
     ),
@@ -75,7 +75,7 @@ function listCommand(host: Host): Command {
 
 function showCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return command("show <tenant>", "Shows one.", "operator tenants show acme").action(
+  return command("show <tenant>", "Shows a tenant.", "operator tenants show acme").action(
     asOperator(async ({ client, call, output }, name: string, _options: object) => {
       const { tenant } = await client.getTenant({ name }, call);
       printTenant(output, tenant);
@@ -88,11 +88,11 @@ function limitsCommand(host: Host): Command {
   return withLimits(
     command(
       "limits <tenant>",
-      "Sets what a tenant may set and how much it may use. Effective on every replica within 10 s.",
+      "Sets the bounds of a tenant's policies and its quotas. Takes effect on every replica within 10 s.",
       "operator tenants limits acme --operations-per-second 500 --burst 1000",
       "operator tenants limits acme --max-key-retention 30d --stored-bytes none",
       "operator tenants limits acme --operations-per-second 200 --quota-dry-run true",
-    ).option("--dry-run", "show what it would be, and change nothing"),
+    ).option("--dry-run", "show the result, and change nothing"),
   ).action(
     asOperator(async ({ client, call, output }, name: string, options: { readonly dryRun?: true }) => {
       const { policyBounds, quotas, paths } = readLimits(options);
@@ -147,7 +147,7 @@ function deleteCommand(host: Host): Command {
   return withYes(
     command(
       "delete <tenant>",
-      "Refuses a tenant for good and removes its records in the background.",
+      "Refuses a tenant's calls permanently, and removes its records in the background.",
       "operator tenants delete acme --reason 'contract ended'",
     ).requiredOption("--reason <text>", "why, for the audit"),
   ).action(

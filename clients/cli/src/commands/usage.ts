@@ -3,9 +3,9 @@ import { createTenantAdmin, type UsageHour, UsageHourSchema } from "@onceward/cl
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
-import { formatMoment, parsePast } from "../moments.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
+import { formatMoment, parsePast } from "../times.ts";
 import { command, group, type LimitOption, withLimit } from "./group.ts";
 
 interface UsageOptions extends LimitOption {
@@ -14,7 +14,7 @@ interface UsageOptions extends LimitOption {
   readonly before?: Timestamp;
 }
 
-/** More than a month of one namespace. */
+/** More than a month of one namespace's hours. */
 const DEFAULT_HOURS = 1000;
 
 type Counter =
@@ -29,22 +29,22 @@ type Counter =
   | "completions"
   | "swept";
 
-/** `onceward usage …`: what namespaces were used for. */
+/** Returns `onceward usage …`: claims by hour and namespace. */
 export function usageCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("usage", "what namespaces were used for", [
+  return group("usage", "claims by hour and namespace", [
     withLimit(
       command(
         "show",
-        "Shows claims by hour and namespace, and how late repeats came: what a retention has to cover.",
+        "Shows claims by hour and namespace, and how late repeats came, which retention has to cover.",
         "usage show",
         "usage show --namespace charges --after 7d",
       ),
       DEFAULT_HOURS,
     )
-      .option("--namespace <name>", "of this namespace only")
-      .option("--after <time>", "from this hour on; 24 hours ago unless given", parsePast)
-      .option("--before <time>", "up to this", parsePast)
+      .option("--namespace <name>", "only this namespace")
+      .option("--after <time>", "from this hour on; default: 24 hours ago", parsePast)
+      .option("--before <time>", "up to this time", parsePast)
       .action(
         asAdmin(async ({ client, call, output }, options: UsageOptions) => {
           const { limit, namespace = "", after, before } = options;

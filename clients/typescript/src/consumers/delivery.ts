@@ -1,28 +1,29 @@
 import { InProgressError, type OncewardError, type TerminalError } from "../errors/errors.ts";
-import { warn } from "../run/warn.ts";
+import { warn } from "../run/events.ts";
 
 /**
- * What became of one delivery of a message.
+ * The outcome of one delivery of a message.
  *
  * - `processed`: the function ran now, and the operation is stored as done.
- * - `duplicate`: the operation was done before, and the function did not run. `error` is there if it had failed for good.
+ * - `duplicate`: the operation was done before, and the function did not run. `error` is set if it failed
+ *   permanently.
  * - `failed`: the function ran now and threw a TerminalError, which is stored; it will not run again.
- * - `refused`: nothing can be claimed: the message has no key or one over the limits, or its key stands for another
- *   fingerprint. It would be the same next time.
- * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. Where the release
- *   failed (the client's event `not-released`), the next delivery runs it once the lease has run out.
- * - `postponed`: it can't be known now: somebody else is doing it (InProgressError), nobody knows whether it was done
- *   (AmbiguousError), the service is away, or could not be told of the effect (CompletionError). Worth asking again in
- *   `delayMs`.
+ * - `refused`: the message can't be claimed: it has no valid key, or its key belongs to another fingerprint. The next
+ *   delivery would be refused, too.
+ * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. If the
+ *   release failed (the client's event `not-released`), the next delivery runs it once the lease has expired.
+ * - `postponed`: the outcome is unknown for now: another holder runs the operation (InProgressError), it is unknown
+ *   whether an earlier attempt had its effect (AmbiguousError), or the service was unreachable before or after the
+ *   function ran (OncewardError, CompletionError). Try again in `delayMs`.
  *
- * The first three are settled; a crash before the broker learns of it makes a duplicate of the next delivery.
+ * The first three are settled. After a crash before the broker learns of it, the next delivery is a duplicate.
  */
 export type Delivery<Value = unknown> =
   | { readonly kind: "processed"; readonly key: string; readonly attempt: number; readonly value: Value }
   | {
       readonly kind: "duplicate";
       readonly key: string;
-      /** Undefined also if what was stored is no longer there. */
+      /** Also undefined if the stored value is no longer available. */
       readonly value: Value | undefined;
       readonly error: TerminalError | undefined;
     }
@@ -36,7 +37,7 @@ export type Delivery<Value = unknown> =
       readonly delayMs: number;
     };
 
-/** For a consumer without a hook: what went wrong is at least a warning of the process. */
+/** Emits a warning of the process for each problem; the default of `onDelivery`. */
 export function warnOfTrouble(delivery: Delivery): void {
   if (delivery.kind === "processed" || delivery.kind === "duplicate") return;
   const { kind, key, error } = delivery;

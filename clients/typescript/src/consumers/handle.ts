@@ -1,29 +1,35 @@
-import { CompletionError, isAbout, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
-import type { Claim } from "../run/held-claim.ts";
+import {
+  CompletionError,
+  isAbout,
+  OncewardError,
+  ResultUnavailableError,
+  TerminalError,
+} from "../errors/errors.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { checkRunOptions } from "../run/run-options.ts";
-import type { Runner } from "../run/runner.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import { DeliveryIdWarning } from "./key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";
 
-/** What an adapter knows of its broker's messages. */
+/** How an adapter reads its broker's messages. */
 export interface Source<Message> {
-  /** The key where `withKey` puts it; undefined if there is none. */
+  /** Returns the key that `withKey` set; undefined if there is none. */
   readonly keyOf: (message: Message) => string | undefined;
-  /** What the broker calls this delivery, and a careless `key` might take for the operation's. */
+  /** Returns the broker's ids of this delivery, which a `key` option should not use as the operation's key. */
   readonly deliveryIdsOf: (message: Message) => readonly (string | undefined)[];
 }
 
-/** As JSON has it; as the function returned it where it could not be stored. */
+/** The value after its JSON form was read; the function's own value if it could not be stored. */
 export type HandledValue<Value> = Jsonify<Value> | Value;
 
 /**
- * A function that handles one delivery: it never rejects, and tells what became of it.
+ * Returns a function that handles one delivery and resolves with its outcome; it never rejects.
  *
- * Does not wait for another holder unless `waitMs` says so: a consumer has other messages to see to.
+ * By default (`waitMs`), does not wait for another holder: the consumer has other messages to handle.
  *
- * @throws OncewardError INVALID_REQUEST for options that can't be meant, before the first message.
+ * @throws OncewardError INVALID_REQUEST for invalid options, before the first message.
  */
 export function createHandler<Message, Value>(
   onceward: Runner,
@@ -80,7 +86,9 @@ function nameOf<Message>(
   }
 }
 
-/** The function was not called: the operation is settled, or not ours now, or can't be claimed at all. */
+/**
+ * Returns the outcome if the function was not called: the operation is settled, held by another, or can't be claimed.
+ */
 function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): Delivery<never> {
   if (error instanceof TerminalError) return { kind: "duplicate", key, value: undefined, error };
   if (!(error instanceof OncewardError)) return { kind: "released", key, error };
@@ -91,13 +99,13 @@ function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): 
   return postponed(key, error, redeliverAfterMs);
 }
 
-/** The function was called. It may have thrown the CompletionError of a run of its own, which says nothing of this claim. */
+/** Returns the outcome if the function was called. A CompletionError of a nested run says nothing about this claim. */
 function afterRunning<Value>(claim: Claim, error: unknown, redeliverAfterMs: number): Delivery<Value> {
   const { key, attempt } = claim;
   if (error instanceof TerminalError) return { kind: "failed", key, error };
   if (!(error instanceof CompletionError && isAbout(error, claim))) return { kind: "released", key, error };
   const { effect, stored } = error;
-  // Without its value, but as done: that is all a broker asks.
+  // Stored without its value, but as done: the broker needs no more.
   if (!stored) return postponed(key, error, redeliverAfterMs);
   return effect.status === "fulfilled"
     ? { kind: "processed", key, attempt, value: effect.value as Value }
@@ -108,7 +116,7 @@ function postponed(key: string, error: OncewardError, redeliverAfterMs: number):
   return { kind: "postponed", key, error, delayMs: Math.max(redeliverAfterMs, error.retryDelayMs ?? 0) };
 }
 
-/** Whether the message itself is what's wrong, not the consumer's settings, so that no delay would help. */
+/** Returns whether the message itself is invalid, not the consumer's settings, so that no delay would help. */
 function isAboutMessage({ reason, violations }: OncewardError): boolean {
   if (reason === "FINGERPRINT_MISMATCH") return true;
   const fields = new Set(violations.map(({ field }) => field));

@@ -1,20 +1,20 @@
 import { AmbiguousError, InProgressError } from "../errors/errors.ts";
-import { sleep } from "../run/sleep.ts";
+import { sleep } from "../run/retry.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** Two extensions may fail before another consumer sees the message. */
+/** Three times the extension interval: two extensions may fail before another consumer sees the message. */
 const HIDDEN_MS = 60_000;
 const EXTENSION_INTERVAL_MS = HIDDEN_MS / 3;
-/** SQS hides a message for at most 12 hours after its receipt; what is left is for the function. */
+/** SQS hides a message for at most 12 hours after its receipt; the last hour is for the function. */
 const MAX_HOLD_MS = 11 * 3_600_000;
 
 /**
- * Handles a message, and while the service is away keeps it hidden and tries again: as long as the queue shows it to no
- * consumer, it counts no further receive. Any other outcome is returned as it is, and so is the last one after 11 hours or
- * once the client is closed.
+ * Handles a message. While the service is unreachable, keeps the message hidden and tries again: as long as the queue
+ * shows it to no consumer, it counts no further receive. Resolves with any other outcome, and with the last one after
+ * 11 hours or once the client is closed.
  *
- * @param hide hides the message from now on for so long.
- * @throws what `hide` rejects with: the queue delivers the message again.
+ * @param hide hides the message for that long, from now.
+ * @throws the error of `hide`: the queue then delivers the message again.
  */
 export async function handleHeld<Value>(
   handle: () => Promise<Delivery<Value>>,
@@ -42,8 +42,9 @@ export async function handleHeld<Value>(
 }
 
 /**
- * Returns whether the message waits for the service, or for the consumer's settings, as all messages do then. One that waits
- * for another holder or for a decision on an ambiguous record is not held: it would keep the consumer from the others.
+ * Returns whether the message waits for the service, or for the consumer's settings, as all messages then do. A
+ * message that waits for another holder or for the resolution of an ambiguous record is not held: it would block the
+ * other messages.
  */
 function isServiceAway<Value>(
   delivery: Delivery<Value>,

@@ -1,13 +1,13 @@
 import type { Violation } from "../errors/errors.ts";
-import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
-import { warn } from "../run/warn.ts";
+import { warn } from "../run/events.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
 
 /** The header, attribute or property that carries a message's operation key. */
 export const KEY_HEADER = "idempotency-key";
 
 /**
- * The key, once it is known to be one that can be claimed: a producer's mistake is better found by the producer.
+ * Returns the key if it is valid. Checked in the producer, where the mistake is made.
  *
  * @throws OncewardError INVALID_REQUEST.
  */
@@ -19,8 +19,8 @@ export function checkedKey(key: string): string {
 }
 
 /**
- * Warns, once per consumer, of a key that is the delivery's own id: it is another one when the producer sends the same
- * operation again, which is then done again.
+ * Warns, once per consumer, of a key that is the delivery's own id: it changes when the producer sends the same
+ * operation again, which then runs again.
  */
 export class DeliveryIdWarning {
   #given = false;

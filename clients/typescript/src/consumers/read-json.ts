@@ -2,10 +2,10 @@ import { Buffer } from "node:buffer";
 import { TerminalError } from "../errors/errors.ts";
 
 /**
- * A message's body as JSON. For use within the guarded function: a body that can't be read won't be readable next time,
- * so it is stored as the operation's failure and not delivered again.
+ * Returns a message's body, parsed as JSON. For use within the guarded function: a body that can't be parsed now
+ * can't be parsed on the next delivery, so the TerminalError is stored and the message is not delivered again.
  *
- * @throws TerminalError for what is no JSON.
+ * @throws TerminalError for a body that is not JSON.
  */
 export function readJson(body: string | Uint8Array | null | undefined): unknown {
   try {

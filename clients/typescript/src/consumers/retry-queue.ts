@@ -1,23 +1,25 @@
 import type { ConfirmChannel, ConsumeMessage } from "amqplib";
 
 /**
- * What RabbitMQ says of a delivery, in headers: no part of a message that is sent anew. CC would even send it to others.
+ * Headers in which RabbitMQ describes a delivery. They are not part of a message that is sent again; CC would even
+ * copy it to other queues.
  */
 const OF_THE_DELIVERY = /^(CC|BCC|x-death|x-(first|last)-death-.+|x-(delivery|acquired)-count)$/;
 
 /**
- * Declares a queue in which messages lie for a while before they come back to the end of theirs, and returns what sends
- * one there: it resolves once the broker has it, and rejects if it has not.
+ * Declares a queue from which messages return to the end of their own queue after a delay. Returns a function that
+ * sends a message there: it resolves once the broker has the message, and rejects if the broker does not take it.
  *
- * Nothing is lost on the way: by a quorum queue's at-least-once dead-lettering (https://www.rabbitmq.com/docs/quorum-queues)
- * and by publisher confirms. A crash in between makes two of a message, of which one is a duplicate.
+ * No message is lost, by the quorum queue's at-least-once dead-lettering
+ * (https://www.rabbitmq.com/docs/quorum-queues) and by publisher confirms. A crash in between makes two copies of a
+ * message, of which one is a duplicate.
  */
 export async function openRetryQueue(
   channel: ConfirmChannel,
   queue: string,
   delayMs: number,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
-  // A queue's arguments can't be changed; another delay is another queue.
+  // A queue's arguments can't be changed, so each delay has a queue of its own.
   const retryQueue = `${queue}.retry-${delayMs}`;
   await channel.assertQueue(retryQueue, {
     messageTtl: delayMs,
@@ -38,12 +40,12 @@ export async function openRetryQueue(
   return ({ content, properties }) =>
     new Promise((resolve, reject) => {
       const returnedBefore = returned;
-      // The broker takes no other user's id than the connection's.
+      // The broker refuses a user id that is not the connection's.
       const { userId, ...rest } = properties;
       const options = { ...rest, headers: withoutDelivery(properties.headers), mandatory: true };
       channel.sendToQueue(retryQueue, content, options, (error) => {
         if (error) reject(error);
-        // A message that no queue took is returned, and confirmed after that.
+        // The broker returns a message that no queue took, and then confirms it.
         else if (returned > returnedBefore) reject(new Error(`There is no queue ${retryQueue}.`));
         else resolve();
       });

@@ -1,28 +1,28 @@
-/** A request has no signature, or one that does not hold. Answered with 401. */
+/** A request has no signature, or an invalid one. Answered with 401. */
 export class WebhookSignatureError extends Error {
   override readonly name = "WebhookSignatureError";
 }
 
-/** How a provider's requests become events. */
+/** Turns a provider's requests into events. */
 export interface WebhookSource<Event> {
   /**
-   * Returns the event, once its signature is known to hold. Leave the cryptography to the provider's own library.
+   * Returns the event if its signature is valid. Use the provider's own library for the cryptography.
    *
-   * @param body as it was sent: what is signed is its text, not its JSON.
-   * @throws WebhookSignatureError for a signature that does not hold. Any other error is the receiver's (a missing secret, a
+   * @param body the body as it was sent: the signature is of its text, not of its JSON.
+   * @throws WebhookSignatureError for an invalid signature. Any other error is the receiver's (a missing secret, a
    *   certificate that can't be checked now): it is answered with 500, so that the provider sends the event again.
    */
   verify(body: string, headers: Headers): Event | Promise<Event>;
-  /** The event's own id, the same each time it is sent: its operation key. */
+  /** Returns the event's own id, the same each time it is sent: its operation key. */
   key(event: Event): string | undefined;
 }
 
 /**
- * Stripe's events, by their `id`.
+ * The source of Stripe's events. The key is the event's `id`.
  *
- * @param constructEvent checks the signature, as `stripe.webhooks.constructEventAsync(body, signature, endpointSecret)`. A
- *   signature does not hold if it throws Stripe's StripeSignatureVerificationError, as it also does for a blank secret, or
- *   WebhookSignatureError.
+ * @param constructEvent checks the signature, as `stripe.webhooks.constructEventAsync(body, signature,
+ *   endpointSecret)`. The signature is invalid if this throws WebhookSignatureError or Stripe's
+ *   StripeSignatureVerificationError, which Stripe also throws for a blank secret.
  */
 export function stripeEvents<Event extends { readonly id: string }>(
   constructEvent: (body: string, signature: string) => Event | Promise<Event>,
@@ -36,7 +36,7 @@ export function stripeEvents<Event extends { readonly id: string }>(
   };
 }
 
-/** A GitHub webhook, as `@octokit/webhooks` calls its parts. */
+/** A GitHub webhook, with the names that `@octokit/webhooks` uses. */
 export interface GitHubEvent {
   /** The `X-GitHub-Delivery`. */
   readonly id: string;
@@ -46,8 +46,8 @@ export interface GitHubEvent {
 }
 
 /**
- * GitHub's webhooks, by their `X-GitHub-Delivery`, which a redelivery repeats. GitHub does not sign that header, so only
- * HTTPS vouches for it. Use it as `githubEvents<EmitterWebhookEvent>` for payloads with types.
+ * The source of GitHub's webhooks. The key is `X-GitHub-Delivery`, which a redelivery repeats. GitHub does not sign
+ * that header, so only HTTPS protects it. For typed payloads use `githubEvents<EmitterWebhookEvent>`.
  *
  * @param verify checks the signature, as `webhooks.verify(body, signature)` of `@octokit/webhooks`.
  */
@@ -57,9 +57,9 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
   return {
     async verify(body, headers) {
       const signature = headerOf(headers, "x-hub-signature-256");
-      // Octokit's function throws at a body of no bytes, which anybody can send.
+      // Octokit's function throws for an empty body, which anyone can send.
       if (body === "" || !(await verify(body, signature))) {
-        throw new WebhookSignatureError("The signature does not hold.");
+        throw new WebhookSignatureError("The signature is invalid.");
       }
       const id = headers.get("x-github-delivery") ?? "";
       const name = headers.get("x-github-event") ?? "";
@@ -70,11 +70,11 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
 }
 
 /**
- * Apple's App Store Server Notifications (version 2), by their `notificationUUID`.
+ * The source of Apple's App Store Server Notifications (version 2). The key is `notificationUUID`.
  *
  * @param verify checks and decodes, as `verifier.verifyAndDecodeNotification(signedPayload)` of
- *   `@apple/app-store-server-library`. A signature does not hold if it throws that library's VERIFICATION_FAILURE, but for
- *   one that a failed request caused, or WebhookSignatureError.
+ *   `@apple/app-store-server-library`. The signature is invalid if this throws WebhookSignatureError or that library's
+ *   VERIFICATION_FAILURE, unless a failed request caused it.
  */
 export function appleNotifications<Notification extends { readonly notificationUUID?: string }>(
   verify: (signedPayload: string) => Notification | Promise<Notification>,
@@ -88,7 +88,7 @@ export function appleNotifications<Notification extends { readonly notificationU
   };
 }
 
-/** @throws WebhookSignatureError for what the library throws if the signature does not hold. */
+/** Verifies an event. @throws WebhookSignatureError for the library's errors of invalid signatures. */
 async function verified<Event>(
   verify: () => Event | Promise<Event>,
   isSignatureError: (error: object) => boolean,
@@ -98,7 +98,7 @@ async function verified<Event>(
   } catch (cause) {
     if (typeof cause !== "object" || cause === null || !isSignatureError(cause)) throw cause;
     const why = cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : ".";
-    throw new WebhookSignatureError(`The signature does not hold${why}`, { cause });
+    throw new WebhookSignatureError(`The signature is invalid${why}`, { cause });
   }
 }
 
@@ -106,10 +106,12 @@ function isStripeSignatureError(error: object): boolean {
   return "type" in error && error.type === "StripeSignatureVerificationError";
 }
 
-/** Of `VerificationStatus`; the numbers of its others differ between the library's versions. */
+/** A value of `VerificationStatus`; the other values differ between the library's versions. */
 const VERIFICATION_FAILURE = 1;
 
-/** The library also wraps errors of its requests for a certificate's state, which have a `code` such as ECONNREFUSED. */
+/**
+ * The library also wraps errors of its requests for a certificate's status; these have a `code` such as ECONNREFUSED.
+ */
 function isAppleSignatureError(error: object): boolean {
   if (!("status" in error) || error.status !== VERIFICATION_FAILURE) return false;
   return !("cause" in error && error.cause instanceof Error && isRequestError(error.cause));

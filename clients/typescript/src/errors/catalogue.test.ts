@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import * as published from "../index.ts";
 import { errorOf } from "./catalogue.ts";
 import { OncewardError } from "./errors.ts";
-import * as published from "../index.ts";
 
 const PROTO = new URL("../../../../proto/onceward/v1/errors.proto", import.meta.url);
 
@@ -24,7 +24,7 @@ test.each(reasons)("%s has a class of its own that is published", (reason) => {
   expect(error.name.toUpperCase()).toBe(`${reason.replaceAll("_", "")}ERROR`);
 });
 
-test("a reason that only a newer service has comes through", () => {
+test("a newer service's reason is passed on", () => {
   expect(errorOf("MOON_PHASE", "not tonight", {})).toMatchObject({
     name: "OncewardError",
     reason: "MOON_PHASE",

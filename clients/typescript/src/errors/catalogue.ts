@@ -1,8 +1,8 @@
-import { type CatalogueReason, type ErrorFacts, OncewardError } from "./errors.ts";
+import { type CatalogueReason, type ErrorDetails, OncewardError } from "./errors.ts";
 
-/** A reason's own class of errors. */
+/** The error class of one reason. */
 interface ErrorClass<R extends CatalogueReason> {
-  new (message: string, facts?: ErrorFacts): OncewardError & { readonly reason: R };
+  new (message: string, facts?: ErrorDetails): OncewardError & { readonly reason: R };
 }
 
 function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
@@ -12,29 +12,29 @@ function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
     override readonly name = name;
     declare readonly reason: R;
 
-    constructor(message: string, facts?: ErrorFacts) {
+    constructor(message: string, facts?: ErrorDetails) {
       super(reason, message, facts);
     }
   };
 }
 
-// What each says at length, and its metadata, is in errors.proto.
+// errors.proto explains each reason and its metadata.
 
 /** A field is malformed or over a limit: see `violations`. Nothing happened. */
 export class InvalidRequestError extends errorFor("INVALID_REQUEST") {}
-/** The key was used for another request. Nothing happened; retrying does not help. */
+/** The key was used for a different request. Nothing happened; a retry does not help. */
 export class FingerprintMismatchError extends errorFor("FINGERPRINT_MISMATCH") {}
-/** Somebody took the claim over. Nothing happened. */
+/** Another holder has taken the claim over. Nothing happened. */
 export class ClaimSupersededError extends errorFor("CLAIM_SUPERSEDED") {}
-/** The claim was completed before, with another result, which stands. */
+/** The claim was completed before with a different result, which is kept. */
 export class AlreadyCompletedError extends errorFor("ALREADY_COMPLETED") {}
 /** The claim was released before: claim again. */
 export class AlreadyReleasedError extends errorFor("ALREADY_RELEASED") {}
 /** There is no such record: never claimed, or its retention has ended. */
 export class RecordNotFoundError extends errorFor("RECORD_NOT_FOUND") {}
-/** The result is larger than the policy takes. */
+/** The result is larger than the policy allows. */
 export class ResultTooLargeError extends errorFor("RESULT_TOO_LARGE") {}
-/** The reply did not fit into the batch's: ask for it alone. */
+/** The reply did not fit into the batch's reply: make the call outside a batch. */
 export class ResponseTooLargeError extends errorFor("RESPONSE_TOO_LARGE") {}
 
 /** There was no API key. */
@@ -48,51 +48,51 @@ export class NamespaceDeniedError extends errorFor("NAMESPACE_DENIED") {}
 /** The operator has suspended the tenant. */
 export class TenantSuspendedError extends errorFor("TENANT_SUSPENDED") {}
 
-/** The service's database did not answer; a write may have happened. Repeated until the time is over. */
+/** The service's database did not answer; a write may have happened. The client retries until `timeoutMs`. */
 export class DatabaseUnavailableError extends errorFor("DATABASE_UNAVAILABLE") {}
-/** More calls were queued than the replica takes on. Repeated until the time is over. */
+/** The replica's queue was full. The client retries until `timeoutMs`. */
 export class OverloadedError extends errorFor("OVERLOADED") {}
-/** The key changed hands too often while the call looked. Repeated until the time is over. */
+/** The record changed too often during the call. The client retries until `timeoutMs`. */
 export class RecordContendedError extends errorFor("RECORD_CONTENDED") {}
-/** The replica is going away. Repeated, at another one, until the time is over. */
+/** The replica is shutting down. The client retries, at another replica if there is one, until `timeoutMs`. */
 export class ShuttingDownError extends errorFor("SHUTTING_DOWN") {}
-/** The service ran out of the call's time; a write may have happened. Repeated until the time is over. */
+/** The call's deadline passed at the service; a write may have happened. The client retries until `timeoutMs`. */
 export class DeadlineExceededError extends errorFor("DEADLINE_EXCEEDED") {}
-/** The call was given up; a write may have happened. */
+/** The caller cancelled the call; a write may have happened. */
 export class CancelledError extends errorFor("CANCELLED") {}
-/** A bug of the service, whose log has it under the request id. */
+/** A bug of the service; its log has the error under the request id. */
 export class InternalError extends errorFor("INTERNAL") {}
 
-/** Somebody changed the resource: read it again. */
+/** Another caller changed the resource: read it again. */
 export class EtagMismatchError extends errorFor("ETAG_MISMATCH") {}
 /** There is no such tenant. */
 export class TenantNotFoundError extends errorFor("TENANT_NOT_FOUND") {}
-/** There is a tenant of that name. */
+/** A tenant of that name exists. */
 export class TenantExistsError extends errorFor("TENANT_EXISTS") {}
 /** The namespace was never declared. */
 export class NamespaceNotFoundError extends errorFor("NAMESPACE_NOT_FOUND") {}
-/** Records live in the namespace. */
+/** The namespace has records. */
 export class NamespaceNotEmptyError extends errorFor("NAMESPACE_NOT_EMPTY") {}
 /** The tenant has no such API key. */
 export class ApiKeyNotFoundError extends errorFor("API_KEY_NOT_FOUND") {}
-/** The tenant has no such background change of records. */
+/** The tenant has no such record job. */
 export class RecordJobNotFoundError extends errorFor("RECORD_JOB_NOT_FOUND") {}
 
-/** The tenant makes more operations a second than its quota. Repeated until the time is over. */
+/** The tenant makes more operations a second than its quota. The client retries until `timeoutMs`. */
 export class QuotaRateError extends errorFor("QUOTA_RATE") {}
-/** The tenant has as many calls in progress as its quota. Repeated until the time is over. */
+/** The tenant has as many calls in flight as its quota. The client retries until `timeoutMs`. */
 export class QuotaConcurrencyError extends errorFor("QUOTA_CONCURRENCY") {}
-/** The tenant has as many records as its quota. Repeated until the time is over. */
+/** The tenant has as many records as its quota. The client retries until `timeoutMs`. */
 export class QuotaRecordsError extends errorFor("QUOTA_RECORDS") {}
-/** The tenant's results and checkpoints take as many bytes as its quota. Repeated until the time is over. */
+/** The tenant's results and checkpoints take as many bytes as its quota. The client retries until `timeoutMs`. */
 export class QuotaBytesError extends errorFor("QUOTA_BYTES") {}
 
-/** The token's key is not known, and its issuer does not answer. Repeated until the time is over. */
+/** The token's signing key is unknown, and its issuer does not answer. The client retries until `timeoutMs`. */
 export class IssuerUnavailableError extends errorFor("ISSUER_UNAVAILABLE") {}
 
 /** The tenant has declared as many namespaces as its quota. */
 export class QuotaNamespacesError extends errorFor("QUOTA_NAMESPACES") {}
-/** The tenant has as many unfinished background changes of records as a tenant may have. */
+/** The tenant has as many unfinished record jobs as a tenant may have. */
 export class QuotaRecordJobsError extends errorFor("QUOTA_RECORD_JOBS") {}
 
 const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
@@ -132,8 +132,8 @@ const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   QUOTA_RECORD_JOBS: QuotaRecordJobsError,
 };
 
-/** An error of its reason's class; a plain OncewardError for a reason that a newer service has. */
-export function errorOf(reason: string, message: string, facts: ErrorFacts): OncewardError {
+/** Returns an error of its reason's class; a plain OncewardError for a reason of a newer service. */
+export function errorOf(reason: string, message: string, facts: ErrorDetails): OncewardError {
   if (!isKnown(reason)) return new OncewardError(reason, message, facts);
   return new CLASSES[reason](message, facts);
 }

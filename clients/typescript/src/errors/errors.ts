@@ -5,17 +5,17 @@ import type { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 export type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
 /**
- * Why something was refused: a reason of the service's catalogue, or one of this client's own:
+ * Why a call was refused: a reason of the service's catalogue, or one of this client's own:
  *
- * - `NO_ANSWER`: the error did not come from Onceward but from what lies between (network, proxy); see `code`, `cause`.
- * - `CLOSED`: the client was closed before.
- * - `LEASE_LOST`: no heartbeat was answered before the lease ran out; the reason of an aborted `claim.signal`.
+ * - `NO_ANSWER`: the error did not come from Onceward but from the network or a proxy; see `code`, `cause`.
+ * - `CLOSED`: the client is closed.
+ * - `LEASE_LOST`: no heartbeat was answered before the lease expired; the reason of an aborted `claim.signal`.
  * - `IN_PROGRESS`, `AMBIGUOUS`: see {@link InProgressError}, {@link AmbiguousError}.
  * - `RESULT_EXPIRED`, `RESULT_LOST`: see {@link ResultUnavailableError}.
- * - `RESULT_NOT_JSON`: the function returned what JSON can't say, or the stored result is no JSON.
- * - `CODEC_FAILED`: a codec of the caller's own threw, which is the `cause`.
+ * - `RESULT_NOT_JSON`: the function returned a value without a JSON form, or the stored result is not JSON.
+ * - `CODEC_FAILED`: the caller's codec threw the error that is the `cause`.
  *
- * A newer server may have reasons that this client does not know; they come through as they are.
+ * Reasons of a newer server, unknown to this client, are passed on unchanged.
  */
 export type Reason =
   | CatalogueReason
@@ -37,16 +37,16 @@ export interface Violation {
 }
 
 /** Names the claim that an error is about. */
-export interface ErrorClaim {
+export interface ClaimRef {
   readonly namespace: string;
   readonly key: string;
   /** Undefined if no claim was granted. 0 for a run without a claim (`onUnavailable: "proceed"`). */
   readonly fencingToken: bigint | undefined;
 }
 
-/** What an error says beside its message. */
-export interface ErrorFacts {
-  readonly claim?: ErrorClaim | undefined;
+/** The details of an error, beside its message. */
+export interface ErrorDetails {
+  readonly claim?: ClaimRef | undefined;
   readonly code?: Code | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly violations?: readonly Violation[] | undefined;
@@ -55,26 +55,26 @@ export interface ErrorFacts {
 }
 
 /**
- * Whatever goes wrong between the caller and the service. What the guarded function throws is never wrapped in one.
+ * Any failure between the caller and the service. An error of the guarded function is never wrapped in it.
  *
- * Branch on `reason`; the text of `message` is for people. Where functions run runs of their own, `claim` says whose error
- * it is.
+ * Branch on `reason`; the text of `message` is for people. Where a guarded function calls `run` itself, `claim` says
+ * which run the error belongs to.
  */
 export class OncewardError extends Error {
   override readonly name: string = "OncewardError";
   readonly reason: Reason;
-  /** The claim that the error is about; undefined where it concerns no single claim, or its name is malformed. */
-  readonly claim: ErrorClaim | undefined;
+  /** The claim that the error is about; undefined if it is about no single claim, or the claim's name is malformed. */
+  readonly claim: ClaimRef | undefined;
   /** The gRPC status, if the error came over the wire. */
   readonly code: Code | undefined;
-  /** Machine-readable facts, as `errors.proto` lists them for the reason. */
+  /** Machine-readable details, as `errors.proto` lists them for the reason. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Every violation at once, for INVALID_REQUEST. */
+  /** Every violation of an INVALID_REQUEST. */
   readonly violations: readonly Violation[];
-  /** How long to wait before trying again, where the service said so. */
+  /** How long to wait before a retry, in milliseconds, if the service said so. */
   readonly retryDelayMs: number | undefined;
 
-  constructor(reason: Reason, message: string, facts: ErrorFacts = {}) {
+  constructor(reason: Reason, message: string, facts: ErrorDetails = {}) {
     const text = facts.claim === undefined ? message : `${message} (${claimText(facts.claim)})`;
     super(text, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.reason = reason;
@@ -85,7 +85,7 @@ export class OncewardError extends Error {
     this.retryDelayMs = facts.retryDelayMs;
   }
 
-  /** Returns what the error says, for a log line in JSON. JSON has no bigint: a fencing token is written as text. */
+  /** Returns the error's fields for a log line in JSON. The fencing token becomes text, because JSON has no bigint. */
   toJSON(): Record<string, unknown> {
     const { name, reason, message, claim, code, metadata, violations, retryDelayMs } = this;
     const fencingToken = claim?.fencingToken?.toString();
@@ -102,21 +102,21 @@ export class OncewardError extends Error {
   }
 }
 
-function claimText({ namespace, key, fencingToken }: ErrorClaim): string {
+function claimText({ namespace, key, fencingToken }: ClaimRef): string {
   const token = fencingToken === undefined ? "" : `, fencing token ${fencingToken}`;
   return `namespace ${namespace}, key ${JSON.stringify(key)}${token}`;
 }
 
-/** Returns whether the error is about this claim, and not about that of a run within or around it. */
-export function isAbout(error: OncewardError, { namespace, key, fencingToken }: ErrorClaim): boolean {
+/** Returns whether the error is about this claim, not about the claim of a run within or around it. */
+export function isAbout(error: OncewardError, { namespace, key, fencingToken }: ClaimRef): boolean {
   const { claim } = error;
   return claim?.namespace === namespace && claim.key === key && claim.fencingToken === fencingToken;
 }
 
-/** Somebody else holds the claim, and still did when `waitMs` was over. Nothing ran; trying again later is safe. */
+/** Another holder has the claim, and still had it after `waitMs`. Nothing ran; a later retry is safe. */
 export class InProgressError extends OncewardError {
   override readonly name = "InProgressError";
-  /** The holder, as it calls itself. */
+  /** The holder's name, as it gave it. */
   readonly owner: string;
   readonly attempt: number;
   readonly leaseExpiresAt: Date;
@@ -126,7 +126,7 @@ export class InProgressError extends OncewardError {
     attempt: number;
     leaseExpiresAt: Date;
     retryDelayMs: number;
-    claim?: ErrorClaim | undefined;
+    claim?: ClaimRef | undefined;
   }) {
     const { retryDelayMs, claim } = holder;
     const who = holder.owner || "an unnamed owner";
@@ -137,20 +137,21 @@ export class InProgressError extends OncewardError {
   }
 }
 
-/** How far an earlier holder of the claim came. */
+/** The last checkpoint of an earlier holder of the claim. */
 export interface SavedCheckpoint {
   readonly name: string;
-  /** The value that `saveCheckpoint` was given; its bytes if somebody saved what is no JSON. */
+  /** The value that was passed to `saveCheckpoint`; bytes if another client saved bytes that are not JSON. */
   readonly state: unknown;
 }
 
 /**
- * The last holder's lease ran out, nobody knows whether the effect happened, and the namespace's policy is HOLD. Nothing
- * ran. Find out, and then run with `acceptAmbiguous`, or let an administrator resolve the record.
+ * The last holder's lease expired, it is unknown whether the effect happened, and the namespace's policy is HOLD.
+ * Nothing ran. Find out whether it happened, and then run with `acceptAmbiguous`, or let an administrator resolve the
+ * record.
  */
 export class AmbiguousError extends OncewardError {
   override readonly name = "AmbiguousError";
-  /** The last holder, as it called itself. */
+  /** The last holder's name, as it gave it. */
   readonly owner: string;
   readonly attempt: number;
   readonly leaseExpiredAt: Date;
@@ -161,11 +162,11 @@ export class AmbiguousError extends OncewardError {
     attempt: number;
     leaseExpiredAt: Date;
     checkpoint: SavedCheckpoint | undefined;
-    claim?: ErrorClaim | undefined;
+    claim?: ClaimRef | undefined;
   }) {
     const { claim } = last;
     const who = last.owner || "an unnamed owner";
-    super("AMBIGUOUS", `Nobody knows whether attempt ${last.attempt} at ${who} had its effect.`, { claim });
+    super("AMBIGUOUS", `It is unknown whether attempt ${last.attempt} at ${who} had its effect.`, { claim });
     this.owner = last.owner;
     this.attempt = last.attempt;
     this.leaseExpiredAt = last.leaseExpiredAt;
@@ -174,24 +175,25 @@ export class AmbiguousError extends OncewardError {
 }
 
 /**
- * The effect happened, once, but its value can't be had. Nothing ran now.
+ * The effect happened, once, but its value is not available. Nothing ran now.
  *
- * - `RESULT_EXPIRED`: its retention has ended.
- * - `RESULT_LOST`: it could never be stored, see {@link CompletionError}.
- * - `RESULT_NOT_JSON`, `CODEC_FAILED`: this run's codec can't read it, see `cause`.
+ * - `RESULT_EXPIRED`: the value's retention has ended.
+ * - `RESULT_LOST`: the value could not be stored, see {@link CompletionError}.
+ * - `RESULT_NOT_JSON`, `CODEC_FAILED`: this run's codec can't decode the value, see `cause`.
  */
 export class ResultUnavailableError extends OncewardError {
   override readonly name = "ResultUnavailableError";
 }
 
 /**
- * The function ran to its end here, and its outcome could not be stored as it was. `effect` is that outcome.
+ * The function ran to its end in this process, but its outcome could not be stored unchanged. `effect` is the
+ * outcome.
  *
- * - `stored`: the operation is stored as done without its value, so it is not run again; repeats get a
- *   {@link ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
- * - Not stored, `CLAIM_SUPERSEDED`: the lease ran out and somebody took over, so the effect may happen twice.
- * - Not stored, anything else: the service could not be told in time. Once the lease has run out, the next delivery runs
- *   the function again (policy RECLAIM) or finds the record ambiguous (HOLD).
+ * - `stored`: the operation is stored as done without its value, so it does not run again; repeats get a {@link
+ *   ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
+ * - Not stored, `CLAIM_SUPERSEDED`: the lease expired and another holder took over, so the effect may happen twice.
+ * - Not stored, any other reason: the service could not be reached in time. Once the lease has expired, the next
+ *   delivery runs the function again (policy RECLAIM) or finds the record ambiguous (HOLD).
  */
 export class CompletionError extends OncewardError {
   override readonly name = "CompletionError";
@@ -199,12 +201,7 @@ export class CompletionError extends OncewardError {
   /** Whether the operation is stored as done. */
   readonly stored: boolean;
 
-  constructor(
-    effect: PromiseSettledResult<unknown>,
-    why: OncewardError,
-    stored: boolean,
-    claim?: ErrorClaim,
-  ) {
+  constructor(effect: PromiseSettledResult<unknown>, why: OncewardError, stored: boolean, claim?: ClaimRef) {
     super(why.reason, `The effect ran, but its outcome could not be stored: ${why.message}`, {
       code: why.code,
       metadata: why.metadata,
@@ -218,11 +215,11 @@ export class CompletionError extends OncewardError {
 }
 
 /**
- * The operation failed for good. Thrown by the guarded function, it is stored, and every repeat throws the same:
- * `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) survive, the class, the `cause`
- * and the stack do not.
+ * The operation failed permanently. If the guarded function throws it, it is stored, and every repeat throws the same
+ * error: `message`, `name` and `details` (a JSON value, at most the policy's max_result_bytes) are kept; the class,
+ * the `cause` and the stack are not.
  *
- * A function that lets a nested run's TerminalError through fails for good as well: a repeat would get the same error
+ * A function that rethrows a nested run's TerminalError fails permanently as well: a repeat would get the same error
  * from the nested run.
  */
 export class TerminalError extends Error {

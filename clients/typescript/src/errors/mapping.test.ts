@@ -2,12 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { errorOf } from "./catalogue.ts";
-import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
-import { OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { errorOf } from "./catalogue.ts";
+import { OncewardError } from "./errors.ts";
+import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
 
 test("a batch item's error is the same as the one its call would have failed with alone", () => {
   const fieldViolations = [{ field: "key", description: "must be 1-255 bytes, is 0" }];
@@ -43,7 +43,7 @@ test("an error that did not come from Onceward says so, and keeps its cause", ()
   expect(errorFromCall(cause)).toMatchObject({ reason: "NO_ANSWER", code: Code.Unavailable, cause });
 });
 
-test("a reason that a newer server has comes through", () => {
+test("a newer server's reason is passed on", () => {
   const item = create(BatchItemErrorSchema, { code: Code.ResourceExhausted, reason: 999 as ErrorReason });
   expect(errorFromItem(item).reason).toBe("REASON_999");
 });
@@ -61,7 +61,7 @@ test.each([
   expect(isRetryable(new OncewardError(reason, "", facts))).toBe(repeated);
 });
 
-test("a stream that a leaving server refused is asked for again, although connect calls it internal", () => {
+test("a call whose stream a draining server refused is retried, although Connect calls the error internal", () => {
   const beneath = Object.assign(new Error("Stream closed with error code NGHTTP2_REFUSED_STREAM"), {
     code: "ERR_HTTP2_STREAM_ERROR",
   });

@@ -1,10 +1,10 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { errorOf } from "./catalogue.ts";
-import { type ErrorClaim, OncewardError } from "./errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
+import { errorOf } from "./catalogue.ts";
+import { type ClaimRef, OncewardError } from "./errors.ts";
 
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
 const DOMAIN = "onceward";
@@ -13,7 +13,7 @@ const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(ErrorReason).map(([name, number]) => [number, name]),
 );
 
-/** The error of an RPC, whoever made it: the service, something on the way, or connect itself. */
+/** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {
   if (cause instanceof OncewardError) return cause;
   const error = ConnectError.from(cause);
@@ -32,7 +32,7 @@ export function errorFromCall(cause: unknown): OncewardError {
   });
 }
 
-/** The error that the item's call would have failed with, had it been made alone. */
+/** Returns the error with which the item's call would have failed outside a batch. */
 export function errorFromItem(item: BatchItemError): OncewardError {
   return errorOf(REASON_NAMES.get(item.reason) ?? `REASON_${item.reason}`, item.message, {
     code: item.code,
@@ -43,40 +43,43 @@ export function errorFromItem(item: BatchItemError): OncewardError {
 }
 
 /**
- * Returns the error as one that names its claim. A copy, because the calls of a failed batch share one error. An error
- * that names its claim already is returned as it is.
+ * Returns a copy of the error that names the claim; a copy, because the calls of a failed batch share one error. An
+ * error that already names a claim is returned unchanged.
  */
-export function errorAbout(claim: ErrorClaim, error: OncewardError): OncewardError {
+export function errorAbout(claim: ClaimRef, error: OncewardError): OncewardError {
   if (error.claim !== undefined) return error;
   const { reason, message, code, metadata, violations, retryDelayMs, cause } = error;
   return errorOf(reason, message, { code, metadata, violations, retryDelayMs, cause, claim });
 }
 
 /**
- * Whether the same call, made again with the same claim id or fencing token, may fare better: the service said when
- * (RetryInfo), or says that it is away, or nobody can tell because the connection broke.
+ * Returns whether a retry with the same claim id or fencing token may succeed: the service said when to retry
+ * (RetryInfo), or is unavailable, or the connection broke and the outcome is unknown.
  */
 export function isRetryable(error: OncewardError): boolean {
   return error.retryDelayMs !== undefined || isUnavailable(error);
 }
 
-/** Whether the service could not be asked: it is away, as it says itself, or nobody can tell because the connection broke. */
+/** Returns whether the service is unavailable by its own answer, or the connection broke and the outcome is unknown. */
 export function isUnavailable(error: OncewardError): boolean {
   if (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded) return true;
-  return error.reason === "NO_ANSWER" && brokeOnTheWay(error);
-}
-
-/** Connect has no one code for it: a reset connection is Aborted, one that just ends Canceled, a refused stream Internal. */
-function brokeOnTheWay({ code, cause }: OncewardError): boolean {
-  if (code === Code.Aborted || code === Code.Canceled) return true;
-  const beneath = cause instanceof ConnectError ? cause.cause : cause;
-  // Node's errors of sockets and of HTTP/2 have a code, as ECONNRESET and ERR_HTTP2_STREAM_ERROR; those of encoding don't.
-  return beneath instanceof Error && "code" in beneath && typeof beneath.code === "string";
+  return error.reason === "NO_ANSWER" && isConnectionBroken(error);
 }
 
 /**
- * Whether a Batch as a whole may have failed for what one of its items holds: it can't be encoded or parsed, or is too
- * large. Then its items are asked alone, and only the guilty one fails.
+ * Connect has several codes for this: a reset connection is Aborted, one that ends is Canceled, a refused stream
+ * Internal.
+ */
+function isConnectionBroken({ code, cause }: OncewardError): boolean {
+  if (code === Code.Aborted || code === Code.Canceled) return true;
+  const inner = cause instanceof ConnectError ? cause.cause : cause;
+  // Node's socket and HTTP/2 errors have a code, such as ECONNRESET or ERR_HTTP2_STREAM_ERROR; encoding errors don't.
+  return inner instanceof Error && "code" in inner && typeof inner.code === "string";
+}
+
+/**
+ * Returns whether a whole Batch may have failed because of the content of one item: it can't be encoded or parsed, or
+ * is too large. The items are then sent one by one, so that only the invalid one fails.
  */
 export function isAboutContent(error: OncewardError): boolean {
   if (isRetryable(error)) return false;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { OncewardError } from "./errors.ts";
 import { checkRunOptions } from "../run/run-options.ts";
+import { OncewardError } from "./errors.ts";
 import { truncateUtf8 } from "./violations.ts";
 
 function violationsOf(options: Parameters<typeof checkRunOptions>[0]): readonly string[] {
@@ -16,7 +16,7 @@ function violationsOf(options: Parameters<typeof checkRunOptions>[0]): readonly 
 
 const good = { namespace: "charges", key: "order-1" };
 
-test("what the contract takes is taken, up to its limits", () => {
+test("values within the contract's limits are accepted", () => {
   expect(violationsOf(good)).toEqual([]);
   expect(violationsOf({ namespace: "a".repeat(63), key: "ü".repeat(127), leaseMs: 1000, waitMs: 0 })).toEqual(
     [],

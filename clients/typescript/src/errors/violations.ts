@@ -1,11 +1,11 @@
+import { utf8Bytes, utf8Length, utf8Text } from "../wire/bytes.ts";
 import { InvalidRequestError } from "./catalogue.ts";
 import type { Violation } from "./errors.ts";
-import { utf8Bytes, utf8Length, utf8Text } from "../wire/utf8.ts";
 
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** Adds what is wrong with a text that is stored and shown: its length in bytes of UTF-8, and what it may not hold. */
+/** Adds the violations of a text that is stored and shown: its length in bytes of UTF-8, and forbidden characters. */
 export function checkText(
   violations: Violation[],
   field: string,
@@ -24,35 +24,35 @@ export function checkText(
   if (CONTROL_CHARACTER.test(value)) {
     violations.push({ field, description: "must not contain control characters" });
   }
-  // On the wire each would become U+FFFD, and different keys would become the same.
+  // On the wire each lone surrogate becomes U+FFFD, and different keys would become equal.
   if (!value.isWellFormed()) {
     violations.push({ field, description: "must be well-formed Unicode, without lone surrogates" });
   }
 }
 
-/** @throws InvalidRequestError with all of them. */
+/** Throws if there are violations. @throws InvalidRequestError with all of them. */
 export function throwIfAny(violations: readonly Violation[]): void {
   if (violations.length === 0) return;
   const summary = violations.map(({ field, description }) => `${field} ${description}`).join("; ");
   throw new InvalidRequestError(summary, { violations });
 }
 
-/** What is refused for one field alone. */
+/** Returns the error of a request that is refused because of one field. */
 export function refusedField(field: string, description: string, cause?: unknown): InvalidRequestError {
   return new InvalidRequestError(`${field} ${description}`, { violations: [{ field, description }], cause });
 }
 
-/** @throws InvalidRequestError unless it is a function. */
+/** Checks that the value is a function. @throws InvalidRequestError. */
 export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== "function") throw refusedField(field, `must be a function, is ${typeof value}`);
 }
 
-/** The longest prefix of whole characters that fits, well-formed. */
+/** Returns the longest prefix of whole characters with at most `maxBytes` of UTF-8, well-formed. */
 export function truncateUtf8(text: string, maxBytes: number): string {
   const bytes = utf8Bytes(text);
   if (bytes.byteLength <= maxBytes) return text.toWellFormed();
   let endByte = maxBytes;
-  // 0b10xxxxxx continues a character: cutting there would leave half of one.
+  // 0b10xxxxxx continues a character: a cut before it would leave half a character.
   while (endByte > 0 && ((bytes[endByte] ?? 0) & 0b1100_0000) === 0b1000_0000) endByte--;
   return utf8Text(bytes.subarray(0, endByte));
 }

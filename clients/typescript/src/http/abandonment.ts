@@ -1,32 +1,32 @@
-import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
+import { ClaimAbandoned } from "../run/claim.ts";
 import type { Handled, Handling } from "./guard.ts";
 
 /**
- * Waits for a handler's response, for at most `afterMs` once its client has left: the claim of a handler that never
- * answers would be held for ever.
+ * Waits for a handler's response, for at most `afterMs` once its client has disconnected: otherwise a handler that
+ * never answers would hold its claim forever.
  *
- * Rejects with what the handler rejects with, and with ClaimAbandoned when that time is over.
+ * Rejects with the handler's error, and with ClaimAbandoned after that time.
  */
 export async function abandonAfter<Sent>(afterMs: number, handling: Handling<Sent>): Promise<Handled<Sent>> {
-  const { departed } = handling;
+  const { disconnected } = handling;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let onDeparted = () => {};
+  let onDisconnected = () => {};
   const abandoned = new Promise<never>((_, reject) => {
-    onDeparted = () => {
+    onDisconnected = () => {
       timer = setTimeout(() => {
         reject(new ClaimAbandoned(`A handler has not answered for ${afterMs} ms after its client left.`));
         handling.abandon();
       }, afterMs);
-      // A process with nothing else left to do has no handler to wait for. (Browsers' timers are numbers.)
+      // A process with nothing else to do has no handler to wait for. (In browsers timers are numbers without `unref`.)
       timer.unref?.();
     };
   });
-  if (departed.aborted) onDeparted();
-  else departed.addEventListener("abort", onDeparted);
+  if (disconnected.aborted) onDisconnected();
+  else disconnected.addEventListener("abort", onDisconnected);
   try {
     return await Promise.race([handling.handled, abandoned]);
   } finally {
     clearTimeout(timer);
-    departed.removeEventListener("abort", onDeparted);
+    disconnected.removeEventListener("abort", onDisconnected);
   }
 }

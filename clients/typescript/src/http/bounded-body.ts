@@ -1,16 +1,16 @@
+import { utf8Bytes } from "../wire/bytes.ts";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
-import { utf8Bytes } from "../wire/utf8.ts";
 
-/** A body that was read as far as it may be kept. */
+/** A body, read as far as its size allows. */
 export type BoundedBody =
   | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** It is larger than any policy takes: all of it, what was read and what is still to come. */
+  /** The body is larger than any policy allows. `chunks` yields all of it, the part already read included. */
   | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> };
 
 /**
- * Reads a body, at most a chunk more than the largest result of 1 MiB. Rejects as the source does.
+ * Reads a body, at most one chunk beyond the largest result of 1 MiB. Rejects with the source's error.
  *
- * @param abandoned ends the source when it aborts: nobody waits for the body any longer.
+ * @param abandoned closes the source when it aborts: the body is no longer needed.
  */
 export async function readBounded(
   source: AsyncIterable<Uint8Array | string>,
@@ -18,7 +18,7 @@ export async function readBounded(
 ): Promise<BoundedBody> {
   const chunks = source[Symbol.asyncIterator]();
   abandoned.addEventListener("abort", () => {
-    // How the source ends concerns nobody: its reader gets the error, too.
+    // An error while closing is ignored: the source's reader gets it, too.
     chunks.return?.().catch(() => {});
   });
   const read: Uint8Array[] = [];
@@ -40,7 +40,7 @@ async function* resume(
     yield* read;
     for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield bytesOf(next.value);
   } finally {
-    // Whoever stops reading early lets the source end, too.
+    // A reader that stops early closes the source, too.
     await chunks.return?.();
   }
 }

@@ -17,17 +17,20 @@ const LISTENER_METHODS: ReadonlySet<PropertyKey> = new Set([
 
 const DESTROY_METHODS: ReadonlySet<PropertyKey> = new Set(["destroy", "destroySoon", "resetAndDestroy"]);
 
-/** How a connection looks to a handler while its response is held. */
+/** Options of the view of a connection that a handler sees while its response is held. */
 export interface ConnectionViewOptions {
-  /** Whether the response is still held; afterwards the view is the connection as it is. */
+  /** Returns whether the response is still held. Afterwards the view behaves like the connection. */
   readonly isHeld: () => boolean;
   /** Called before the handler destroys the connection. */
   readonly onDestroy: (error: unknown) => void;
-  /** Where listeners are added: the connection's own events, or others that don't tell when the client leaves. */
+  /** Where listeners are added: the connection's own events, or others that hide the client's disconnect. */
   readonly events: EventEmitter;
 }
 
-/** Returns the connection as one that looks open while the response is held, also after its client has left. */
+/**
+ * Returns a view of the connection that looks open while the response is held, also after the client has
+ * disconnected.
+ */
 export function viewConnection(socket: Socket, options: ConnectionViewOptions): Socket {
   const { isHeld, onDestroy, events } = options;
   return new Proxy(socket, {

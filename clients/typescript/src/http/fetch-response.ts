@@ -2,12 +2,12 @@ import { readBounded } from "./bounded-body.ts";
 import type { Handled, Handling } from "./guard.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
-/** Calls a handler, and reads its response; what is sent instead says the same, byte for byte. */
+/** Calls a handler, and reads its response. `sent` is an equal response, because the original's body has been read. */
 export function handleFetch(request: Request, respond: () => Promise<Response>): Handling<Response> {
   const reading = new AbortController();
   return {
     handled: respond().then((response) => readResponse(response, reading.signal)),
-    departed: request.signal,
+    disconnected: request.signal,
     abandon: () => reading.abort(),
   };
 }
@@ -26,13 +26,13 @@ async function readResponse(response: Response, abandoned: AbortSignal): Promise
   }
 }
 
-/** A replay or a problem as a response. */
+/** Returns a replay or a problem as a Response. */
 export function toResponse({ status, headers, body }: WholeResponse): Response {
-  // A status such as 204 has no body, and Response insists.
+  // Response refuses a body for a status such as 204.
   return new Response(body?.byteLength ? body : null, { status, headers });
 }
 
-/** What a platform gets for a client that has left; it sends it to nobody. */
+/** Returns the response for a client that has disconnected; the platform does not send it. */
 export function goneResponse(): Response {
   return new Response(null, { status: 503 });
 }

@@ -1,58 +1,54 @@
-import { base64Url } from "../wire/base64-url.ts";
-import { callerOf } from "../run/caller.ts";
-import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
 import { InvalidRequestError } from "../errors/catalogue.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { guardedRun } from "../run/guarded-run.ts";
-import type { Claim } from "../run/held-claim.ts";
-import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../run/idempotency-key.ts";
-import { joinKey } from "../run/join-key.ts";
-import type { Runner } from "../run/runner.ts";
-import { sha256 } from "../wire/sha256.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { joinKey } from "../keys/keys.ts";
+import { type Claim, ClaimAbandoned } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import { callerOf, guardedRun } from "../run/guarded-run.ts";
+import { base64Url, sha256 } from "../wire/bytes.ts";
 import { abandonAfter } from "./abandonment.ts";
-import { findClaim, rememberClaim } from "./guarded-requests.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
 import { type Headers, pickHeaders, responseCodec, type WholeResponse } from "./whole-response.ts";
 
-/** A request, whatever framework it came through. */
+/** A request, independent of the framework. */
 export interface GuardedRequest<Native> {
   readonly native: Native;
   readonly method: string;
-  /** The pattern that its route has, such as `/charges/:id/refunds`; its path where there are no patterns. */
+  /** The pattern of its route, such as `/charges/:id/refunds`; its path if the framework has no patterns. */
   readonly route: string;
   readonly path: string;
-  /** As it was sent, with its question mark; empty if there is none. */
+  /** The query as sent, with its question mark; empty if there is none. */
   readonly query: string;
   /** The Idempotency-Key header. */
   readonly key: string | undefined;
-  /** Bytes, or what a body parser made of them. Only asked for if it is needed. */
+  /** Returns the body: bytes, or the value of a body parser. Only called if it is needed. */
   readonly body: () => unknown;
 }
 
-/** What a handler answered. */
+/** A handler's response. */
 export interface Handled<Sent> {
   readonly status: number;
   readonly headers: Headers;
-  /** Undefined if it is larger than any policy takes. */
+  /** Undefined if it is larger than any policy allows. */
   readonly body: Uint8Array | undefined;
   /** The response as the framework sends it. */
   readonly sent: Sent;
 }
 
-/** A handler that was called. */
+/** A handler that has been called. */
 export interface Handling<Sent> {
   /** Resolves once the response is whole. */
   readonly handled: Promise<Handled<Sent>>;
-  /** Aborts when the client leaves. */
-  readonly departed: AbortSignal;
-  /** Ends what waits for the response: nobody does any longer. */
+  /** Aborts when the client disconnects. */
+  readonly disconnected: AbortSignal;
+  /** Stops reading the response: it is no longer needed. */
   abandon(): void;
 }
 
-/** What a handler rejects with when its response will never be whole: the claim is released. */
-export class ResponseCut extends Error {
-  override readonly name = "ResponseCut";
+/** A handler rejects with this if its response will never be whole: the claim is released. */
+export class ResponseDestroyed extends Error {
+  override readonly name = "ResponseDestroyed";
 
   constructor() {
     super("the response was cut short");
@@ -60,20 +56,20 @@ export class ResponseCut extends Error {
 }
 
 /**
- * How a request is answered whose handler the guard has not called:
+ * The answer to a request whose handler the guard has not called:
  *
- * - `unguarded`: the handler is to be called, under the claim of a guard before this one, or under none.
- * - `answered`: with this response, a replay or a problem.
+ * - `unguarded`: call the handler, under the claim of an earlier guard, or without one.
+ * - `answered`: send this response, a replay or a problem.
  */
 export type NotHandled =
   | { readonly kind: "unguarded"; readonly claim: Claim | undefined }
   | { readonly kind: "answered"; readonly response: WholeResponse };
 
 /**
- * How a request is answered:
+ * The answer to a request:
  *
- * - `handled`: with the handler's response, as it is.
- * - `gone`: not at all. The handler destroyed its response, or was given up after the client had left.
+ * - `handled`: send the handler's response.
+ * - `gone`: send nothing. The handler destroyed its response, or was abandoned after the client had disconnected.
  */
 export type Answer<Sent> =
   | NotHandled
@@ -83,17 +79,17 @@ export type Answer<Sent> =
 /**
  * Answers a request, and calls the handler unless its operation was done before.
  *
- * Rejects with what the handler rejects with, or with an OncewardError that is the API owner's to see; then nothing ran.
+ * Rejects with the handler's error, or with an OncewardError for the API's owner; then the handler was not called.
  */
 export type Guard<Native extends object> = <Sent>(
   request: GuardedRequest<Native>,
   handle: (claim: Claim) => Handling<Sent>,
 ) => Promise<Answer<Sent>>;
 
-/** The handler's response is no outcome; thrown so that the claim is released. */
+/** Thrown to release the claim: a response with this status is not stored. */
 class NotStored extends Error {}
 
-/** Returns the guard that all HTTP adapters are made of. @throws TypeError for an option that can't be meant. */
+/** Returns the guard that all HTTP adapters use. @throws TypeError for an invalid option. */
 export function createGuard<Native extends object>(
   onceward: Runner,
   options: HttpOptions<Native>,
@@ -137,15 +133,15 @@ export function createGuard<Native extends object>(
   };
 }
 
-/** @throws what the handler threw. */
+/** Returns the answer of a handler that was called. @throws the handler's error. */
 function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Sent> {
   if (outcome.status === "fulfilled") return { kind: "handled", sent: outcome.value.sent };
   const { reason } = outcome;
-  if (reason instanceof ResponseCut || reason instanceof ClaimAbandoned) return { kind: "gone" };
+  if (reason instanceof ResponseDestroyed || reason instanceof ClaimAbandoned) return { kind: "gone" };
   throw reason;
 }
 
-/** What is stored of a response. @throws what the handler threw, and NotStored. */
+/** Returns the part of a response that is stored. @throws the handler's error, and NotStored. */
 function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
   outcome: PromiseSettledResult<Handled<unknown>>,
@@ -168,7 +164,7 @@ function replay({ status, headers, body }: WholeResponse): Answer<never> {
   return answered({ status, headers: { ...headers, [IDEMPOTENCY_REPLAYED]: "true" }, body });
 }
 
-/** Undefined if the request can't be told from others: texts with lone surrogates are alike as UTF-8. */
+/** Returns undefined if the request has no fingerprint: texts with lone surrogates would be equal as UTF-8. */
 async function fingerprintRequest<Native>(
   { fingerprint }: HttpPolicy<Native>,
   request: GuardedRequest<Native>,
@@ -186,4 +182,19 @@ async function contentOf({ method, path, query, body }: GuardedRequest<unknown>)
   const content = await body();
   const hashed = content instanceof Uint8Array ? base64Url(sha256(content)) : content;
   return { method, path, query, body: hashed ?? null };
+}
+
+/** The claims that each request is handled under, by namespace. */
+const claims = new WeakMap<object, Map<string, Claim>>();
+
+/** Remembers the claim that a request is handled under, for later guards of the same request. */
+export function rememberClaim(request: object, namespace: string, claim: Claim): void {
+  const known = claims.get(request);
+  if (known === undefined) claims.set(request, new Map([[namespace, claim]]));
+  else known.set(namespace, claim);
+}
+
+/** Returns the claim of an earlier guard that the request is already handled under. */
+export function findClaim(request: object, namespace: string): Claim | undefined {
+  return claims.get(request)?.get(namespace);
 }

@@ -21,7 +21,7 @@ function requestWithoutSocket() {
   return { request, response, sent };
 }
 
-test("a response is held back also where its connection is no socket", async () => {
+test("a response is held back also if its connection is not a socket", async () => {
   const { request, response, sent } = requestWithoutSocket();
   const held = new HeldResponse(request, response);
   response.write("char");

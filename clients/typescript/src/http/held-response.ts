@@ -1,25 +1,24 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
-import { type Handled, type Handling, ResponseCut } from "./guard.ts";
-import { HiddenDeparture, isAbort } from "./hidden-departure.ts";
+import { type Handled, type Handling, ResponseDestroyed } from "./guard.ts";
+import { HiddenDisconnect, isAbort } from "./hidden-disconnect.ts";
 import { PropertyOverrides } from "./property-overrides.ts";
-import { setHead } from "./response-head.ts";
 
 /**
- * Holds back what is written to a response of node:http, from now until `send`: nothing reaches the socket before the
- * outcome is stored. The handler sees a response on its way whose client stays, also after the client has left.
+ * Holds back the data written to a node:http response until `send`: nothing reaches the socket before the outcome is
+ * stored. The handler sees an open response with a connected client, also after the client has disconnected.
  */
 export class HeldResponse implements Handling<HeldResponse> {
   /**
-   * Resolves once the response is whole, or larger than any policy takes. Rejects with ResponseCut if the handler destroys
-   * the response or its connection. A client that leaves changes nothing.
+   * Resolves once the response is whole, or larger than any policy allows. Rejects with ResponseDestroyed if the
+   * handler destroys the response or its connection. A client's disconnect has no effect.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
   readonly #original: Pick<ServerResponse, "write" | "end" | "writeHead" | "flushHeaders" | "destroy">;
   readonly #overrides: PropertyOverrides;
-  readonly #departure: HiddenDeparture;
+  readonly #disconnect: HiddenDisconnect;
   readonly #chunks: Buffer[] = [];
   #sizeBytes = 0;
   #begun = false;
@@ -34,7 +33,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#response = response;
     this.#original = { write, end, writeHead, flushHeaders, destroy };
     this.#overrides = new PropertyOverrides(response);
-    this.#departure = new HiddenDeparture(request, response, () => this.#cut());
+    this.#disconnect = new HiddenDisconnect(request, response, () => this.#destroyed());
     this.handled = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -42,14 +41,14 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#hold();
   }
 
-  /** Aborts when the client leaves. */
-  get departed(): AbortSignal {
-    return this.#departure.departed;
+  /** Aborts when the client disconnects. */
+  get disconnected(): AbortSignal {
+    return this.#disconnect.disconnected;
   }
 
   /**
-   * Sends what was held back. From now on the response is what it was before, and so is its client. Where nothing was held
-   * back, the framework writes the response.
+   * Sends the held data, and restores the response and the view of its client. If nothing was held, the framework
+   * writes the response.
    */
   send(): void {
     if (!this.#held) return;
@@ -60,25 +59,25 @@ export class HeldResponse implements Handling<HeldResponse> {
     if (this.#onFinish !== undefined) response.once("finish", this.#onFinish);
     if (this.#ended) end.call(response, body, "utf8");
     else if (this.#begun && write.call(response, body, "utf8")) response.emit("drain");
-    if (this.#begun) this.#departure.tell(this.#ended);
+    if (this.#begun) this.#disconnect.tell(this.#ended);
     else this.#tellOnceWritten();
   }
 
-  /** Drops what was held back, and tells the handler if its client has left. */
+  /** Drops the held data, and tells the handler if its client has disconnected. */
   abandon(): void {
     if (!this.#held) return;
     this.#release();
     this.#chunks.length = 0;
-    this.#departure.tell(false);
+    this.#disconnect.tell(false);
   }
 
   #release(): void {
     this.#held = false;
     this.#overrides.undo();
-    this.#departure.end();
+    this.#disconnect.end();
   }
 
-  /** Fastify 4 answers once more if the response closes before its answer is written. */
+  /** Delays telling, because Fastify 4 answers again if the response closes before its answer is written. */
   #tellOnceWritten(): void {
     const response = this.#response;
     const tellAfter = (method: (...args: never[]) => unknown, finished: boolean) => ({
@@ -86,11 +85,11 @@ export class HeldResponse implements Handling<HeldResponse> {
       value: (...args: readonly unknown[]) => {
         this.#overrides.undo();
         const result: unknown = Reflect.apply(method, response, args);
-        this.#departure.tell(finished);
+        this.#disconnect.tell(finished);
         return result;
       },
     });
-    if (!this.departed.aborted) return;
+    if (!this.disconnected.aborted) return;
     this.#overrides.define("write", tellAfter(this.#original.write, false));
     this.#overrides.define("end", tellAfter(this.#original.end, true));
   }
@@ -98,7 +97,7 @@ export class HeldResponse implements Handling<HeldResponse> {
   #hold(): void {
     const response = this.#response;
     const original = this.#original;
-    // Middleware between the guard and the handler keeps these methods, so they have to work after `send`, too.
+    // Middleware between the guard and the handler keeps these methods, so they must also work after `send`.
     const methods = {
       writeHead: (...head: readonly unknown[]) => {
         if (!this.#held) return Reflect.apply(original.writeHead, response, head);
@@ -111,7 +110,7 @@ export class HeldResponse implements Handling<HeldResponse> {
         this.#begun = true;
       },
       write: (...args: readonly unknown[]) => {
-        // http itself refuses what is written after the end.
+        // http itself refuses data that is written after the end.
         if (!this.#held || this.#ended) return Reflect.apply(original.write, response, args);
         const written = this.#keep(args);
         if (written !== undefined) queueMicrotask(written);
@@ -127,9 +126,9 @@ export class HeldResponse implements Handling<HeldResponse> {
         return response;
       },
       destroy: (error?: Error) => {
-        // http destroys a response that still waits for its connection, when that closes.
-        if (this.#held && this.#departure.isQueued && isAbort(error)) return response;
-        this.#cut();
+        // When a connection closes, http destroys the responses that still wait for it.
+        if (this.#held && this.#disconnect.isQueued && isAbort(error)) return response;
+        this.#destroyed();
         return original.destroy.call(response, error);
       },
     };
@@ -146,13 +145,15 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
   }
 
-  /** The handler destroys the response, or the connection under it: it will never be whole. */
-  #cut(): void {
-    this.#reject(new ResponseCut());
+  /** The handler destroyed the response, or its connection: the response will never be whole. */
+  #destroyed(): void {
+    this.#reject(new ResponseDestroyed());
     this.abandon();
   }
 
-  /** Takes the arguments of `write` and `end`: a chunk, its encoding, a callback, each of which may be missing. */
+  /**
+   * Keeps the arguments of `write` or `end`: a chunk, its encoding, a callback, each optional. Returns the callback.
+   */
   #keep(args: readonly unknown[]): (() => void) | undefined {
     this.#begun = true;
     const [chunk, encoding] = args;
@@ -165,5 +166,26 @@ export class HeldResponse implements Handling<HeldResponse> {
       this.#sizeBytes += bytes.byteLength;
     }
     return args.find((arg): arg is () => void => typeof arg === "function");
+  }
+}
+
+/** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */
+export function setHead(response: ServerResponse, head: readonly unknown[]): void {
+  const [status, ...rest] = head;
+  response.statusCode = Number(status);
+  for (const part of rest) {
+    if (typeof part === "string") response.statusMessage = part;
+    else if (Array.isArray(part)) setFlatHeaders(response, part.flat());
+    else if (part !== null && typeof part === "object") {
+      for (const [name, value] of Object.entries(part))
+        if (value !== undefined) response.setHeader(name, value);
+    }
+  }
+}
+
+function setFlatHeaders(response: ServerResponse, flat: readonly string[]): void {
+  for (let index = 0; index + 1 < flat.length; index += 2) response.removeHeader(flat[index] ?? "");
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    response.appendHeader(flat[index] ?? "", flat[index + 1] ?? "");
   }
 }

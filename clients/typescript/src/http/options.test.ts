@@ -10,12 +10,12 @@ test.each(["Set-Cookie", "connection", "Transfer-Encoding", "content-length"])(
   },
 );
 
-test("who calls has to be said", () => {
+test("the option caller is required", () => {
   const { caller: _, ...anonymous } = options;
   expect(() => httpPolicy(anonymous as HttpOptions<unknown>)).toThrow("caller must be a function");
 });
 
-test("an answer that asks for another attempt is no outcome", () => {
+test("a response that asks for another attempt is not stored", () => {
   const { stores } = httpPolicy(options);
   const released = Array.from({ length: 500 }, (_, index) => 100 + index).filter((status) => !stores(status));
   expect(released.filter((status) => status < 500)).toEqual([401, 408, 425, 429]);

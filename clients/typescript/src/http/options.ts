@@ -1,56 +1,58 @@
-import { type HandedOn, handedOn } from "../run/guarded-run.ts";
+import { type AdapterRunOptions, pickRunOptions } from "../run/guarded-run.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 
-/** How a route's requests are guarded. `Native` is the framework's request (of Hono: its context). */
-export interface HttpOptions<Native> extends HandedOn {
+/** How a route's requests are guarded. `Native` is the framework's request; with Hono, its context. */
+export interface HttpOptions<Native> extends AdapterRunOptions {
   /**
-   * Who calls, as the API authenticated them: an account's id, never a secret. A key is one caller's own: without this,
-   * one could be answered with another's response. Where everybody may see everything, a constant. Must not be empty.
+   * Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys;
+   * otherwise one caller could get another's response. If all callers may see everything, return a constant. Must not
+   * be empty.
    */
   readonly caller: (request: Native) => string;
-  /** Which methods are guarded; others pass. Default: POST and PATCH. */
+  /** The methods that are guarded; other requests pass. Default: POST and PATCH. */
   readonly methods?: readonly string[];
-  /** Whether a guarded request without a key is refused with 400; else it passes, unguarded. Default: true. */
+  /** Whether a guarded request without a key is refused with 400; otherwise it passes, unguarded. Default: true. */
   readonly required?: boolean;
   /**
-   * How long a request waits for another one with its key before it is answered with 409. Default: 0, as the draft has
-   * it; with more, whoever repeats a request too soon gets the first one's answer.
+   * How long a request waits for another one with its key before it is answered with 409, in milliseconds. Default:
+   * 0, as in the draft. With a wait, a client that retries too soon gets the first request's answer.
    */
   readonly waitMs?: number;
   /**
-   * What the key stands for, any JSON value, or a promise of one: the same key with another one is answered with 422, and
-   * undefined or a lone surrogate with 400. Default: method, path, query and body. Leave out what a client changes between
-   * its attempts.
+   * Returns the request's identity, any JSON value, or a promise of one: the same key with a different value is
+   * answered with 422; undefined or a lone surrogate with 400. Default: method, path, query and body. Leave out the
+   * parts that a client changes between its attempts.
    */
   readonly fingerprint?: (request: Native) => unknown;
   /**
-   * Whether a response with this status is the operation's outcome, to be replayed; else the claim is released, and the
-   * next attempt runs. Default: below 500, but for 401, 408, 425 and 429, which ask for another attempt.
+   * Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is
+   * released, and the next attempt runs. Default: below 500, except 401, 408, 425 and 429, which ask for another
+   * attempt.
    */
   readonly stores?: (status: number) => boolean;
   /**
    * Headers to replay besides those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control, Vary.
-   * All others are only sent the first time: cookies and hop-by-hop headers can't be added.
+   * All others are only sent the first time. Cookies and hop-by-hop headers can't be added.
    */
   readonly replayHeaders?: readonly string[];
   /**
-   * How long a handler's claim is kept after the client has left, if the handler does not answer: such a handler may have
-   * lost its response and never end. Then `claim.signal` aborts, the event `abandoned` is told, and once per client a
-   * warning of the process (ONCEWARD_ABANDONED). The lease runs out, and the namespace's policy decides: RECLAIM runs the
-   * next attempt. Set it above what your slowest handler takes. Default: 900,000 (15 minutes). Where the platform does not
-   * tell that a client leaves, it has no effect.
+   * How long to keep a handler's claim after the client has disconnected, if the handler does not answer, in
+   * milliseconds: such a handler may have lost its response and never end. Then `claim.signal` aborts, the event
+   * `abandoned` is emitted, and, once per client, a warning of the process (ONCEWARD_ABANDONED). The lease expires,
+   * and the namespace's policy applies: RECLAIM runs the next attempt. Set it above the time of your slowest handler.
+   * Default: 900,000 (15 minutes). No effect on platforms that don't report disconnects.
    */
   readonly abandonAfterMs?: number;
   /**
-   * Writes the body of refusals in the API's own format; status and Retry-After stay as they are. Default: RFC 9457's
+   * Writes the body of refusals in the API's own format; status and Retry-After stay unchanged. Default: RFC 9457's
    * application/problem+json.
    */
   readonly problemBody?: (problem: Problem, request: Native) => ProblemBody;
 }
 
-/** The options with their defaults filled in, in the shape that each request asks for. */
+/** The options with their defaults filled in, in the form that the guard uses. */
 export interface HttpPolicy<Native> {
-  readonly run: HandedOn & { readonly waitMs: number };
+  readonly run: AdapterRunOptions & { readonly waitMs: number };
   readonly caller: (request: Native) => string;
   readonly methods: ReadonlySet<string>;
   readonly required: boolean;
@@ -61,9 +63,9 @@ export interface HttpPolicy<Native> {
   readonly problemBody: ((problem: Problem, request: Native) => ProblemBody) | undefined;
 }
 
-/** As long as a policy's longest lease is unless tuned: a process that died keeps others away for that long, too. */
+/** The longest lease of the default policy: after a crash, other callers wait this long, too. */
 const DEFAULT_ABANDON_AFTER_MS = 15 * 60_000;
-/** Of setTimeout, 24 days; it takes a longer one for none. */
+/** The longest delay of setTimeout, 24 days; a longer one ends at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DEFAULT_METHODS = ["POST", "PATCH"];
@@ -82,7 +84,7 @@ const DEFAULT_REPLAY_HEADERS = [
   "vary",
 ];
 
-/** Of one connection (RFC 9110, 7.6.1), of one message, or of one moment: none of them is part of an outcome. */
+/** Headers of one connection (RFC 9110, 7.6.1), one message or one moment: they are not part of an outcome. */
 const NEVER_REPLAYED: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -98,10 +100,10 @@ const NEVER_REPLAYED: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Each is about the attempt, not about the operation: who made it, or when. */
+/** These say something about the attempt (who made it, when), not about the operation. */
 const ASKS_FOR_ANOTHER_ATTEMPT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 
-/** @throws TypeError for an option that can't be meant. */
+/** Fills in the defaults. @throws TypeError for an invalid option. */
 export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Native> {
   const { waitMs = 0, caller, fingerprint, methods = DEFAULT_METHODS } = options;
   const { required = true, stores = isOutcome, replayHeaders = [], problemBody } = options;
@@ -114,7 +116,7 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   const forbidden = extraHeaders.filter((name) => NEVER_REPLAYED.has(name));
   if (forbidden.length > 0) throw new TypeError(`replayHeaders must not name ${forbidden.join(", ")}`);
   return {
-    run: { ...handedOn(options), waitMs },
+    run: { ...pickRunOptions(options), waitMs },
     caller,
     methods: new Set(methods),
     required,

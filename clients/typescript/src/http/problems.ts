@@ -1,38 +1,38 @@
-import { isRetryable } from "../errors/mapping.ts";
 import { AmbiguousError, InProgressError, OncewardError, ResultUnavailableError } from "../errors/errors.ts";
-import { utf8Bytes } from "../wire/utf8.ts";
+import { isRetryable } from "../errors/mapping.ts";
+import { utf8Bytes } from "../wire/bytes.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
 /**
- * The `type` of each problem (RFC 9457) that the guard answers with, instead of the handler:
+ * The `type` of each problem (RFC 9457) with which the guard itself answers, without calling the handler:
  *
- * | type, after `urn:onceward:problem:` | status | what it says | what a client does |
+ * | type, after `urn:onceward:problem:` | status | meaning | what the client does |
  * |---|---|---|---|
  * | `key-missing` | 400 | the route requires an Idempotency-Key | sends one |
- * | `key-malformed` | 400 | the header is neither a structured-field string nor a bare key of 1-255 characters | sends one |
- * | `request-unreadable` | 400 | the request can't be told from others: what identifies it is missing, or no well-formed Unicode | repairs it |
- * | `key-reused` | 422 | the key was used for another request | makes a new key |
- * | `in-progress` | 409, Retry-After | the first request is still being carried out | repeats the same request |
- * | `ambiguous` | 409 | nobody knows whether an earlier attempt had its effect, and somebody has to find out | asks the API's owner |
- * | `result-gone` | 410 | it was carried out, once; its response is no longer stored, or was too large to be | reads the resource instead |
- * | `unavailable` | 503, Retry-After | it can't be known whether it was carried out before, so nothing was | repeats the same request |
+ * | `key-malformed` | 400 | the header is neither a structured-field string nor a bare key of 1-255 characters | corrects it |
+ * | `request-unreadable` | 400 | the request has no fingerprint: a part of its identity is missing, or is not well-formed Unicode | corrects it |
+ * | `key-reused` | 422 | the key was used for a different request | makes a new key |
+ * | `in-progress` | 409, Retry-After | the first request is still in progress | repeats the same request |
+ * | `ambiguous` | 409 | it is unknown whether an earlier attempt had its effect, and a person must find out | asks the API's owner |
+ * | `result-gone` | 410 | the request was carried out, once; its response is no longer stored, or was too large | reads the resource instead |
+ * | `unavailable` | 503, Retry-After | it is unknown whether the request was carried out before, so nothing was done now | repeats the same request |
  */
 export type ProblemType = keyof typeof PROBLEMS;
 
-/** Why a request is refused, before it is written as a response. */
+/** The refusal of a request, in no particular format. */
 export interface Problem {
   /** A URI, `urn:onceward:problem:` and the {@link ProblemType}. */
   readonly type: `${typeof TYPE_PREFIX}${ProblemType}`;
   readonly status: number;
   /** The same for every problem of the type. */
   readonly title: string;
-  /** What a client does about it. */
+  /** What the client can do about it. */
   readonly detail: string;
   /** The header Retry-After, in seconds. */
   readonly retryAfterSeconds: number | undefined;
 }
 
-/** A refusal's body in a format of the API's own. */
+/** A refusal's body in the API's own format. */
 export interface ProblemBody {
   readonly contentType: string;
   readonly body: string | Uint8Array;
@@ -54,8 +54,8 @@ const PROBLEMS = {
   },
   "request-unreadable": {
     status: 400,
-    title: "The request can't be told from others.",
-    detail: "What identifies the request is missing, or is no well-formed Unicode.",
+    title: "The request can't be identified.",
+    detail: "A part that identifies the request is missing, or is not well-formed Unicode.",
   },
   "key-reused": {
     status: 422,
@@ -70,7 +70,7 @@ const PROBLEMS = {
   ambiguous: {
     status: 409,
     title: "It is not known whether an earlier request had its effect.",
-    detail: "The owner of this API has to find out. A new key could repeat the effect.",
+    detail: "The owner of this API must find out. A new key could repeat the effect.",
   },
   "result-gone": {
     status: 410,
@@ -79,7 +79,7 @@ const PROBLEMS = {
   },
   unavailable: {
     status: 503,
-    title: "It can't be known now whether the request was carried out.",
+    title: "It is unknown whether the request was carried out.",
     detail: "Nothing was carried out now. Repeat the same request later.",
   },
 } as const;
@@ -91,7 +91,7 @@ export function problemFor(type: ProblemType, retryAfterMs?: number): Problem {
   return { type: `${TYPE_PREFIX}${type}`, ...PROBLEMS[type], retryAfterSeconds };
 }
 
-/** Returns the response that a problem is answered with, in the API's own format if it has one. */
+/** Returns the response for a problem, in the API's own format if it has one. */
 export function problemResponse<Native>(
   problem: Problem,
   write: (problem: Problem, request: Native) => ProblemBody = standardBody,
@@ -117,8 +117,8 @@ function standardBody({ type, title, status, detail }: Problem): ProblemBody {
 }
 
 /**
- * Returns what the client of the API is told of an error under which nothing ran. Undefined for what is not its concern (a
- * bad credential, a bug): that is the API owner's to see.
+ * Returns the problem for an error under which the handler was not called; undefined for an error that does not
+ * concern the API's client (a bad credential, a bug) but its owner.
  */
 export function problemOf(error: unknown): Problem | undefined {
   if (!(error instanceof OncewardError)) return undefined;

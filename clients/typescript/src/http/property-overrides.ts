@@ -1,4 +1,4 @@
-/** Properties of an object that are replaced for a while. */
+/** Temporarily replaced properties of an object. */
 export class PropertyOverrides {
   readonly #target: object;
   readonly #replaced = new Map<PropertyKey, { ours: PropertyDescriptor; before?: PropertyDescriptor }>();
@@ -7,7 +7,7 @@ export class PropertyOverrides {
     this.#target = target;
   }
 
-  /** Replaces a property of the object itself, so that assignments and `undo` are still possible. */
+  /** Replaces a property on the object itself, so that assignments and `undo` still work. */
   define(name: PropertyKey, descriptor: PropertyDescriptor): void {
     const before = this.#replaced.get(name)?.before ?? Object.getOwnPropertyDescriptor(this.#target, name);
     const ours = { configurable: true, enumerable: true, ...descriptor };
@@ -15,7 +15,7 @@ export class PropertyOverrides {
     this.#replaced.set(name, before === undefined ? { ours } : { ours, before });
   }
 
-  /** Restores every property, except for those that others have replaced since. */
+  /** Restores every property, except those that were replaced again since. */
   undo(): void {
     for (const [name, { ours, before }] of this.#replaced) {
       const now = Object.getOwnPropertyDescriptor(this.#target, name);

@@ -10,12 +10,12 @@ test.each([
   expect(responseCodec.decode(responseCodec.encode(response))).toEqual(response);
 });
 
-test("a response that is larger than any policy takes has nothing to store", () => {
+test("a response larger than any policy allows can't be stored", () => {
   const encode = () => responseCodec.encode({ status: 200, headers: {}, body: undefined });
   expect(encode).toThrow(expect.objectContaining({ reason: "RESULT_TOO_LARGE" }));
 });
 
-test("a result that somebody else stored is no response", () => {
+test("another client's result is not a response", () => {
   expect(() => responseCodec.decode({ payload: body, contentType: "application/json" })).toThrow(TypeError);
 });
 

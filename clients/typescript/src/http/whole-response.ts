@@ -1,5 +1,6 @@
-import type { Codec, EncodedValue } from "../run/codec.ts";
 import { OncewardError } from "../errors/errors.ts";
+import type { Codec, EncodedValue } from "../run/codec.ts";
+import { utf8Length } from "../wire/bytes.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
   MAX_METADATA_ENTRIES,
@@ -7,13 +8,12 @@ import {
   MAX_METADATA_VALUE_BYTES,
   MAX_RESULT_BYTES,
 } from "../wire/limits.ts";
-import { utf8Length } from "../wire/utf8.ts";
 
 /** A response that is whole in memory, as it is stored and replayed. Header names are in lower case. */
 export interface WholeResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined if it is larger than any policy takes; then it can't be stored. */
+  /** Undefined if the body is larger than any policy allows; then it can't be stored. */
   readonly body: Uint8Array | undefined;
 }
 
@@ -22,7 +22,9 @@ const HEADER_PREFIX = "http-header-";
 const CONTENT_TYPE = "content-type";
 const TOO_LARGE = "RESULT_TOO_LARGE";
 
-/** Stores the body's bytes as they are, its content type as the result's, status and other headers as metadata. */
+/**
+ * Stores the body's bytes unchanged, its content type as the result's, and the status and other headers as metadata.
+ */
 export const responseCodec: Codec<WholeResponse> = {
   encode({ status, headers, body }) {
     if (body === undefined) throw tooLarge("The response", MAX_RESULT_BYTES);
@@ -61,12 +63,12 @@ function tooLarge(what: string, maxBytes: number): OncewardError {
   return new OncewardError(TOO_LARGE, `${what} is larger than ${maxBytes} bytes; no policy takes more.`);
 }
 
-/** Headers as frameworks have them; those that are set more than once are joined, as RFC 9110, 5.3 allows. */
+/** Headers in the forms that frameworks use. Repeated headers are joined, as RFC 9110, 5.3 allows. */
 export type Headers =
   | Iterable<readonly [string, string]>
   | Readonly<Record<string, number | string | readonly string[] | undefined>>;
 
-/** Those of the headers that are allowed, by their names in lower case. */
+/** Returns the allowed headers, by their names in lower case. */
 export function pickHeaders(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
   const entries = Symbol.iterator in headers ? headers : Object.entries(headers);
   const picked: Record<string, string> = {};

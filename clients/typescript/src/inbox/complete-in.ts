@@ -1,20 +1,20 @@
 import { Buffer } from "node:buffer";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import type { Codec } from "../run/codec.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
-import type { Claim } from "../run/held-claim.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Codec } from "../run/codec.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { decodeValue, encodeEffect } from "../run/result-codec.ts";
-import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
 import type { Executor } from "./executor.ts";
-import { inSavepoint } from "./savepoint.ts";
+import { ENTRY_ATTEMPTS, inSavepoint, notEntered } from "./transaction.ts";
 
-/** What names a claim: the part of it that a completion needs. */
+/** The part of a claim that identifies it, which a completion needs. */
 export type CompletedClaim = Pick<Claim, "namespace" | "key" | "fencingToken">;
 
 /**
- * Runs the function and writes its value as the claim's completion, all in the transaction that the caller began and
- * will commit: the effect's rows and its completion commit together. Inside `run`, so that the claim's lease is kept:
+ * Runs the function and writes its value as the claim's completion, in the transaction that the caller began and will
+ * commit: the effect's rows and the completion commit together. Call it inside `run`, which keeps the claim's lease
+ * alive:
  *
  * ```ts
  * import { completeIn, postgresExecutor, startRelay } from "@onceward/client/inbox";
@@ -26,18 +26,19 @@ export type CompletedClaim = Pick<Claim, "namespace" | "key" | "fencingToken">;
  * );
  * ```
  *
- * - Return its value from the function given to `run`, which tells the service at once. After a crash between the commit
- *   and that, the relay tells the service, so that a completion that has committed is never lost.
- * - The row's unique constraint stands where the lease can't: if an earlier attempt has committed and the service does
- *   not know it yet, its value is taken over instead of running the function, and so it is by a holder that was stalled
- *   until somebody else was done, or that is not guarded. The rows are written once, whatever happens to leases.
- * - Where the policy is HOLD, `acceptAmbiguous` is safe: the row says whether the effect happened.
- * - What the function throws comes back unchanged, and what it wrote is undone, whatever becomes of the transaction.
- * - Everything that must happen once belongs inside the function, and the commit behind `completeIn`.
- * - One database's completions are those of one tenant.
+ * - Return its value from the function passed to `run`: `run` then completes the claim at the service. If the process
+ *   crashes between the commit and that, the relay completes it, so that a committed completion is never lost.
+ * - The row's unique constraint holds even if the lease is lost. If an earlier attempt has committed and the service
+ *   does not know yet, `completeIn` returns that attempt's value instead of running the function; so it does for a
+ *   holder that stalled until another one had finished, and for a run that is not guarded. The rows are written once,
+ *   whatever happens to leases.
+ * - With the policy HOLD, `acceptAmbiguous` is safe: the row says whether the effect happened.
+ * - An error of the function is rethrown unchanged, and its writes are undone, even if the transaction commits.
+ * - Put everything that must happen once inside the function, and commit after `completeIn`.
+ * - All completions in one database must be of one tenant.
  *
- * @param codec the one that the run has, if it has one.
- * @throws OncewardError RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE (over 1 MiB): nothing is left of it.
+ * @param codec the run's codec, if it has one.
+ * @throws OncewardError RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE (over 1 MiB): the writes are undone.
  * @throws the driver's error of a statement; outside a transaction, 25P01.
  */
 export async function completeIn<T>(
@@ -66,12 +67,13 @@ export async function completeIn(
   });
 }
 
-/** An earlier completion that counts; undefined if it is this transaction's to write. */
+/** Inserts the completion's row. Returns an earlier completion that is valid; undefined if the caller must write it. */
 async function enter(tx: Executor, { namespace, key, fencingToken }: CompletedClaim) {
   for (let attempt = 1; attempt <= ENTRY_ATTEMPTS; attempt++) {
     const name = [namespace, key];
-    // A newer token takes the row over. If the service knew of the completion, it has forgotten it, or it would have
-    // replayed it: a new operation. If it did not, the completion stands, and is now delivered with the newer token.
+    // A newer token takes the row over. If the completion was delivered, the service has forgotten it since (else it
+    // would
+    // have replayed it), and this is a new operation. If not, it stays valid, and is delivered with the newer token.
     const [entered] = await tx(
       `insert into onceward_completions as c (namespace, key, fencing_token)
        values ($1::text, $2::text, $3::text::bigint)
@@ -88,7 +90,7 @@ async function enter(tx: Executor, { namespace, key, fencingToken }: CompletedCl
       [...name, String(fencingToken)],
     );
     if (entered !== undefined) return typeof entered.result === "string" ? parse(entered.result) : undefined;
-    // Written under this very token, by a commit whose reply was lost, or under a newer one.
+    // Written with this token, by a commit whose reply was lost, or with a newer token.
     const [written] = await tx(
       `select encode(result, 'base64') as result
          from onceward_completions
@@ -96,7 +98,7 @@ async function enter(tx: Executor, { namespace, key, fencingToken }: CompletedCl
       name,
     );
     if (typeof written?.result === "string") return parse(written.result);
-    // Swept between the two statements.
+    // The row was swept between the two statements.
   }
   throw notEntered();
 }

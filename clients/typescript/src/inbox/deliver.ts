@@ -1,56 +1,57 @@
 import { Buffer } from "node:buffer";
 import { fromBinary } from "@bufbuild/protobuf";
-import type { Calls } from "../run/calls.ts";
-import { errorFromCall } from "../errors/mapping.ts";
 import type { OncewardError, Reason } from "../errors/errors.ts";
+import { errorFromCall } from "../errors/mapping.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import type { Calls } from "../run/calls.ts";
 import type { Onceward } from "../run/onceward.ts";
 import { encodeWithoutValue } from "../run/result-codec.ts";
 import type { CompletedClaim } from "./complete-in.ts";
 import type { Executor } from "./executor.ts";
 
-/** Few enough that the service has answered all of them before another relay takes them, too. */
+/** Few enough that the service answers all of them before another relay takes the same rows. */
 const BATCH_ROWS = 100;
 
-/** A completion that the service will never take. Its row stays as it is, with the reason. */
+/** A completion that the service will never accept. Its row stays, with the reason. */
 export interface UndeliverableCompletion extends CompletedClaim {
   /**
-   * - `CLAIM_SUPERSEDED`, `ALREADY_RELEASED`: the lease ran out, or the run failed after its commit, before the service
-   *   knew. The next attempt that gets to `completeIn` takes the value over, and delivers it.
-   * - `ALREADY_COMPLETED`: the function given to `run` returned something else than `completeIn` did.
+   * - `CLAIM_SUPERSEDED`, `ALREADY_RELEASED`: the lease expired, or the run failed after its commit, before the
+   *   completion was delivered. The next attempt that reaches `completeIn` takes the value over, and delivers it.
+   * - `ALREADY_COMPLETED`: the function passed to `run` returned another value than `completeIn` did.
    * - `RECORD_NOT_FOUND`: the key was forgotten before.
-   * - `INVALID_REQUEST`: the run was not guarded (`onUnavailable` "proceed"), so that there is no claim to complete; the
-   *   next attempt takes the value over, too. Or somebody changed the row.
+   * - `INVALID_REQUEST`: the run was not guarded (`onUnavailable` "proceed"), so that there is no claim to complete;
+   *   the next attempt takes the value over, too. Or the row was changed.
    */
   readonly reason: Reason;
 }
 
-/** What a relay reads, tells, and reports to. */
+/** The options of a delivery. */
 export interface DeliverOptions {
   readonly onceward: Pick<Onceward, "calls">;
-  /** Where the completions are. Each statement commits by itself: a pool, not a transaction. */
+  /** The database with the completions: a pool, not a transaction, because each statement commits by itself. */
   readonly database: Executor;
-  /** Told of each completion that the service will never take, when it turns out; its row says so from then on. */
+  /** Called once for each completion that the service will never accept; from then on its row has the reason. */
   readonly onUndeliverable?: ((completion: UndeliverableCompletion) => void) | undefined;
-  /** Told of what went wrong for now, once per pass; it is tried again. */
+  /** Called with a temporary error, once per pass; the delivery is retried. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** What became of the completions that one pass took. */
+/** The outcomes of the completions in one pass. */
 export interface DeliveryCounts {
   readonly delivered: number;
   readonly undeliverable: number;
-  /** To be tried again. */
+  /** Will be retried. */
   readonly failed: number;
 }
 
 /**
- * One pass of a relay: delivers up to 100 completions that are due, as a scheduled job may do instead of `startRelay`.
+ * Delivers up to 100 due completions: one pass of a relay. A scheduled job may call it instead of `startRelay`.
  *
- * A row that is taken is due again later, after 10 s and then ever longer, up to a minute: passes side by side share the
- * rows, and one that dies leaves nothing to tidy up. What is delivered twice for that, the service takes once.
+ * A row that a pass takes is due again after 10 s, then after growing delays of up to a minute. So concurrent passes
+ * share the rows, and a pass that dies leaves nothing to clean up. A completion that is delivered twice counts once
+ * at the service.
  *
- * @throws the driver's errors. Those of the service are counted and reported.
+ * @throws the driver's errors. The service's errors are counted and reported.
  */
 export async function deliverCompletions(options: DeliverOptions): Promise<DeliveryCounts> {
   const { onceward, database, onUndeliverable, onError } = options;
@@ -74,7 +75,7 @@ export async function deliverCompletions(options: DeliverOptions): Promise<Deliv
 }
 
 interface Completion extends CompletedClaim {
-  /** An onceward.v1.Result in base64: parsed one by one, so that a row that somebody spoiled fails alone. */
+  /** An onceward.v1.Result in base64. Each is parsed by itself, so that a corrupted row fails alone. */
   readonly result: string;
 }
 
@@ -129,7 +130,10 @@ async function deliver({ calls }: Pick<Onceward, "calls">, completion: Completio
   }
 }
 
-/** What the service can't store as it is becomes done without its value, as in `run`. */
+/**
+ * Completes the claim at the service. A result that the service refuses is stored as done without its value, as in
+ * `run`.
+ */
 async function tell(calls: Calls, completion: Completion): Promise<void> {
   const result = fromBinary(ResultSchema, Buffer.from(completion.result, "base64"));
   try {
@@ -149,7 +153,7 @@ async function settle(database: Executor, deliveries: readonly Delivery[]): Prom
     token: String(delivery.completion.fencingToken),
     reason: delivery.kind === "undeliverable" ? delivery.reason : null,
   }));
-  // Only as it was taken: an attempt with a newer token may have taken the row over meanwhile.
+  // Only rows that are unchanged: an attempt with a newer token may have taken a row over in the meantime.
   await database(
     `update onceward_completions c set
        delivered_at = case when o.reason is null then now() end,

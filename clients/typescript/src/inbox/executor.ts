@@ -1,11 +1,11 @@
-/** A row whose columns are text, whatever the driver makes of other types. */
+/** A row of text columns: drivers convert other types in different ways. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
 /**
- * Runs one statement, whose parameters are `$1`, `$2`, …, and answers its rows.
+ * Runs one statement with the parameters `$1`, `$2`, …, and resolves with its rows.
  *
- * Every parameter is text or null and every column that comes back is text, so that no driver's conversions matter. What
- * a driver needs is three lines; with Prisma's interactive transaction, for example:
+ * Every parameter is text or null, and every returned column is text, so that drivers' conversions don't matter. An
+ * executor for another driver takes three lines; for Prisma's interactive transaction, for example:
  *
  * ```ts
  * const executor: Executor = (text, params) => tx.$queryRawUnsafe(text, ...params);
@@ -14,9 +14,8 @@ export type TextRow = Readonly<Record<string, string | null>>;
 export type Executor = (text: string, params: readonly (string | null)[]) => Promise<readonly TextRow[]>;
 
 /**
- * Over `pg`: a client with a transaction begun for `once` and `completeIn`, a pool for `startRelay` and `sweep`.
- *
- * A client of a pool that must go back to it: `const client = await pool.connect()`, not the pool itself.
+ * Returns an executor for `pg`: of a client in a transaction for `once` and `completeIn`, of a pool for `startRelay`
+ * and `sweep`. For a transaction, take a client with `await pool.connect()`, and release it afterwards.
  */
 export function pgExecutor(client: {
   query(text: string, params: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
@@ -24,14 +23,17 @@ export function pgExecutor(client: {
   return async (text, params) => (await client.query(text, [...params])).rows as readonly TextRow[];
 }
 
-/** Over `postgres` (Postgres.js): the `sql` of a transaction's `sql.begin`, or the `sql` of the pool. */
+/**
+ * Returns an executor for `postgres` (Postgres.js): of the `sql` of `sql.begin` for a transaction, or the pool's
+ * `sql`.
+ */
 export function postgresExecutor(sql: {
   unsafe(text: string, params: (string | null)[]): PromiseLike<readonly unknown[]>;
 }): Executor {
   return async (text, params) => (await sql.unsafe(text, [...params])) as readonly TextRow[];
 }
 
-/** A query that needs no compiling, as Kysely takes it. */
+/** A compiled query, as Kysely accepts it. */
 interface KyselyQuery {
   readonly sql: string;
   readonly parameters: readonly unknown[];
@@ -43,7 +45,7 @@ interface KyselyQuery {
   readonly queryId: { readonly queryId: string };
 }
 
-/** Over Kysely on Postgres: a `Transaction`, or the `Kysely` itself. */
+/** Returns an executor for Kysely on Postgres: of a `Transaction`, or the `Kysely` itself. */
 export function kyselyExecutor(trx: {
   executeQuery(query: KyselyQuery): Promise<{ readonly rows: readonly unknown[] }>;
 }): Executor {
@@ -66,16 +68,17 @@ interface DrizzleSql<Sql> {
 }
 
 /**
- * Over Drizzle on Postgres (node-postgres and Postgres.js): a transaction's `tx`, or the database itself.
+ * Returns an executor for Drizzle on Postgres (node-postgres and Postgres.js): of a transaction's `tx`, or the
+ * database itself.
  *
- * @param sql the tag of `import { sql } from "drizzle-orm"`: the only way to hand Drizzle a parameter.
+ * @param sql the tag of `import { sql } from "drizzle-orm"`: the only way to pass Drizzle a parameter.
  */
 export function drizzleExecutor<Sql>(
   tx: { execute(query: Sql): PromiseLike<unknown> },
   sql: DrizzleSql<Sql>,
 ): Executor {
   return async (text, params) => {
-    // Split by a group, every second part is a parameter's number.
+    // Splitting by a capturing group makes every second part a parameter's number.
     const chunks = text
       .split(/\$(\d+)/)
       .map((part, index) => (index % 2 === 0 ? sql.raw(part) : sql`${params[Number(part) - 1]}`));

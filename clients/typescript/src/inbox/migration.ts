@@ -1,6 +1,6 @@
 /**
- * What brings the inbox's tables, version 1, into the caller's own Postgres (15 or later): one idempotent statement, for
- * any migration tool. The package has the same text as the file `inbox.sql`.
+ * What brings the inbox's tables, version 1, into the caller's own Postgres (15 or later): one idempotent statement,
+ * for any migration tool. The package has the same text as the file `inbox.sql`.
  *
  * ```ts
  * await pool.query(INBOX_MIGRATION);

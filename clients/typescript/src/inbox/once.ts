@@ -1,37 +1,36 @@
 import { Buffer } from "node:buffer";
 import { FingerprintMismatchError } from "../errors/catalogue.ts";
 import type { Violation } from "../errors/errors.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { decodeJson, encodeJson } from "../run/json-bytes.ts";
-import type { Jsonify } from "../run/jsonify.ts";
-import { MAX_KEY_BYTES } from "../wire/limits.ts";
-import { utf8Bytes, utf8Text } from "../wire/utf8.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
-import { ENTRY_ATTEMPTS, notEntered } from "./entry.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { decodeJson, encodeJson } from "../run/codec.ts";
+import type { Jsonify } from "../run/jsonify.ts";
+import { utf8Bytes, utf8Text } from "../wire/bytes.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import type { Executor, TextRow } from "./executor.ts";
-import { inSavepoint } from "./savepoint.ts";
+import { ENTRY_ATTEMPTS, inSavepoint, notEntered } from "./transaction.ts";
 
-/** Names what is to be handled once. */
+/** Identifies a message that is handled once. */
 export interface InboxMessage {
-  /** Who handles it, such as the consumer group: each consumer handles the same key once. 1-255 bytes. */
+  /** The name of the consumer, such as the consumer group: each consumer handles the same key once. 1-255 bytes. */
   readonly consumer: string;
-  /** The operation's own key, the same on every delivery: 1-255 bytes of UTF-8 without control characters. */
+  /** The operation's key, the same on every delivery: 1-255 bytes of UTF-8 without control characters. */
   readonly key: string;
-  /** The request that the key stands for, as in `RunOptions`. The same key with another one is refused. */
+  /** The request that the key belongs to, as in `RunOptions`. The same key with another fingerprint is refused. */
   readonly fingerprint?: unknown;
 }
 
-/** What became of a message. */
+/** The outcome of a message. */
 export interface OnceResult<T> {
-  /** What the function returned, now or before, as its JSON says. */
+  /** The value that the function returned, now or before, read from its JSON. */
   readonly value: T;
-  /** Whether it was before. */
+  /** Whether the value was returned before. */
   readonly replayed: boolean;
 }
 
 /**
- * Runs the function unless this consumer has handled the key before, in the transaction that the caller began and will
- * commit: that the key is handled and what the function writes commit together, or not at all.
+ * Runs the function unless this consumer has handled the key before, in the transaction that the caller began and
+ * will commit: the key's row and the function's writes commit together, or not at all.
  *
  * ```ts
  * import { once, pgExecutor } from "@onceward/client/inbox";
@@ -49,14 +48,15 @@ export interface OnceResult<T> {
  * message.ack(); // Only now.
  * ```
  *
- * - While another transaction handles the key, this one waits for its end: it then replays its value or runs itself.
- *   (At the isolation levels above READ COMMITTED, Postgres fails the later one with 40001: repeat the transaction.)
- * - What the function throws comes back unchanged, and what it wrote is undone, whatever becomes of the transaction.
- * - The value is a JSON value of any size, or undefined: better small, such as an id.
- * - Effects outside this database are repeated when the transaction is: hand them a derived key, or use `run`.
- * - A transaction does one thing at a time: don't start another statement on it before the function has returned.
+ * - While another transaction handles the key, this one waits for it to end, and then replays its value or runs the
+ *   function. (At the isolation levels above READ COMMITTED, Postgres fails the later one with 40001: repeat the
+ *   transaction.)
+ * - An error of the function is rethrown unchanged, and its writes are undone, even if the transaction commits.
+ * - The value is a JSON value of any size, or undefined. Small values, such as an id, are better.
+ * - Effects outside this database are repeated if the transaction is: pass them a derived key, or use `run`.
+ * - A transaction runs one statement at a time: don't start another one on it before the function has returned.
  *
- * @throws InvalidRequestError, FingerprintMismatchError, OncewardError RESULT_NOT_JSON: nothing is left of it.
+ * @throws InvalidRequestError, FingerprintMismatchError, OncewardError RESULT_NOT_JSON: the writes are undone.
  * @throws the driver's error of a statement; outside a transaction, 25P01.
  */
 export async function once<T>(
@@ -92,7 +92,7 @@ function nameOf({ consumer, key }: InboxMessage): Name {
   return [consumer, key];
 }
 
-/** The row of whoever handled the key before; undefined if that is this transaction's to do. */
+/** Inserts the key's row. Returns the row if the key was handled before; undefined if the caller must handle it. */
 async function enter(tx: Executor, name: Name, fingerprint: string | null): Promise<TextRow | undefined> {
   for (let attempt = 1; attempt <= ENTRY_ATTEMPTS; attempt++) {
     const entered = await tx(
@@ -110,14 +110,14 @@ async function enter(tx: Executor, name: Name, fingerprint: string | null): Prom
       name,
     );
     if (handled !== undefined) return handled;
-    // Swept between the two statements: it is nobody's any more.
+    // The row was swept between the two statements.
   }
   throw notEntered();
 }
 
 async function handle<T>(tx: Executor, name: Name, fn: () => T | Promise<T>): Promise<Jsonify<T>> {
   const value = await fn();
-  // Most consumers return nothing, and then the row need not be touched again.
+  // Most consumers return nothing, and then the row needs no update.
   if (value === undefined) return value as Jsonify<T>;
   const result = utf8Text(encodeJson(value));
   await tx("update onceward_inbox set result = $3::text where consumer = $1::text and key = $2::text", [

@@ -3,39 +3,41 @@ import type { Violation } from "../errors/errors.ts";
 import { throwIfAny } from "../errors/violations.ts";
 import { type DeliverOptions, deliverCompletions } from "./deliver.ts";
 
-/** What is written while all is well has been told by its run; the relay is for the others, which can wait so long. */
+/**
+ * Normally `run` itself completes the claim; the relay delivers the remaining completions, which can wait this long.
+ */
 const DEFAULT_POLL_MS = 1000;
-/** More often would be a load by itself. */
+/** A shorter interval would itself be a load on the database. */
 const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 3_600_000;
 
-/** What a relay needs. */
+/** The options of a relay. */
 export interface RelayOptions extends DeliverOptions {
-  /** How long to rest when nothing is due, or something went wrong. At least 10. Default: 1,000. */
+  /** How long to wait after a pass that found nothing due, or failed, in milliseconds. At least 10. Default: 1,000. */
   readonly pollMs?: number | undefined;
 }
 
-/** A relay that runs. */
+/** A running relay. */
 export interface Relay extends AsyncDisposable {
-  /** Lets the pass under way finish, and ends. Before the client's own `close`. May be called again. */
+  /** Stops the relay after the current pass. Call it before the client's `close`. May be called again. */
   close(): Promise<void>;
 }
 
 /**
- * Delivers to the service what `completeIn` has written and nobody could tell it of, for as long as the process runs.
- * Any number may run side by side; one in each process that uses `completeIn` is the simplest.
+ * Starts a relay. It delivers to the service the completions that `completeIn` has written and `run` could not
+ * deliver. Any number of relays may run concurrently; the simplest is one in each process that uses `completeIn`.
  *
  * ```ts
  * const relay = startRelay({
  *   onceward,
  *   database: pgExecutor(pool),
- *   onUndeliverable: (completion) => log.error(completion, "the service will never take this completion"),
+ *   onUndeliverable: (completion) => log.error(completion, "the service will never accept this completion"),
  * });
  * ```
  *
- * Outages of the service or the database are waited out. It ends by `close` only; the hooks must not throw.
+ * The relay continues after outages of the service or the database. Only `close` stops it. The hooks must not throw.
  *
- * @throws InvalidRequestError for a `pollMs` that can't be meant.
+ * @throws InvalidRequestError for an invalid `pollMs`.
  */
 export function startRelay({ pollMs = DEFAULT_POLL_MS, ...options }: RelayOptions): Relay {
   const violations: Violation[] = [];
@@ -55,12 +57,12 @@ export function startRelay({ pollMs = DEFAULT_POLL_MS, ...options }: RelayOption
 async function relay(options: DeliverOptions, pollMs: number, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     if (await deliverSome(options)) continue;
-    // Rejects when it is aborted, which ends the loop.
+    // Rejects when the relay is closed, and then the loop ends.
     await sleep(pollMs, undefined, { signal: closing }).catch(() => {});
   }
 }
 
-/** Whether there may be more to do at once. */
+/** Runs one pass. Returns whether more completions may be due now. */
 async function deliverSome(options: DeliverOptions): Promise<boolean> {
   try {
     const { delivered, undeliverable, failed } = await deliverCompletions(options);

@@ -6,42 +6,43 @@ import type { Executor } from "./executor.ts";
 const DEFAULT_LIMIT = 1000;
 const MAX_LIMIT = 10_000;
 
-/** What a sweep deletes. */
+/** The options of a sweep. */
 export interface SweepOptions {
   /**
-   * How long what was handled is remembered. A delivery that comes later runs again: longer than the longest retry or
-   * redrive of any queue, and than any holder of a claim may be stalled. It has no default.
+   * The age from which rows are deleted, in milliseconds. A delivery that comes later runs again, so choose longer
+   * than the longest retry or redrive of any queue, and longer than any holder of a claim may stall. It has no
+   * default.
    */
   readonly olderThanMs: number;
-  /** Rows per table at most, 1-10,000. Default: 1,000. */
+  /** The largest number of rows per table, 1-10,000. Default: 1,000. */
   readonly limit?: number | undefined;
 }
 
 /** How many rows a sweep deleted. */
-export interface Swept {
+export interface SweepResult {
   readonly inbox: number;
   readonly completions: number;
 }
 
 /**
- * Deletes the oldest rows that are older: of the inbox, and of the completions that were delivered. One call is one
- * bounded batch of each. Several sweepers share the rows; a handler in progress is never waited for.
+ * Deletes the oldest rows that are older than `olderThanMs`: of the inbox, and of the delivered completions. One call
+ * deletes one bounded batch of each. Concurrent sweeps share the rows, and never wait for a handler in progress.
  *
  * ```ts
  * const limit = 1000;
  * const day = 24 * 3_600_000;
- * let swept: Swept;
+ * let swept: SweepResult;
  * do swept = await sweep(pgExecutor(pool), { olderThanMs: 30 * day, limit });
  * while (swept.inbox === limit || swept.completions === limit);
  * ```
  *
- * @param database each statement commits by itself: a pool, not a transaction.
+ * @param database a pool, not a transaction: each statement commits by itself.
  * @throws InvalidRequestError; the driver's errors.
  */
 export async function sweep(
   database: Executor,
   { olderThanMs, limit = DEFAULT_LIMIT }: SweepOptions,
-): Promise<Swept> {
+): Promise<SweepResult> {
   const violations: Violation[] = [];
   checkWhole(violations, "olderThanMs", olderThanMs, Number.MAX_SAFE_INTEGER);
   checkWhole(violations, "limit", limit, MAX_LIMIT);

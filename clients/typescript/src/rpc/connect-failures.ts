@@ -1,10 +1,10 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { IDEMPOTENCY_REPLAYED } from "../run/idempotency-key.ts";
+import { IDEMPOTENCY_REPLAYED } from "../keys/idempotency-key.ts";
 import type { FailureDetail } from "./failure.ts";
 import type { Failures } from "./guard.ts";
 
-/** The errors of Connect. Their metadata is not stored. */
+/** Reads and makes Connect's errors. Their metadata is not stored. */
 export const connectFailures: Failures = {
   read(error) {
     if (!(error instanceof ConnectError)) return undefined;
@@ -18,7 +18,7 @@ export const connectFailures: Failures = {
   },
 };
 
-/** Details are messages where the error was made, and bytes where it came over the wire. */
+/** Returns a detail's bytes. Details are messages in the process that made the error, and bytes when received. */
 function readDetail(detail: ConnectError["details"][number]): FailureDetail {
   if (!("desc" in detail)) return { type: detail.type, value: detail.value };
   return { type: detail.desc.typeName, value: toBinary(detail.desc, create(detail.desc, detail.value)) };

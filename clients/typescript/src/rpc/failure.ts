@@ -2,7 +2,6 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufb
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { isRetryable } from "../errors/mapping.ts";
 import {
   AmbiguousError,
   InProgressError,
@@ -10,24 +9,25 @@ import {
   ResultUnavailableError,
   TerminalError,
 } from "../errors/errors.ts";
+import { isRetryable } from "../errors/mapping.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 
-/** What an RPC fails with, as google.rpc.Status has it, whatever library makes the error. */
+/** The failure of an RPC, like google.rpc.Status, independent of the library that makes the error. */
 export interface RpcFailure {
-  /** As gRPC numbers the codes. */
+  /** The gRPC status code. */
   readonly code: number;
   readonly message: string;
   readonly details: readonly FailureDetail[];
 }
 
-/** A message of the failure's details. */
+/** A message in the failure's details. */
 export interface FailureDetail {
-  /** Its full name, such as `google.rpc.ErrorInfo`. */
+  /** The message's full name, such as `google.rpc.ErrorInfo`. */
   readonly type: string;
   readonly value: Uint8Array;
 }
 
-/** A refusal that the guard makes itself; its details say so to machines, as those of the service do. */
+/** Returns a refusal by the guard. Its details tell machines the reason, as the service's errors do. */
 export function refusal(code: Code, reason: string, message: string, retryAfterMs?: number): RpcFailure {
   const details = [detail(ErrorInfoSchema, { reason, domain: "onceward" })];
   if (retryAfterMs !== undefined) {
@@ -37,8 +37,8 @@ export function refusal(code: Code, reason: string, message: string, retryAfterM
 }
 
 /**
- * What the caller of the RPC is told of an error under which nothing ran. Of what is not its concern (a bad credential, a
- * bug), no more than that.
+ * Returns the failure that the RPC's caller gets for an error under which the handler was not called. Errors that don't
+ * concern the caller (a bad credential, a bug) become INTERNAL without details.
  */
 export function refusalOf(error: unknown): RpcFailure {
   if (!(error instanceof OncewardError)) return unguardable();
@@ -57,7 +57,7 @@ export function refusalOf(error: unknown): RpcFailure {
     return refusal(Code.FailedPrecondition, reason, "The idempotency key was used for another request.");
   }
   if (reason === "CLOSED" || isRetryable(error)) {
-    const message = "It can't be known now whether the call was carried out.";
+    const message = "It is unknown whether the call was carried out.";
     return refusal(Code.Unavailable, reason, message, retryDelayMs);
   }
   return unguardable();
@@ -67,13 +67,13 @@ function unguardable(): RpcFailure {
   return refusal(Code.Internal, "INTERNAL", "The call could not be guarded.");
 }
 
-/** A failure as it is stored. */
+/** Returns a failure in its stored form. */
 export function terminalError({ code, message, details }: RpcFailure, cause: unknown): TerminalError {
   const stored = details.map(({ type, value }) => ({ type, value: base64Encode(value) }));
   return new TerminalError(message, { rpcCode: code, rpcDetails: stored }, { cause });
 }
 
-/** The inverse; undefined if the error was not made of an RPC's failure. */
+/** Returns the failure of its stored form; undefined if the error was not made by `terminalError`. */
 export function storedFailure({ message, details }: TerminalError): RpcFailure | undefined {
   if (!isStored(details)) return undefined;
   const read = details.rpcDetails.map(({ type, value }) => ({ type, value: base64Decode(value) }));

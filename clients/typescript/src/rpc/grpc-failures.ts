@@ -4,18 +4,18 @@ import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
 import { OncewardError } from "../errors/errors.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
-import { IDEMPOTENCY_REPLAYED } from "../run/idempotency-key.ts";
+import { IDEMPOTENCY_REPLAYED } from "../keys/idempotency-key.ts";
 import type { FailureDetail } from "./failure.ts";
 import type { Failures } from "./guard.ts";
 
-/** Where gRPC carries a google.rpc.Status. */
+/** The metadata in which gRPC carries a google.rpc.Status. */
 const STATUS_DETAILS = "grpc-status-details-bin";
 const TYPE_URL_PREFIX = "type.googleapis.com/";
 
-/** The errors of grpc-js. Of their metadata only the status' details are stored. */
+/** Reads and makes the errors of grpc-js. Only the status' details of their metadata are stored. */
 export const grpcFailures: Failures = {
   read(error) {
-    // The code of a run within the handler says nothing of the call.
+    // The code of a nested run's error says nothing about the call.
     if (typeof error !== "object" || error === null || error instanceof OncewardError) return undefined;
     const { code, details, message, metadata } = error as Partial<ServiceError>;
     if (typeof code !== "number") return undefined;

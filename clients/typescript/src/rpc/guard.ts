@@ -1,56 +1,55 @@
 import { Code } from "@connectrpc/connect";
-import { callerOf } from "../run/caller.ts";
-import type { Codec } from "../run/codec.ts";
 import { TerminalError } from "../errors/errors.ts";
-import { fingerprintWithFiles } from "../run/fingerprint.ts";
-import { guardedRun, handedOn } from "../run/guarded-run.ts";
-import type { Claim } from "../run/held-claim.ts";
-import { parseIdempotencyKey } from "../run/idempotency-key.ts";
-import { joinKey } from "../run/join-key.ts";
-import type { CodedRunOptions } from "../run/run-options.ts";
-import type { Runner } from "../run/runner.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { joinKey } from "../keys/keys.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import type { Codec } from "../run/codec.ts";
+import { callerOf, guardedRun, pickRunOptions } from "../run/guarded-run.ts";
+import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
 
-/** A unary call, whatever library it came through. */
+/** A unary call, independent of the library. */
 export interface GuardedCall<Native, Response> {
   readonly native: Native;
   /** Such as `/shop.v1.Charges/CreateCharge`. */
   readonly procedure: string;
-  /** Its key where `options.key` is not set, as it came. */
+  /** The key as received, if `options.key` is not set. */
   readonly key: string | undefined;
-  /** What the key stands for: any JSON value. */
+  /** Returns the call's identity: any JSON value. */
   readonly fingerprint: () => unknown;
   readonly codec: Codec<Response>;
 }
 
-/** What an error says beside its failure. */
+/** Details of an error beside its failure. */
 export interface FailureFacts {
-  /** It was answered before. */
+  /** Whether the failure is a replay. */
   readonly replayed: boolean;
-  /** For whoever logs on the server; it is not sent. */
+  /** For the server's own log; it is not sent. */
   readonly cause?: unknown;
 }
 
-/** How a library's errors are read and made. */
+/** Reads and makes a library's errors. */
 export interface Failures {
-  /** Undefined for an error that has no code: it is not stored. */
+  /** Returns the failure of an error; undefined for an error without a code, which is not stored. */
   read(error: unknown): RpcFailure | undefined;
   make(failure: RpcFailure, facts: FailureFacts): unknown;
 }
 
-/** What a handler answered: the message, and the response as the library sends it. */
+/** A handler's answer: the message, and the response in the library's form. */
 export interface HandledCall<Response, Sent> {
   readonly message: Response;
   readonly sent: Sent;
 }
 
 /**
- * What the call is answered with.
+ * The answer to a call:
  *
- * - `unguarded`: the handler is to be called, it has not been.
- * - `handled`: the handler's response, as it is.
- * - `replayed`: this message, and the handler was not called.
+ * - `unguarded`: call the handler; the guard has not called it.
+ * - `handled`: send the handler's response.
+ * - `replayed`: send this stored message; the handler was not called.
  */
 export type CallAnswer<Response, Sent> =
   | { readonly kind: "unguarded" }
@@ -58,18 +57,18 @@ export type CallAnswer<Response, Sent> =
   | { readonly kind: "replayed"; readonly message: Response };
 
 /**
- * Answers a call, and calls the handler unless its operation was done before. Rejects with what the handler rejects
- * with, now or before, or with a failure that `make` made; then nothing ran.
+ * Answers a call, and calls the handler unless its operation was done before. Rejects with the handler's error, now or
+ * replayed, or with a failure that `make` made; then the handler was not called.
  */
 export type CallGuard<Native> = <Response, Sent>(
   call: GuardedCall<Native, Response>,
   handle: (claim: Claim) => Promise<HandledCall<Response, Sent>>,
 ) => Promise<CallAnswer<Response, Sent>>;
 
-/** What is not stored in quotes is a key as it stands. */
+/** The form of a key that `options.key` returns: it has no quotes. */
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** The guard that the adapters for RPCs are made of. */
+/** Returns the guard that the RPC adapters use. @throws TypeError for an invalid option. */
 export function createCallGuard<Native>(
   onceward: Runner,
   options: RpcOptions<Native>,
@@ -112,10 +111,10 @@ async function operationOf<Native, Response>(
   call: GuardedCall<Native, Response>,
   key: string,
   failures: Failures,
-): Promise<CodedRunOptions<Response>> {
+): Promise<CodecRunOptions<Response>> {
   const { waitMs = 0, caller, fingerprint = call.fingerprint } = options;
   return {
-    ...handedOn(options),
+    ...pickRunOptions(options),
     waitMs,
     key: joinKey(call.procedure, callerOf(caller, call.native), key),
     fingerprint: await fingerprintCall(fingerprint(call.native), failures),
@@ -123,12 +122,15 @@ async function operationOf<Native, Response>(
   };
 }
 
-/** A value without a fingerprint, undefined included, would pass for any other. @throws the failure of a refused call. */
+/**
+ * Refuses values without a fingerprint, undefined included: all calls would be equal. @throws the failure of the
+ * call.
+ */
 async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint8Array> {
   try {
     return await fingerprintWithFiles(value);
   } catch (cause) {
-    const message = "The request can't be told from another one.";
+    const message = "The request can't be identified.";
     throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), {
       replayed: false,
       cause,
@@ -136,7 +138,7 @@ async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint
   }
 }
 
-/** The error that a call under which nothing ran fails with. */
+/** Returns the error of a call whose handler was not called. */
 function errorFor(error: unknown, failures: Failures): unknown {
   if (error instanceof TerminalError) {
     const stored = storedFailure(error);

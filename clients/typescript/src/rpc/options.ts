@@ -1,31 +1,32 @@
 import { Code } from "@connectrpc/connect";
-import type { HandedOn } from "../run/guarded-run.ts";
+import type { AdapterRunOptions } from "../run/guarded-run.ts";
 
-/** How calls are guarded. `Call` is what the library knows of a call. */
-export interface RpcOptions<Call> extends HandedOn {
+/** How calls are guarded. `Call` is the library's type of a call. */
+export interface RpcOptions<Call> extends AdapterRunOptions {
   /**
-   * Who calls, as the server authenticated them: an account's id, never a secret. A key is one caller's own: without
-   * this, one could be answered with another's response. Where everybody may see everything, a constant. Must not be empty.
+   * Returns the caller, as the server authenticated it: an account's id, never a secret. Each caller has its own
+   * keys; otherwise one caller could get another's response. If all callers may see everything, return a constant.
+   * Must not be empty.
    */
   readonly caller: (call: Call) => string;
   /**
-   * Where a call's key is found: 1-255 printable ASCII characters. Default: the `idempotency-key` header, quoted as a
-   * structured-field string or bare.
+   * Returns a call's key: 1-255 printable ASCII characters. Default: the `idempotency-key` header, quoted as a
+   * structured-field string, or without quotes.
    */
   readonly key?: (call: Call) => string | undefined;
-  /** Whether a call without a key is refused with INVALID_ARGUMENT; else it passes, unguarded. Default: true. */
+  /** Whether a call without a key is refused with INVALID_ARGUMENT; otherwise it passes, unguarded. Default: true. */
   readonly required?: boolean;
-  /** How long a call waits for another one with its key before it is answered with ABORTED. Default: 0. */
+  /** How long a call waits for another one with its key before it fails with ABORTED, in milliseconds. Default: 0. */
   readonly waitMs?: number;
   /**
-   * What the key stands for, any value that `fingerprintWithFiles` takes; a call with any other, such as undefined, is
-   * refused with INVALID_ARGUMENT. Default: the request message.
+   * Returns the call's identity, any value that `fingerprintWithFiles` accepts. Any other value, such as undefined,
+   * is refused with INVALID_ARGUMENT. Default: the request message.
    */
   readonly fingerprint?: (call: Call) => unknown;
   /**
-   * Whether an error with this code is the operation's outcome, to be replayed; else the claim is released, and the next
-   * attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and
-   * OUT_OF_RANGE, which say that the request is refused as it is.
+   * Returns whether an error with this code is the operation's outcome, to be replayed; otherwise the claim is
+   * released, and the next attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+   * FAILED_PRECONDITION and OUT_OF_RANGE: they refuse the request itself, so that a retry would fail, too.
    */
   readonly stores?: (code: number) => boolean;
 }

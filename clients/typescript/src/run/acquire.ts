@@ -1,10 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { Calls, ClaimInit } from "./calls.ts";
-import { readCheckpoint } from "./checkpoint.ts";
-import { dateOf } from "./date-of.ts";
 import { InternalError } from "../errors/catalogue.ts";
+import { AmbiguousError, type ClaimRef, InProgressError, type OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnavailable } from "../errors/mapping.ts";
-import { AmbiguousError, type ErrorClaim, InProgressError, type OncewardError } from "../errors/errors.ts";
 import type {
   Ambiguous,
   Claimed,
@@ -13,10 +10,11 @@ import type {
   InProgress,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
-import { retrying } from "./retry.ts";
-import { sleep } from "./sleep.ts";
+import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+import { retrying, sleep } from "./retry.ts";
 
-/** What a run begins with: the claim, or what somebody else made of it. */
+/** How a run begins. */
 export type Acquired =
   | {
       readonly kind: "claimed";
@@ -25,33 +23,35 @@ export type Acquired =
       readonly sentAtMs: number;
     }
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
-  /** The service could not be asked, and the caller goes on all the same. */
-  | { readonly kind: "unguarded"; readonly why: OncewardError };
+  /** The service is unreachable, and the function runs without a claim. */
+  | { readonly kind: "unguarded"; readonly error: OncewardError };
 
 /** How long a run may take to begin. */
-export interface Patience {
-  /** For another holder of the claim to finish. 0: not at all. */
+export interface AcquireOptions {
+  /** How long to wait for another holder of the claim to finish. 0: not at all. */
   readonly waitMs: number;
-  /** For the service to answer, over all attempts. */
+  /** How long the service may take to answer, over all attempts. */
   readonly timeoutMs: number;
   /** See `RunOptions`. */
   readonly onUnavailable: "throw" | "proceed";
 }
 
 /**
- * Claims, and waits for another holder, all under one claim id: a lost reply costs nothing, and never looks like a rival.
+ * Claims, and waits for another holder, always under one claim id: after a lost reply, the repeated call gets the
+ * same claim.
  *
- * @param onWaiting is told when it begins to wait.
- * @throws InProgressError, AmbiguousError, OncewardError; CLOSED once the client's waits are ended, and nothing is held.
+ * @param onWaiting is called when the wait begins.
+ * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes in the meantime, and then no
+ *   claim is held.
  */
 export async function acquire(
   calls: Calls,
   request: ClaimInit,
-  patience: Patience,
+  options: AcquireOptions,
   onWaiting: () => void,
 ): Promise<Acquired> {
   try {
-    return await claimOrWait(calls, request, patience, onWaiting);
+    return await claimOrWait(calls, request, options, onWaiting);
   } catch (error) {
     if (calls.closing.aborted && error === calls.closing.reason) await releaseIfGranted(calls, request);
     throw error;
@@ -61,30 +61,30 @@ export async function acquire(
 async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
-  patience: Patience,
+  options: AcquireOptions,
   onWaiting: () => void,
 ): Promise<Acquired> {
   const startedAtMs = performance.now();
-  const waitUntilMs = startedAtMs + patience.waitMs;
+  const waitUntilMs = startedAtMs + options.waitMs;
   let sentAtMs = startedAtMs;
-  const ask = () =>
+  const claim = () =>
     retrying(
       () => {
         sentAtMs = performance.now();
         return calls.claim(request);
       },
-      performance.now() + patience.timeoutMs,
+      performance.now() + options.timeoutMs,
       calls.closing,
     );
 
   let response: ClaimResponse;
   try {
-    response = await ask();
+    response = await claim();
   } catch (cause) {
-    const why = errorFromCall(cause);
-    // Only now: once the service has told of another holder, an outage does not make that untrue.
-    if (patience.onUnavailable === "proceed" && couldNotBeAsked(why)) return { kind: "unguarded", why };
-    throw why;
+    const error = errorFromCall(cause);
+    // Only for the first call: once the service has named another holder, an outage doesn't make that untrue.
+    if (options.onUnavailable === "proceed" && isUnreachable(error)) return { kind: "unguarded", error };
+    throw error;
   }
   for (let waits = 0; ; waits++) {
     const { outcome } = response;
@@ -94,23 +94,24 @@ async function claimOrWait(
       case "completed":
         return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
       case "ambiguous":
-        throw ambiguous(outcome.value, nameOf(request));
+        throw ambiguous(outcome.value, refOf(request));
       case "inProgress": {
-        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, nameOf(request));
+        if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, refOf(request));
         if (waits === 0) onWaiting();
-        const waited = await wait(calls, request, waitUntilMs, patience.timeoutMs);
-        // A lease counts from sending, and the waiting call was sent long ago: the same claim again, freshly counted.
-        response = waited.outcome.case === "claimed" ? await ask() : waited;
+        const waited = await wait(calls, request, waitUntilMs, options.timeoutMs);
+        // A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
+        // returns a lease that counts from now.
+        response = waited.outcome.case === "claimed" ? await claim() : waited;
         break;
       }
       case undefined:
-        throw new InternalError("The claim was answered with an outcome that is unknown here.");
+        throw new InternalError("The claim was answered with an outcome that this client does not know.");
     }
   }
 }
 
-/** A contended key was asked about, and it is just then that there are others. */
-function couldNotBeAsked(error: OncewardError): boolean {
+/** Returns whether the service is unreachable. A contended key was reached, and is contended by other callers. */
+function isUnreachable(error: OncewardError): boolean {
   return isUnavailable(error) && error.reason !== "RECORD_CONTENDED";
 }
 
@@ -121,8 +122,8 @@ async function wait(
   timeoutMs: number,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
-  const ask = () => calls.claimWaiting(request, leftMs());
-  const response = await retrying(ask, waitUntilMs + timeoutMs, calls.closing);
+  const claimWaiting = () => calls.claimWaiting(request, leftMs());
+  const response = await retrying(claimWaiting, waitUntilMs + timeoutMs, calls.closing);
   const { outcome } = response;
   if (outcome.case === "inProgress" && leftMs() > 0)
     await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing);
@@ -130,8 +131,8 @@ async function wait(
 }
 
 /**
- * A claim may have been granted while its answer was no longer waited for, and would then keep others away until its lease
- * is over, or make the record ambiguous. Its own claim id finds it. Never rejects.
+ * Releases a claim that was granted after this client stopped waiting for the answer. Otherwise it would block other
+ * callers until its lease expires, or make the record ambiguous. The request's claim id identifies it. Never rejects.
  */
 async function releaseIfGranted(calls: Calls, request: ClaimInit): Promise<void> {
   try {
@@ -141,7 +142,7 @@ async function releaseIfGranted(calls: Calls, request: ClaimInit): Promise<void>
     const reason = "The client was closed before the operation began.";
     await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
   } catch {
-    // The service can't be told; the end of the lease will tell it.
+    // The service is unreachable: the claim ends with its lease.
   }
 }
 
@@ -149,11 +150,11 @@ function retryAfterMs({ retryAfter }: InProgress): number {
   return retryAfter === undefined ? 0 : durationMs(retryAfter);
 }
 
-function nameOf({ namespace = "", key = "" }: ClaimInit): ErrorClaim {
+function refOf({ namespace = "", key = "" }: ClaimInit): ClaimRef {
   return { namespace, key, fencingToken: undefined };
 }
 
-function inProgress(holder: InProgress, claim: ErrorClaim): InProgressError {
+function inProgress(holder: InProgress, claim: ClaimRef): InProgressError {
   return new InProgressError({
     claim,
     owner: holder.owner,
@@ -163,7 +164,7 @@ function inProgress(holder: InProgress, claim: ErrorClaim): InProgressError {
   });
 }
 
-function ambiguous(last: Ambiguous, claim: ErrorClaim): AmbiguousError {
+function ambiguous(last: Ambiguous, claim: ClaimRef): AmbiguousError {
   return new AmbiguousError({
     claim,
     owner: last.owner,

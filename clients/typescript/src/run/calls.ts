@@ -1,8 +1,7 @@
 import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
-import { type Api, ATTEMPT_TIMEOUT_MS, type Reply, type Responses, sendBatch } from "../transport/batch-sender.ts";
-import { Coalescer } from "../transport/coalescer.ts";
-import { errorFromCall } from "../errors/mapping.ts";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { OncewardError } from "../errors/errors.ts";
+import { errorFromCall } from "../errors/mapping.ts";
 import type {
   ClaimRequestSchema,
   ClaimResponse,
@@ -15,18 +14,26 @@ import type {
   ReleaseRequestSchema,
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
+import {
+  type Api,
+  ATTEMPT_TIMEOUT_MS,
+  type Reply,
+  type Responses,
+  sendBatch,
+} from "../transport/batch-sender.ts";
+import { Coalescer } from "../transport/coalescer.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 
-/** A message by the fields that are set, as it is written down. */
+/** A message's fields, as an object literal. */
 type Init<Schema extends DescMessage> = Exclude<MessageInitShape<Schema>, Message>;
 
-/** A claim's request without its wait, which no batch takes. */
+/** A ClaimRequest's fields without `wait`, which batches don't allow. */
 export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
 
 /**
- * The service's calls, one function each; what is called concurrently travels together, in Batch RPCs, by itself.
+ * The service's calls, one method each. Concurrent calls are gathered into Batch RPCs automatically.
  *
- * Each is one attempt of at most 5 s: after an error that is worth retrying, repeat it with the same claim id or fencing
+ * Each method makes one attempt of at most 5 s: after a retryable error, repeat it with the same claim id or fencing
  * token. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
  */
 export class Calls {
@@ -39,12 +46,15 @@ export class Calls {
     this.#coalescer = new Coalescer((batch) => sendBatch(api, batch));
   }
 
-  /** Asks for the right to perform the side effect of a key. */
+  /** Claims the right to perform the side effect of a key. */
   claim(value: ClaimInit): Promise<ClaimResponse> {
-    return this.#ask({ case: "claim", value });
+    return this.#enqueue({ case: "claim", value });
   }
 
-  /** The same, held until the record resolves, at most `waitMs` (60 s): an RPC of its own, which holds up nobody else. */
+  /**
+   * Claims, and waits up to `waitMs` (at most 60 s) for the record to resolve. An RPC of its own, so that no batch
+   * waits.
+   */
   async claimWaiting(value: ClaimInit, waitMs: number): Promise<ClaimResponse> {
     const signal = this.closing;
     try {
@@ -60,43 +70,48 @@ export class Calls {
 
   /** Stores the outcome of a claim. */
   complete(value: Init<typeof CompleteRequestSchema>): Promise<CompleteResponse> {
-    return this.#ask({ case: "complete", value });
+    return this.#enqueue({ case: "complete", value });
   }
 
-  /** Gives a claim up unfinished. */
+  /** Releases a claim without an outcome. */
   release(value: Init<typeof ReleaseRequestSchema>): Promise<ReleaseResponse> {
-    return this.#ask({ case: "release", value });
+    return this.#enqueue({ case: "release", value });
   }
 
-  /** Prolongs a claim's lease, and saves a checkpoint if one is given. */
+  /** Prolongs a claim's lease, and saves the checkpoint if there is one. */
   extendLease(value: Init<typeof ExtendLeaseRequestSchema>): Promise<ExtendLeaseResponse> {
-    return this.#ask({ case: "extendLease", value });
+    return this.#enqueue({ case: "extendLease", value });
   }
 
-  /** Reads a key's record without touching it. */
+  /** Reads a key's record without changing it. */
   lookup(value: Init<typeof LookupRequestSchema>): Promise<LookupResponse> {
-    return this.#ask({ case: "lookup", value });
+    return this.#enqueue({ case: "lookup", value });
   }
 
-  /** Aborts when waits are to end, with an OncewardError CLOSED as its reason. */
+  /** Aborts when the client starts to close, with an OncewardError CLOSED as its reason. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Ends the calls that wait for another holder, and refuses new ones, with CLOSED. Other calls are still made. */
+  /** Ends waiting claims, and refuses new ones, with CLOSED. Other calls are still made. */
   endWaits(): void {
     this.#closing.abort(new OncewardError("CLOSED", "The client is closed."));
   }
 
-  /** From now on every call is refused with CLOSED; those made before are still answered. */
+  /** Refuses every further call with CLOSED; earlier calls are still answered. */
   close(): void {
     this.#coalescer.close();
   }
 
-  /** The coalescer's own promise: a call is settled with a response of its kind, or fails (`sendBatch`). */
-  #ask<Kind extends keyof Responses>(
+  /** The cast is safe: `sendBatch` resolves a call with a response of the call's kind, or rejects it. */
+  #enqueue<Kind extends keyof Responses>(
     request: BatchedRequest & { readonly case: Kind },
   ): Promise<Responses[Kind]> {
-    return this.#coalescer.ask(request) as Promise<Responses[Kind]>;
+    return this.#coalescer.enqueue(request) as Promise<Responses[Kind]>;
   }
+}
+
+/** Returns a reply's timestamp, to the millisecond; an Invalid Date if the service did not send one. */
+export function dateOf(timestamp: Timestamp | undefined): Date {
+  return timestamp === undefined ? new Date(Number.NaN) : timestampDate(timestamp);
 }

@@ -1,10 +1,13 @@
 import { OncewardError, type SavedCheckpoint, type Violation } from "../errors/errors.ts";
-import type { Checkpoint } from "../gen/onceward/v1/record_pb.ts";
-import { decodeJson, encodeJson } from "./json-bytes.ts";
-import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../wire/limits.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
+import type { Checkpoint } from "../gen/onceward/v1/record_pb.ts";
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../wire/limits.ts";
+import { decodeJson, encodeJson } from "./codec.ts";
 
-/** A checkpoint's state is a JSON value, or nothing. @throws OncewardError INVALID_REQUEST, RESULT_NOT_JSON. */
+/**
+ * Returns a checkpoint with its state as JSON; undefined becomes no bytes. @throws OncewardError INVALID_REQUEST,
+ * RESULT_NOT_JSON.
+ */
 export function writeCheckpoint(name: string, state: unknown): { name: string; state: Uint8Array } {
   const bytes = encodeJson(state);
   const violations: Violation[] = [];
@@ -17,7 +20,9 @@ export function writeCheckpoint(name: string, state: unknown): { name: string; s
   return { name, state: bytes };
 }
 
-/** Somebody else may have saved what is no JSON; it is handed over as it is. */
+/**
+ * Returns a saved checkpoint with its state parsed. Other clients may save bytes that are not JSON: these stay bytes.
+ */
 export function readCheckpoint(checkpoint: Checkpoint | undefined): SavedCheckpoint | undefined {
   if (checkpoint === undefined) return undefined;
   const { name, state } = checkpoint;

@@ -1,57 +1,56 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { createClient } from "@connectrpc/connect";
-import type { Api } from "../transport/batch-sender.ts";
-import { Calls } from "./calls.ts";
 import { OncewardError, type Violation } from "../errors/errors.ts";
-import type { Observers } from "./events.ts";
+import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { Claim } from "./held-claim.ts";
+import type { Api } from "../transport/batch-sender.ts";
+import type { Connection } from "../transport/transport-options.ts";
+import { Calls } from "./calls.ts";
+import type { Claim } from "./claim.ts";
+import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
-import { Observer, Warnings } from "./observer.ts";
 import { runOnce } from "./run.ts";
 import {
   type AnyRunOptions,
-  type CodedRunOptions,
+  type CodecRunOptions,
   checkDefaults,
+  type JsonRunOptions,
   type ResolvedDefaults,
   type RunDefaults,
-  type UncodedRunOptions,
+  type RunResult,
 } from "./run-options.ts";
-import type { RunResult } from "./run-result.ts";
-import type { Connection } from "../transport/transport-options.ts";
-import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
 
 /** Longer than most operations last. */
 const DEFAULT_WAIT_MS = 30_000;
 /** Long enough for a replica to be replaced, short enough for a caller who waits. */
 const DEFAULT_TIMEOUT_MS = 15_000;
 
-/** A timer's longest: JavaScript keeps its delay in 32 bits, and one that is longer ends at once. */
+/** The longest delay of a timer, 24 days: JavaScript keeps it in 32 bits, and a longer one ends at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** What holds for every run that does not say otherwise, and who is told of what runs do. */
-export type ClientOptions = RunDefaults & Observers;
+/** The defaults of all runs, and the observers of their events. */
+export type ClientOptions = RunDefaults & ObserverOptions;
 
-/** How a client closes. */
+/** Options of `Onceward.close`. */
 export interface CloseOptions {
   /**
-   * How long functions that run may take to finish, in milliseconds. After it the connection is closed all the same: their
-   * claims' signals abort, and their runs reject with a CompletionError (CLOSED), because nobody can be told what came of
-   * them. Default: as long as they take.
+   * How long to wait for running functions to finish, in milliseconds. Then the connection is closed: the signals of
+   * their claims abort, and their runs reject with a CompletionError (CLOSED), because their outcomes can't be stored
+   * any more. Default: no limit.
    */
   readonly timeoutMs?: number | undefined;
 }
 
-/** A client of the service, to be shared by the whole process. Made by `createOnceward`. */
+/** A client of the service. Create one per process, with `createOnceward`. */
 export class Onceward implements AsyncDisposable {
-  /** The service's RPCs as they are, one each, with connect's options and errors. */
+  /** The service's plain RPCs, with Connect's options and errors. */
   readonly api: Api;
-  /** The same calls, one attempt each, that travel in batches by themselves; `run` is made of them. */
+  /** The same calls, gathered into batches automatically, one attempt each. `run` uses them. */
   readonly calls: Calls;
   readonly #connection: Connection;
   readonly #defaults: ResolvedDefaults;
-  readonly #observers: Observers;
+  readonly #observerOptions: ObserverOptions;
   readonly #warnings = new Warnings();
   readonly #runs = new Set<Promise<unknown>>();
   #closed = false;
@@ -61,7 +60,7 @@ export class Onceward implements AsyncDisposable {
     const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, classifyError } = options;
     this.#connection = connection;
     this.#defaults = { owner, waitMs, timeoutMs, classifyError };
-    this.#observers = options;
+    this.#observerOptions = options;
     this.api = createClient(IdempotencyService, connection.transport);
     this.calls = new Calls(this.api);
   }
@@ -69,26 +68,27 @@ export class Onceward implements AsyncDisposable {
   /**
    * Runs the function unless the operation was done before, and returns its value, now and on every repeat.
    *
-   * - The value is what its stored form says, the first time too: as JSON, a Date comes back as its ISO text. Undefined
-   *   stays undefined. Its type says so (`Jsonify`). Another form is a `codec`'s.
-   * - What the function throws comes back unchanged, and the claim is released, so that the next delivery runs it again;
-   *   a TerminalError, or what `classifyError` takes for one, is stored instead, and every repeat throws it.
-   * - While somebody else is doing it, waits for the outcome, at most `waitMs`.
+   * - The value is the decoded stored form, the first time too: as JSON, a Date comes back as its ISO text. Undefined
+   *   stays undefined. The type says so (`Jsonify`). A `codec` stores other forms.
+   * - An error of the function is rethrown unchanged, and the claim is released, so that the next delivery runs the
+   *   function again. A TerminalError, or an error that `classifyError` calls "terminal", is stored, and every repeat
+   *   throws it.
+   * - While another holder runs the operation, waits for the outcome, at most `waitMs`.
    *
    * @throws InProgressError, AmbiguousError, ResultUnavailableError: nothing ran now.
    * @throws CompletionError: the function ran, and its outcome could not be stored.
-   * @throws OncewardError for everything else, of its reason's class: nothing ran.
+   * @throws OncewardError, of its reason's class, for any other failure: nothing ran.
    */
-  run<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T>;
-  run<T>(options: UncodedRunOptions, fn: (claim: Claim) => T | Promise<T>): Promise<Jsonify<T>>;
+  run<T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T>;
+  run<T>(options: JsonRunOptions, fn: (claim: Claim) => T | Promise<T>): Promise<Jsonify<T>>;
   async run(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<unknown> {
     return (await this.#run(options, fn)).value;
   }
 
-  /** As `run`, and tells whether the value was replayed, which attempt made it, and until when it is remembered. */
-  runDetailed<T>(options: CodedRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<RunResult<T>>;
+  /** Does what `run` does, and also returns whether the value was replayed, its attempt, and when the key expires. */
+  runDetailed<T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<RunResult<T>>;
   runDetailed<T>(
-    options: UncodedRunOptions,
+    options: JsonRunOptions,
     fn: (claim: Claim) => T | Promise<T>,
   ): Promise<RunResult<Jsonify<T>>>;
   async runDetailed(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<RunResult<unknown>> {
@@ -98,7 +98,7 @@ export class Onceward implements AsyncDisposable {
   async #run(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<RunResult<unknown>> {
     checkFunction("fn", fn);
     if (this.#closed) throw new OncewardError("CLOSED", "The client is closed.");
-    const observer = new Observer(this.#observers, this.#warnings, options.namespace);
+    const observer = new Observer(this.#observerOptions, this.#warnings, options.namespace);
     const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
     this.#runs.add(running);
     try {
@@ -109,10 +109,11 @@ export class Onceward implements AsyncDisposable {
   }
 
   /**
-   * Refuses new runs with CLOSED, ends those that wait for another holder or for the service with CLOSED at once (nothing
-   * ran), lets functions that run finish, and closes the connection. May be called again, to wait less long.
+   * Refuses new runs with CLOSED, ends at once with CLOSED the runs that wait for another holder or for the service
+   * (their functions did not run), waits for running functions to finish, and closes the connection. May be called
+   * again with a shorter timeout.
    *
-   * @throws InvalidRequestError for a timeout that can't be meant.
+   * @throws InvalidRequestError for an invalid timeout.
    */
   async close({ timeoutMs }: CloseOptions = {}): Promise<void> {
     if (
@@ -132,7 +133,7 @@ export class Onceward implements AsyncDisposable {
   }
 }
 
-/** Resolves once all have settled, or the time is over; undefined: however long that takes. */
+/** Resolves once all promises have settled, or after `timeoutMs`; undefined: no limit. */
 async function settledWithin(
   promises: Iterable<Promise<unknown>>,
   timeoutMs: number | undefined,
@@ -150,9 +151,12 @@ async function settledWithin(
   clearTimeout(timer);
 }
 
-/** @throws InvalidRequestError for an option that can't be meant. */
+/** Checks a client's options. @throws InvalidRequestError. */
 export function checkClientOptions(options: ClientOptions): void {
   const violations: Violation[] = [];
   checkDefaults(violations, options);
   throwIfAny(violations);
 }
+
+/** The part of a client that adapters use. The in-memory Onceward of `../testing` has it, too. */
+export type Runner = Pick<Onceward, "run" | "runDetailed">;

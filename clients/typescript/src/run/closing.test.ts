@@ -1,7 +1,7 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createOnceward, type Onceward } from "./onceward.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { createOnceward, type Onceward } from "./onceward.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */
@@ -35,7 +35,7 @@ test("a run that waits for another holder ends as soon as its client closes, and
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("a run that tries again while the service is away ends as soon as its client closes", async () => {
+test("a run that retries during an outage ends as soon as its client closes", async () => {
   const testing = newTesting();
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   const onceward = newOnceward(testing.transport);

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { bytesCodec, type Codec, jsonCodec, protobufCodec } from "./codec.ts";
 import { OncewardError, TerminalError } from "../errors/errors.ts";
 import { CompletedSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { CheckpointSchema, Result_Kind } from "../gen/onceward/v1/record_pb.ts";
+import { bytesCodec, type Codec, jsonCodec, protobufCodec } from "./codec.ts";
 import { encodeEffect, replay } from "./result-codec.ts";
 
 /** What a repeat gets of a value that was stored. */
@@ -51,7 +51,7 @@ test("a failure is JSON whatever the codec", () => {
   );
 });
 
-test("what a codec throws is the cause, unless it is an OncewardError itself", () => {
+test("a codec's error is the cause, unless it is an OncewardError itself", () => {
   const cause = new RangeError("no such shape");
   const throwing = (error: Error): Codec<string> => ({
     encode() {

@@ -1,32 +1,36 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { OncewardError } from "../errors/errors.ts";
-import { decodeJson, encodeJson, JSON_CONTENT_TYPE } from "./json-bytes.ts";
+import { utf8Bytes, utf8Text } from "../wire/bytes.ts";
 
 /** A value as it is stored: opaque to the service and replayed byte for byte. */
 export interface EncodedValue {
-  /** At most the policy's `max_result_bytes`, 64 KiB unless tuned. */
+  /** At most the policy's `max_result_bytes`, by default 64 KiB. */
   readonly payload: Uint8Array;
-  /** What the payload is, as an RFC 9110 media type, at most 255 bytes. */
+  /** The payload's media type (RFC 9110), at most 255 bytes. */
   readonly contentType: string;
-  /** Facts beside the payload, such as an HTTP status; at most 64, names up to 128 bytes, values up to 4,096. */
+  /** Values beside the payload, such as an HTTP status; at most 64, names up to 128 bytes, values up to 4,096. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /**
- * How a run's values are stored and read again. Failures (see TerminalError) are JSON whatever the codec.
+ * Encodes a run's values for storage, and decodes them. Failures (see TerminalError) are JSON, whatever the codec.
  *
- * The value that `run` returns is the decoded one, the first time too, so that first delivery and repeat see the same.
+ * `run` returns the decoded value on the first delivery too, so that first delivery and repeat see the same.
  */
 export interface Codec<T> {
-  /** @throws whatever it likes: the operation is then stored as done without its value. */
+  /** @throws any error: the operation is then stored as done without its value. */
   encode(value: T): EncodedValue;
-  /** @throws whatever it likes: the run then throws ResultUnavailableError with it as the cause. */
+  /** @throws any error: the run then throws ResultUnavailableError with this error as its `cause`. */
   decode(stored: EncodedValue): T;
 }
 
+/** The content type of JSON results. */
+export const JSON_CONTENT_TYPE = "application/json";
+
 /**
- * The default: what JSON says of the value. A Date comes back as its ISO text, NaN as null, members that are undefined not
- * at all; undefined alone stays undefined. What JSON can't say (BigInt, circular, a function) is RESULT_NOT_JSON.
+ * The default codec: JSON.stringify. A Date comes back as its ISO text, NaN as null, and members that are undefined are
+ * left out; undefined as the whole value stays undefined. A value without a JSON form (BigInt, circular, a function) is
+ * refused with RESULT_NOT_JSON.
  */
 export const jsonCodec: Codec<unknown> = {
   encode: (value) => ({
@@ -42,13 +46,13 @@ export const jsonCodec: Codec<unknown> = {
   },
 };
 
-/** For functions that return bytes: stored as they are. */
+/** The codec for functions that return bytes: they are stored unchanged. */
 export const bytesCodec: Codec<Uint8Array> = {
   encode: (payload) => ({ payload, contentType: "application/octet-stream" }),
   decode: (stored) => payloadAs("application/octet-stream", stored),
 };
 
-/** For functions that return a message of this schema: stored in Protobuf's binary format. */
+/** Returns the codec for functions that return a message of this schema: stored in Protobuf's binary format. */
 export function protobufCodec<Desc extends DescMessage>(schema: Desc): Codec<MessageShape<Desc>> {
   const contentType = `application/protobuf; proto=${schema.typeName}`;
   return {
@@ -60,4 +64,36 @@ export function protobufCodec<Desc extends DescMessage>(schema: Desc): Codec<Mes
 function payloadAs(expected: string, { payload, contentType }: EncodedValue): Uint8Array {
   if (contentType === expected) return payload;
   throw new TypeError(`the result is stored as ${contentType || "bytes"}, not as ${expected}`);
+}
+
+/**
+ * Returns a value as UTF-8 JSON, by JSON.stringify: a Date becomes its ISO text, NaN becomes null, `toJSON` is called.
+ * Undefined has no JSON form and becomes no bytes.
+ *
+ * @throws OncewardError RESULT_NOT_JSON for a BigInt, a circular value, a function, a symbol.
+ */
+export function encodeJson(value: unknown): Uint8Array {
+  if (value === undefined) return new Uint8Array();
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value);
+  } catch (cause) {
+    throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
+  }
+  if (json === undefined) throw notJson(`it is a ${typeof value}`);
+  return utf8Bytes(json);
+}
+
+/** Returns the value of UTF-8 JSON; undefined for no bytes. @throws OncewardError RESULT_NOT_JSON. */
+export function decodeJson(bytes: Uint8Array): unknown {
+  if (bytes.byteLength === 0) return undefined;
+  try {
+    return JSON.parse(utf8Text(bytes));
+  } catch (cause) {
+    throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
+  }
+}
+
+function notJson(detail: string, cause?: unknown): OncewardError {
+  return new OncewardError("RESULT_NOT_JSON", `The value has no JSON form: ${detail}`, { cause });
 }

@@ -1,17 +1,17 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Codec } from "./codec.ts";
-import { dateOf } from "./date-of.ts";
+import { type ClaimRef, CompletionError, type OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
-import { CompletionError, type ErrorClaim, type OncewardError } from "../errors/errors.ts";
 import type { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
-import type { RunningClaim } from "./held-claim.ts";
+import { dateOf } from "./calls.ts";
+import type { RunningClaim } from "./claim.ts";
+import type { Codec } from "./codec.ts";
 import { codecError, decodeValue, encodeEffect, encodeWithoutValue } from "./result-codec.ts";
-import type { RunResult } from "./run-result.ts";
+import type { RunResult } from "./run-options.ts";
 
 /**
- * Stores what the function did: the value is what a repeat will get.
+ * Stores the function's outcome, and returns the value that a repeat will get.
  *
- * @throws CompletionError if it could not be stored as it was.
+ * @throws CompletionError if the outcome could not be stored unchanged.
  */
 export async function completeEffect<T>(
   claim: RunningClaim,
@@ -22,7 +22,7 @@ export async function completeEffect<T>(
   let value: T;
   try {
     result = encodeEffect(effect, codec);
-    // Before it is stored: what can't be read now can't be replayed either.
+    // Decoded before it is stored: a value that can't be decoded now can't be replayed either.
     value = effect.status === "fulfilled" ? decodeValue(result, codec) : effect.reason;
   } catch (cause) {
     throw await completeWithoutValue(claim, effect, codecError(cause));
@@ -40,29 +40,32 @@ export async function completeEffect<T>(
       expiresAt: reply === undefined ? now : dateOf(reply.expiresAt),
     };
   } catch (cause) {
-    const why = errorFromCall(cause);
-    // The claim stays held: it is the result that the service doesn't take.
-    const unstorable = why.reason === "RESULT_TOO_LARGE" || why.reason === "INVALID_REQUEST";
-    throw unstorable
-      ? await completeWithoutValue(claim, effect, why)
-      : new CompletionError(effect, why, false, nameOf(claim));
+    const error = errorFromCall(cause);
+    // The service refuses the result; the claim is still held.
+    const isResultRefused = error.reason === "RESULT_TOO_LARGE" || error.reason === "INVALID_REQUEST";
+    throw isResultRefused
+      ? await completeWithoutValue(claim, effect, error)
+      : new CompletionError(effect, error, false, refOf(claim));
   }
 }
 
-/** The effect can't be undone, so it is stored as done, without its value. Returns what the caller is to be told. */
+/**
+ * Stores the operation as done without its value, because its effect can't be undone. Returns the error for the
+ * caller.
+ */
 async function completeWithoutValue(
   claim: RunningClaim,
   effect: PromiseSettledResult<unknown>,
-  why: OncewardError,
+  error: OncewardError,
 ): Promise<CompletionError> {
   try {
-    const reply = await claim.complete(encodeWithoutValue(effect, why));
-    return new CompletionError(effect, why, reply !== undefined, nameOf(claim));
+    const reply = await claim.complete(encodeWithoutValue(effect, error));
+    return new CompletionError(effect, error, reply !== undefined, refOf(claim));
   } catch (cause) {
-    return new CompletionError(effect, errorFromCall(cause), false, nameOf(claim));
+    return new CompletionError(effect, errorFromCall(cause), false, refOf(claim));
   }
 }
 
-function nameOf({ namespace, key, fencingToken }: RunningClaim): ErrorClaim {
+function refOf({ namespace, key, fencingToken }: RunningClaim): ClaimRef {
   return { namespace, key, fencingToken };
 }

@@ -1,35 +1,35 @@
 import type { Reason } from "../errors/errors.ts";
 
 /**
- * What happened to a run, as `onEvent` is told: for counting and logging. Never a value, a key or a fingerprint.
+ * An event of a run, passed to `onEvent`, for counting and logging. It never holds a value, a key or a fingerprint.
  *
- * How a run began:
- * - `claimed`: the function is about to run, under this attempt's claim.
- * - `waiting`: somebody else holds the claim, and the run waits for the outcome.
- * - `unguarded`: the service could not be asked, and the function is about to run all the same (`onUnavailable`). The
+ * When a run starts:
+ * - `claimed`: the claim is granted, and the function is about to run.
+ * - `waiting`: another holder has the claim, and the run waits for its outcome.
+ * - `unguarded`: the service is unreachable, and the function is about to run without a claim (`onUnavailable`). The
  *   last event of its run.
- * - `timestamp-key`: the key looks like a moment, so that each delivery would have another one.
+ * - `timestamp-key`: the key looks like the current time, so that each delivery would have a different one.
  *
- * How it ended, one of them for each other run:
- * - `duplicate-skipped`: it was done before, and the function did not run. `outcome` is what was stored; `lost` where
- *   nothing is there any more.
- * - `not-run`: nothing is known to be done, and the function did not run.
- * - `completed`: the function ran, and its value is stored.
- * - `failed`: it threw for good, and its error is stored.
- * - `released`: it threw, and the claim is released.
- * - `not-released`: it threw, and the claim could not be released: a repeat runs once the lease has run out, or somebody
- *   else has taken over (`CLAIM_SUPERSEDED`).
- * - `not-stored`: it ran, and the outcome could not be stored as it was.
- * - `abandoned`: an HTTP handler had not answered for `abandonAfterMs` after its client had left. The claim is neither
- *   completed nor released: its lease runs out, and the namespace's policy decides.
+ * When it ends, exactly one of these for every other run:
+ * - `duplicate-skipped`: the operation was done before, and the function did not run. `outcome` is the stored
+ *   outcome; `lost` if its value is no longer stored.
+ * - `not-run`: the operation is not known to be done, and the function did not run.
+ * - `completed`: the function returned, and its value is stored.
+ * - `failed`: the function failed permanently, and its error is stored.
+ * - `released`: the function threw, and the claim is released.
+ * - `not-released`: the function threw, and the claim could not be released: a repeat runs once the lease has
+ *   expired, or another holder has taken over (`CLAIM_SUPERSEDED`).
+ * - `not-stored`: the function ran, and its outcome could not be stored unchanged.
+ * - `abandoned`: an HTTP handler had not answered `abandonAfterMs` after its client disconnected. The claim is
+ *   neither completed nor released: its lease expires, and then the namespace's policy applies.
  *
  * In between:
- * - `lease-lost`: somebody else may begin while the function still runs.
+ * - `lease-lost`: another process may start while the function still runs.
  */
 export type OncewardEvent = { readonly namespace: string } & (
   | {
       readonly type: "claimed" | "completed" | "failed" | "released" | "abandoned";
-      /** 1 for the key's first claim, one more for each that took over. */
+      /** 1 for the key's first claim, one more for each takeover. */
       readonly attempt: number;
     }
   | {
@@ -42,23 +42,103 @@ export type OncewardEvent = { readonly namespace: string } & (
   | { readonly type: "waiting" | "timestamp-key" }
 );
 
-/** The facts of a span: of `namespace`, `outcome` (an event's type), `attempt`, `reason`, by names that begin "onceward.". */
-export type SpanFacts = Readonly<Record<`onceward.${string}`, string | number>>;
+/**
+ * The attributes of a span, with names that begin "onceward.": `namespace`, `outcome` (an event's type), `attempt`,
+ * `reason`.
+ */
+export type SpanAttributes = Readonly<Record<`onceward.${string}`, string | number>>;
 
 /**
- * Does a part of a run's work within a span: `run` the whole of it, `claim` until the function may run, waits included, and
- * `complete` until its outcome is stored. Resolves and rejects as the work does. See `@onceward/client/otel`.
+ * Does a part of a run's work within a span: `run` is the whole run, `claim` lasts until the function may run, waits
+ * included, and `complete` until its outcome is stored. Resolves and rejects as the work does. See
+ * `@onceward/client/otel`.
  */
 export type Trace = <T>(
   name: "run" | "claim" | "complete",
-  facts: SpanFacts,
-  work: (add: (facts: SpanFacts) => void) => Promise<T>,
+  attributes: SpanAttributes,
+  work: (add: (attributes: SpanAttributes) => void) => Promise<T>,
 ) => Promise<T>;
 
-/** Who is told of what runs do. */
-export interface Observers {
-  /** Told of every event as it happens. What it throws becomes a warning. */
+/** The options by which a program observes runs. */
+export interface ObserverOptions {
+  /** Called with every event as it happens. An error that it throws becomes a warning. */
   readonly onEvent?: ((event: OncewardEvent) => void) | undefined;
-  /** Spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. */
+  /** Makes spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. */
   readonly trace?: Trace | undefined;
+}
+
+/** An event without its namespace. */
+type RunEvent = OncewardEvent extends infer Event
+  ? Event extends OncewardEvent
+    ? Omit<Event, "namespace">
+    : never
+  : never;
+
+/** Emits a warning of the process, of the type OncewardWarning; in a browser, a line on the console. */
+export function warn(message: string, code: string): void {
+  if (globalThis.process?.emitWarning !== undefined) {
+    process.emitWarning(message, { type: "OncewardWarning", code });
+  } else {
+    // biome-ignore lint/suspicious/noConsole: a browser has no other place for warnings.
+    console.warn(`[${code}] OncewardWarning: ${message}`);
+  }
+}
+
+/** Emits each kind of warning once per client. One is enough to look into it, and `onEvent` gets every event. */
+export class Warnings {
+  readonly #emitted = new Set<string>();
+
+  warnOnce(code: string, message: string): void {
+    if (this.#emitted.has(code)) return;
+    this.#emitted.add(code);
+    warn(message, code);
+  }
+}
+
+/** Passes the events and spans of one run to the client's observers. */
+export class Observer {
+  readonly #options: ObserverOptions;
+  readonly #warnings: Warnings;
+  readonly #namespace: string;
+  #addToRunSpan: (attributes: SpanAttributes) => void = () => {};
+
+  constructor(options: ObserverOptions, warnings: Warnings, namespace: string) {
+    this.#options = options;
+    this.#warnings = warnings;
+    this.#namespace = namespace;
+  }
+
+  /** Does work within a span. The outcome of the run's own span is the type of its last event. */
+  span<T>(
+    name: Parameters<Trace>[0],
+    work: (add: (attributes: SpanAttributes) => void) => Promise<T>,
+  ): Promise<T> {
+    const { trace } = this.#options;
+    if (trace === undefined) return work(() => {});
+    return trace(name, { "onceward.namespace": this.#namespace }, (add) => {
+      if (name === "run") this.#addToRunSpan = add;
+      return work(add);
+    });
+  }
+
+  /** Emits an event. Never throws. */
+  emit(event: RunEvent): void {
+    const { type, attempt, reason } = { attempt: undefined, reason: undefined, ...event };
+    this.#addToRunSpan({
+      "onceward.outcome": type,
+      ...(attempt !== undefined && { "onceward.attempt": attempt }),
+      ...(reason !== undefined && { "onceward.reason": reason }),
+    });
+    try {
+      this.#options.onEvent?.({ ...event, namespace: this.#namespace });
+    } catch (error) {
+      this.#warnings.warnOnce("ONCEWARD_HOOK_FAILED", `onEvent threw: ${error}`);
+    }
+  }
+
+  /** Emits an event, and a warning for programs that observe no events. */
+  emitWithWarning(event: RunEvent, code: string, message: string): void {
+    this.emit(event);
+    this.#warnings.warnOnce(code, `${message} (namespace ${JSON.stringify(this.#namespace)})`);
+  }
 }

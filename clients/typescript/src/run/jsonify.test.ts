@@ -1,7 +1,7 @@
 import { expectTypeOf, test } from "vitest";
-import { bytesCodec } from "./codec.ts";
 import { completeIn, type Executor, once } from "../inbox.ts";
 import type { Claim, Onceward, RunResult } from "../index.ts";
+import { bytesCodec } from "./codec.ts";
 import type { Jsonify } from "./jsonify.ts";
 
 interface Charge {
@@ -52,7 +52,7 @@ test("a value that JSON changes has the type of what it becomes", () => {
   expectTypeOf<Jsonify<bigint>>().toEqualTypeOf<never>();
 });
 
-test("what JSON leaves out may be missing, and is null in an array", () => {
+test("members that JSON leaves out may be missing, and are null in an array", () => {
   expectTypeOf<Jsonify<{ a: string | undefined; b: undefined; c: () => void }>>().toEqualTypeOf<{
     a?: string;
   }>();
@@ -60,7 +60,7 @@ test("what JSON leaves out may be missing, and is null in an array", () => {
   expectTypeOf<Jsonify<[symbol, Date]>>().toEqualTypeOf<[null, string]>();
 });
 
-test("run, runDetailed and the inbox say what their values are", () => {
+test("run, runDetailed and the inbox have the types of their values", () => {
   const operation = { namespace: "charges", key: "order-1" };
   const use = async (onceward: Onceward, tx: Executor, claim: Claim) => {
     const made = () => ({ at: new Date(0) });

@@ -1,8 +1,8 @@
 /**
- * The type of a value once it was stored as JSON and read again, which is what `run` returns without a codec: a Date is a
+ * The type of a value after it was stored as JSON and read again, which `run` returns without a codec: a Date is a
  * string, a member that may be undefined may be missing, methods are gone, a Map is an empty object.
  *
- * A value that JSON has no form for, a BigInt, is `never`. Types don't tell NaN, which becomes null, from other numbers.
+ * A value without a JSON form, a BigInt, is `never`. NaN becomes null, but its type is that of other numbers.
  */
 export type Jsonify<T> = unknown extends T
   ? T
@@ -20,7 +20,7 @@ export type Jsonify<T> = unknown extends T
               ? JsonifyElements<T>
               : JsonifyMembers<T>;
 
-/** As it is. Interfaces don't extend it, and are mapped to themselves. */
+/** Types that JSON does not change. Interfaces don't extend this type, and are mapped to themselves. */
 type JsonValue =
   | string
   | number
@@ -29,10 +29,10 @@ type JsonValue =
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
 
-// biome-ignore lint/suspicious/noConfusingVoidType: a function without a value returns it.
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return value returns void.
 type NoValue = undefined | void;
 
-/** What JSON leaves out of an object and writes as null in an array. */
+/** Types that JSON leaves out of an object and writes as null in an array. */
 type Absent =
   | undefined
   | symbol
@@ -52,7 +52,10 @@ type TypedArray =
   | Float32Array
   | Float64Array;
 
-/** Objects whose content is no member. Not Error: every interface with a `name` and a `message` is one, to the compiler. */
+/**
+ * Objects whose content is not in members. Not Error: to the compiler, any interface with `name` and `message` is an
+ * Error.
+ */
 type WithoutMembers =
   | ReadonlyMap<unknown, unknown>
   | ReadonlySet<unknown>
@@ -84,7 +87,7 @@ type PresentNames<T> = {
         : never;
 }[keyof T];
 
-/** The names of members that JSON has for some of their values. */
+/** The names of members that JSON has for some of their values only. */
 type MissableNames<T> = {
   [Name in keyof T]-?: Name extends symbol | PresentNames<T>
     ? never

@@ -35,7 +35,7 @@ function refused(reason: string): Promise<ExtendLeaseResponse> {
   return Promise.reject(new OncewardError(reason, "refused"));
 }
 
-test("a heartbeat is sent at every third of the lease, and the signal stays quiet", async () => {
+test("a heartbeat is sent at every third of the lease, and the signal does not abort", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;
   await vi.advanceTimersByTimeAsync(10_000);
@@ -63,7 +63,7 @@ test("a heartbeat that fails is repeated before the lease ends", async () => {
   expect(lease.signal.aborted).toBe(false);
 });
 
-test("the signal aborts at once when somebody has taken over, and the heartbeats end", async () => {
+test("the signal aborts at once when another holder has taken over, and the heartbeats stop", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
   const { signal } = lease;
   await vi.advanceTimersByTimeAsync(1000);
@@ -72,7 +72,7 @@ test("the signal aborts at once when somebody has taken over, and the heartbeats
   expect(heartbeatsAtMs).toEqual([1000]);
 });
 
-test("a signal that is asked for after the loss is aborted already", async () => {
+test("a signal that is read after the loss is already aborted", async () => {
   const { lease } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
   await vi.advanceTimersByTimeAsync(1000);
   expect(lease.signal.aborted).toBe(true);
@@ -88,7 +88,7 @@ test("a lease counts from when its claim was sent, not from the answer", async (
   expect(lease.signal.aborted).toBe(false);
 });
 
-test("after a stall the loss is noticed on the first turn, and a heartbeat revives the lease all the same", async () => {
+test("after a stall the loss is noticed on the first turn, and a heartbeat still renews the lease", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;
   vi.setSystemTime(0);

@@ -1,28 +1,28 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type ClaimRef, OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
-import { type ErrorClaim, OncewardError } from "../errors/errors.ts";
 import type { ExtendLeaseResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 
-/** Two heartbeats may fail before the lease is in danger. */
+/** Two heartbeats may fail before the lease is at risk. */
 const HEARTBEATS_PER_LEASE = 3;
-/** A tenth of the lease, for clocks that run differently and for whoever is to stop in time; more helps nobody. */
+/** A tenth of the lease, for clock drift and for the function to stop in time; more than a second is of no use. */
 const MARGIN_FRACTION = 0.1;
 const MAX_MARGIN_MS = 1000;
-/** After a failed heartbeat. */
+/** The delay after a failed heartbeat, as a fraction of the lease. */
 const RETRY_FRACTION = 0.1;
-/** However little is left of a lease, heartbeats come one after another. */
+/** The shortest interval between heartbeats, even if little is left of a lease. */
 const MIN_INTERVAL_MS = 20;
 
 /**
- * Keeps a claim's lease alive by heartbeats, and says when it is lost.
+ * Keeps a claim's lease alive by heartbeats, and reports its loss.
  *
- * What the service grants is counted from when the call was *sent*, minus a margin, so that this side never believes in
- * a lease that has run out on the other. An event loop that stalls finds out on its first turn afterwards.
+ * A granted lease counts from when its call was *sent*, minus a margin, so that this process never relies on a lease
+ * that has expired at the service. After an event loop stall, the loss is noticed on the first turn.
  */
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
-  readonly #onLost: (why: OncewardError) => void;
-  readonly #claim: ErrorClaim | undefined;
+  readonly #onLost: (error: OncewardError) => void;
+  readonly #claim: ClaimRef | undefined;
   #lengthMs = 0;
   #endsAtMs = 0;
   #nextHeartbeatAtMs = 0;
@@ -34,38 +34,42 @@ export class Lease {
 
   /**
    * @param extend makes one ExtendLease call.
-   * @param onLost is told once, as soon as it is noticed.
-   * @param claim is what the error of a lost lease names.
+   * @param onLost is called once, as soon as the loss is noticed.
+   * @param claim is named by the error of a lost lease.
    */
   constructor(
     extend: () => Promise<ExtendLeaseResponse>,
-    onLost: (why: OncewardError) => void = () => {},
-    claim?: ErrorClaim,
+    onLost: (error: OncewardError) => void = () => {},
+    claim?: ClaimRef,
   ) {
     this.#extend = extend;
     this.#onLost = onLost;
     this.#claim = claim;
   }
 
-  /** When the lease ends if nothing prolongs it, margin deducted, on the clock of `performance.now()`. */
+  /** When the lease ends unless it is prolonged, minus the margin, on the clock of `performance.now()`. */
   get endsAtMs(): number {
     return this.#endsAtMs;
   }
 
-  /** As it was last granted. */
+  /** The lease's length, as last granted. */
   get lengthMs(): number {
     return this.#lengthMs;
   }
 
-  /** Aborts when the lease is lost, with an OncewardError LEASE_LOST or what the service refused the heartbeat with. */
+  /**
+   * Aborts when the lease is lost, with an OncewardError LEASE_LOST or the error with which a heartbeat was refused.
+   */
   get signal(): AbortSignal {
-    // Made on demand: most functions never ask.
+    // Made on demand: most functions never use it.
     this.#abort ??= new AbortController();
     if (this.#lost !== undefined) this.#abort.abort(this.#lost);
     return this.#abort.signal;
   }
 
-  /** The service granted `remainingMs`, in answer to a call sent at `sentAtMs`. The first time starts the heartbeats. */
+  /**
+   * Notes that the service granted `remainingMs` to a call sent at `sentAtMs`. The first grant starts the heartbeats.
+   */
   granted(sentAtMs: number, remainingMs: number): void {
     this.#lengthMs = remainingMs;
     const marginMs = Math.min(MAX_MARGIN_MS, remainingMs * MARGIN_FRACTION);
@@ -75,16 +79,16 @@ export class Lease {
     this.#arm();
   }
 
-  /** Ends the heartbeats: the claim is completed or released. The signal stays as it is. */
+  /** Stops the heartbeats: the claim is completed or released. Does not abort the signal. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
   }
 
-  /** Ends the heartbeats without an outcome: the lease runs out, and the signal aborts now, before others may begin. */
-  abandon(why: OncewardError): void {
+  /** Stops the heartbeats without an outcome: the lease will expire. Aborts the signal now, before others may start. */
+  abandon(error: OncewardError): void {
     this.end();
-    this.#lose(why);
+    this.#lose(error);
   }
 
   #arm(): void {
@@ -95,22 +99,21 @@ export class Lease {
     const nextAtMs = Math.min(heartbeatAtMs, lossAtMs);
     if (nextAtMs === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => this.#tick(), Math.max(0, Math.ceil(nextAtMs - performance.now())));
-    // A process with nothing else left to do has no effect to guard.
-    // (Browsers' timers are numbers, and hold nothing up.)
+    // A process with nothing else to do has no effect to guard. (In browsers timers are numbers without `unref`.)
     this.#timer.unref?.();
   }
 
   #tick(): void {
     const nowMs = performance.now();
     if (nowMs >= this.#endsAtMs) {
-      const message = "The lease ran out before a heartbeat was answered.";
+      const message = "The lease expired before a heartbeat was answered.";
       this.#lose(new OncewardError("LEASE_LOST", message, { claim: this.#claim }));
     }
     if (nowMs >= this.#nextHeartbeatAtMs && !this.#heartbeating) void this.#heartbeat(nowMs);
     this.#arm();
   }
 
-  // Also after the loss: as long as nobody has taken over, a heartbeat revives the lease and keeps others away.
+  // Also after the loss: until another holder has taken over, a heartbeat renews the lease and keeps others away.
   async #heartbeat(sentAtMs: number): Promise<void> {
     this.#heartbeating = true;
     try {
@@ -119,10 +122,10 @@ export class Lease {
       this.granted(sentAtMs, leaseRemaining === undefined ? 0 : durationMs(leaseRemaining));
     } catch (cause) {
       this.#heartbeating = false;
-      // Completed or released meanwhile: whatever the answer was, it means nothing any more.
+      // The claim was completed or released in the meantime, so the answer no longer matters.
       if (this.#ended) return;
       const error = errorFromCall(cause);
-      if (isOver(error)) {
+      if (isClaimGone(error)) {
         this.end();
         this.#lose(error);
         return;
@@ -133,16 +136,16 @@ export class Lease {
     }
   }
 
-  #lose(why: OncewardError): void {
+  #lose(error: OncewardError): void {
     if (this.#lost !== undefined) return;
-    this.#lost = why;
-    this.#abort?.abort(why);
-    this.#onLost(why);
+    this.#lost = error;
+    this.#abort?.abort(error);
+    this.#onLost(error);
   }
 }
 
-/** Whether the claim is no longer ours to prolong. */
-function isOver({ reason }: OncewardError): boolean {
+/** Returns whether no further heartbeat can prolong the claim. */
+function isClaimGone({ reason }: OncewardError): boolean {
   switch (reason) {
     case "CLAIM_SUPERSEDED":
     case "ALREADY_COMPLETED":

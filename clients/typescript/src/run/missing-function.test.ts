@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
 import { jobOnce } from "../bullmq.ts";
-import type { Onceward } from "./client.ts";
 import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
 import { eachMessageOnce } from "../kafkajs.ts";
@@ -8,6 +7,7 @@ import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
 import { messageOnce as sqsMessageOnce } from "../sqs.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { webhookOnce } from "../webhooks.ts";
+import type { Onceward } from "./client.ts";
 
 const namespace = "charges";
 /** What a caller in JavaScript leaves out, or gets from a module that has no such export. */

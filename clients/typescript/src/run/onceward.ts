@@ -1,18 +1,19 @@
 import { hostname } from "node:os";
-import { type ClientOptions, checkClientOptions, Onceward } from "./client.ts";
+import { truncateUtf8 } from "../errors/violations.ts";
 import { type ConnectionOptions, connect } from "../transport/connection.ts";
 import { MAX_OWNER_BYTES } from "../wire/limits.ts";
-import { truncateUtf8 } from "../errors/violations.ts";
+import { type ClientOptions, checkClientOptions, Onceward } from "./client.ts";
 
 export { Onceward } from "./client.ts";
 
-/** Where the service is, who calls, what holds for every run that does not say otherwise, and who is told. */
+/** The service's address and credential, the defaults of all runs, and the observers of their events. */
 export type OncewardOptions = ConnectionOptions & ClientOptions;
 
 /**
- * A client of the service over gRPC: one connection per address, to be shared by the whole process.
+ * Creates a client of the service over gRPC, with one connection per address. Create one per process and share it.
+ * Connections are opened by the first call.
  *
- * @throws InvalidRequestError for an option that can't be meant. Connections are opened by the first call.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function createOnceward(options: OncewardOptions): Onceward {
   checkClientOptions(options);

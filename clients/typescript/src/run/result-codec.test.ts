@@ -39,7 +39,7 @@ test.each([
   );
 });
 
-test("more than any policy takes is refused before the wire", () => {
+test("a result larger than any policy allows is refused before it is sent", () => {
   const value = "x".repeat(1024 * 1024);
   expect(() => encodeEffect(fulfilled(value))).toThrow(
     expect.objectContaining({ reason: "RESULT_TOO_LARGE" }),
@@ -60,14 +60,14 @@ test("a failure that another client stored is a terminal error whatever its shap
   expect(() => replayed(result)).toThrow(expect.objectContaining({ name: "TerminalError", details: [1] }));
 });
 
-test("a value that could not be stored is told from one that is undefined", () => {
+test("a value that could not be stored is distinguished from undefined", () => {
   const why = new OncewardError("RESULT_TOO_LARGE", "too large");
   const lost = encodeWithoutValue(fulfilled(1n), why);
   expect(() => replayed(lost)).toThrow(ResultUnavailableError);
   expect(() => replayed(lost)).toThrow(expect.objectContaining({ reason: "RESULT_LOST" }));
 });
 
-test("a result whose retention has ended is told from one that is undefined", () => {
+test("a result whose retention has ended is distinguished from undefined", () => {
   expect(() => replay(create(CompletedSchema, { resultExpired: true }))).toThrow(
     expect.objectContaining({ reason: "RESULT_EXPIRED" }),
   );

@@ -1,22 +1,21 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Codec, type EncodedValue, jsonCodec } from "./codec.ts";
 import { ResultTooLargeError } from "../errors/catalogue.ts";
-import { type ErrorClaim, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
+import { type ClaimRef, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
+import { truncateUtf8 } from "../errors/violations.ts";
 import type { Completed } from "../gen/onceward/v1/idempotency_pb.ts";
 import { type Result, Result_Kind, type ResultSchema } from "../gen/onceward/v1/record_pb.ts";
-import { decodeJson, JSON_CONTENT_TYPE } from "./json-bytes.ts";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
-import { truncateUtf8 } from "../errors/violations.ts";
+import { type Codec, decodeJson, type EncodedValue, JSON_CONTENT_TYPE, jsonCodec } from "./codec.ts";
 
 type ResultInit = MessageInitShape<typeof ResultSchema>;
 
-/** Metadata of a result whose value could not be stored; its value is the reason. */
+/** Metadata of a result without its value, which could not be stored; says for which reason. */
 const LOST = "onceward-value-lost";
 /** Enough to recognise a failure whose details were too large. */
 const MAX_LOST_MESSAGE_BYTES = 1024;
 
 /**
- * A function's outcome as it is stored: its value, by the codec, or the TerminalError it threw, as JSON.
+ * Returns a function's outcome as it is stored: its value, by the codec, or the TerminalError it threw, as JSON.
  *
  * @throws OncewardError RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE.
  */
@@ -36,22 +35,22 @@ export function encodeEffect<T>(
   return result;
 }
 
-/** The same outcome without what could not be stored of it, so that it is not run again. */
-export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, why: OncewardError): ResultInit {
-  if (effect.status === "fulfilled") return { kind: Result_Kind.SUCCESS, metadata: { [LOST]: why.reason } };
+/** Returns an outcome without its value or details, which could not be stored: the operation must not run again. */
+export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, error: OncewardError): ResultInit {
+  if (effect.status === "fulfilled") return { kind: Result_Kind.SUCCESS, metadata: { [LOST]: error.reason } };
   const { details: _, message, ...rest } = failureOf(effect.reason);
   const failure = { ...rest, message: truncateUtf8(message, MAX_LOST_MESSAGE_BYTES) };
   return { kind: Result_Kind.FAILURE, ...jsonCodec.encode(failure) };
 }
 
 /**
- * The value of an operation that somebody completed.
+ * Returns the value of a completed operation.
  *
- * @throws TerminalError if it failed for good.
- * @throws ResultUnavailableError, also with RESULT_NOT_JSON or CODEC_FAILED if it was stored in another format than the
- *   codec's (read it by `api`). It names `claim`.
+ * @throws TerminalError if the operation failed permanently.
+ * @throws ResultUnavailableError that names `claim`; with RESULT_NOT_JSON or CODEC_FAILED if the result was stored in
+ *   another format than the codec's (`api` reads it).
  */
-export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>, claim?: ErrorClaim): T {
+export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>, claim?: ClaimRef): T {
   if (result === undefined || resultExpired) {
     const message = "Done before; the retention of its result has ended.";
     throw new ResultUnavailableError("RESULT_EXPIRED", message, { claim });
@@ -73,13 +72,13 @@ export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>
   }
 }
 
-/** What a replay tells: success, failure, or that the value is lost. */
+/** Returns what a replay brings: success, failure, or "lost" if the value is no longer stored. */
 export function replayOutcome({ result, resultExpired }: Completed): "success" | "failure" | "lost" {
   if (result === undefined || resultExpired || result.metadata[LOST] !== undefined) return "lost";
   return result.kind === Result_Kind.FAILURE ? "failure" : "success";
 }
 
-/** The value of a successful result. @throws what the codec throws. */
+/** Returns the value of a successful result. @throws the codec's errors. */
 export function decodeValue<T>(
   { payload = new Uint8Array(), contentType = "", metadata = {} }: ResultInit | Result,
   codec: Codec<T> = jsonCodec as Codec<T>,
@@ -95,20 +94,20 @@ function encodeValue<T>(value: T, codec: Codec<T>): EncodedValue {
   }
 }
 
-/** What a codec threw, as an error that says so; it may say itself what is wrong. */
+/** Returns a codec's error as an OncewardError: its own, or CODEC_FAILED. */
 export function codecError(cause: unknown): OncewardError {
   if (cause instanceof OncewardError) return cause;
   return new OncewardError("CODEC_FAILED", cause instanceof Error ? cause.message : `${cause}`, { cause });
 }
 
-/** What is stored of a failure. Its JSON is read by clients of every version. */
+/** Returns the stored form of a failure. Clients of every version read its JSON. */
 function failureOf(reason: unknown): { name?: string; message: string; details?: unknown } {
   if (!(reason instanceof TerminalError)) return { message: `${reason}` };
   const { name, message, details } = reason;
   return { ...(name !== "TerminalError" && { name }), message, details };
 }
 
-/** A failure that another client stored may have any shape; then all of it is details. */
+/** Returns a stored failure. One that another client stored may have any shape; then all of it becomes `details`. */
 function storedFailure({ payload, contentType }: Result): TerminalError {
   const failure = contentType === JSON_CONTENT_TYPE ? parsedFailure(payload) : payload;
   if (typeof failure !== "object" || failure === null || !("message" in failure)) {

@@ -41,7 +41,7 @@ test.each(QUOTAS)(
   },
 );
 
-test("callers who failed together don't come back together", async () => {
+test("callers that failed together don't retry together", async () => {
   const away = errorOf("DATABASE_UNAVAILABLE", "away", { code: Code.Unavailable });
   const calls = Array.from({ length: 50 }, () => callThatFails(away, away, away));
   const answers = calls.map(({ attempt }) => retrying(attempt, performance.now() + 10_000));
@@ -50,7 +50,7 @@ test("callers who failed together don't come back together", async () => {
   expect(new Set(calls.map(({ madeAtMs }) => madeAtMs.at(-1))).size).toBeGreaterThan(10);
 });
 
-test("no attempt begins after the time is over, and the last error is what the caller gets", async () => {
+test("no attempt begins after the timeout, and the caller gets the last error", async () => {
   const away = errorOf("OVERLOADED", "busy", { code: Code.Unavailable, retryDelayMs: 400 });
   const { attempt, madeAtMs } = callThatFails(...Array(9).fill(away));
   const call = retrying(attempt, performance.now() + 1000);

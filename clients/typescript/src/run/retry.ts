@@ -1,18 +1,17 @@
 import { errorFromCall, isRetryable } from "../errors/mapping.ts";
-import { sleep } from "./sleep.ts";
 
 /** Long enough for a dropped connection to be opened again. */
 const FIRST_DELAY_MS = 50;
-/** Short enough to notice soon that a restart is over. */
+/** Short enough to notice the end of a restart soon. */
 const MAX_DELAY_MS = 2000;
 
 /**
- * Makes a call that is safe to repeat (the same claim id, the same fencing token) until it is answered, with growing,
- * jittered delays, and no sooner than the service asked for.
+ * Repeats a call that is safe to repeat (the same claim id, the same fencing token) until it is answered, with growing,
+ * jittered delays that are never shorter than the service asked for.
  *
  * @param giveUpAtMs on the clock of `performance.now()`; no attempt begins after it.
  * @param signal ends the delays; no attempt begins after it aborts.
- * @throws OncewardError: the last one, once it is not worth retrying or the time is over; the signal's reason.
+ * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the signal's reason.
  */
 export async function retrying<T>(
   attempt: () => Promise<T>,
@@ -31,8 +30,23 @@ export async function retrying<T>(
   }
 }
 
-/** Between half and the whole of a doubling delay, so that callers who failed together don't come back together. */
+/** Between half and the whole of a doubling delay, so that callers that failed together don't retry together. */
 function retryDelayMs(failures: number, atLeastMs: number): number {
   const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures);
   return atLeastMs + delayMs * (0.5 + Math.random() / 2);
+}
+
+/** Resolves after `delayMs`; rejects with the signal's reason as soon as the signal aborts. */
+export function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      if (signal?.aborted) reject(signal.reason);
+      else resolve();
+    };
+    const timer = setTimeout(end, delayMs);
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+  });
 }

@@ -1,74 +1,87 @@
-import type { Codec } from "./codec.ts";
 import type { Violation } from "../errors/errors.ts";
-import { MAX_KEY_BYTES, MAX_LEASE_MS, MAX_OWNER_BYTES, MIN_LEASE_MS, NAMESPACE_PATTERN } from "../wire/limits.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
+import {
+  MAX_KEY_BYTES,
+  MAX_LEASE_MS,
+  MAX_OWNER_BYTES,
+  MIN_LEASE_MS,
+  NAMESPACE_PATTERN,
+} from "../wire/limits.ts";
+import type { Codec } from "./codec.ts";
 
-/** Names an operation, and says how to run it. */
+/** Identifies an operation, and configures how to run it. */
 export interface RunOptions {
-  /** The group of operations whose policy holds, such as "charges": `[a-z0-9]([a-z0-9._-]{0,62})`. */
+  /** The group of operations that share a policy, such as "charges": `[a-z0-9]([a-z0-9._-]{0,62})`. */
   readonly namespace: string;
   /**
-   * The operation's own key, 1-255 bytes of UTF-8 without control characters. Made where the operation is born and the
-   * same on every delivery: never a job's id, an attempt's or a timestamp.
+   * The operation's key, 1-255 bytes of UTF-8 without control characters. Made where the operation is created, and
+   * the same on every delivery: never the id of a job or an attempt, nor a timestamp.
    */
   readonly key: string;
   /**
-   * The request that the key stands for, any JSON value, a body such as FormData, or the 32 bytes of a SHA-256: what
-   * `fingerprintWithFiles` takes. The same key with another one is refused (FINGERPRINT_MISMATCH). Leave out what differs
-   * between deliveries of one operation.
+   * The request that the key belongs to: any JSON value, a body such as FormData, or the 32 bytes of a SHA-256, as
+   * `fingerprintWithFiles` accepts them. The same key with a different fingerprint is refused (FINGERPRINT_MISMATCH).
+   * Leave out the parts that differ between deliveries of one operation.
    */
   readonly fingerprint?: unknown;
   /**
-   * How long the claim outlives a process that dies; while the function runs, heartbeats prolong it. At least 1,000.
-   * Default: the namespace's policy.
+   * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs,
+   * heartbeats prolong the lease. Default: the namespace's policy.
    */
   readonly leaseMs?: number | undefined;
-  /** While somebody else is doing it: `wait`, for `waitMs`, or `throw` InProgressError at once. Default: `wait`. */
+  /**
+   * While another holder runs the operation: `wait`, for `waitMs`, or `throw` InProgressError at once. Default:
+   * `wait`.
+   */
   readonly onInProgress?: "wait" | "throw" | undefined;
   /**
-   * How long to wait for somebody else who is doing it, before InProgressError is thrown. 0 is `onInProgress: "throw"` by
-   * another name. Default: 30,000, or the client's.
+   * How long to wait for another holder, in milliseconds, before InProgressError is thrown. 0 means the same as
+   * `onInProgress: "throw"`. Default: 30,000, or the client's.
    */
   readonly waitMs?: number | undefined;
-  /** How long the service may fail to answer, over all attempts, before the run does. Default: 15,000, or the client's. */
+  /** How long to retry calls that the service does not answer, in milliseconds. Default: 15,000, or the client's. */
   readonly timeoutMs?: number | undefined;
-  /** Who runs it, shown to others, at most 128 bytes. Default: host and process, or the client's. */
+  /** The name of the holder, shown to other callers, at most 128 bytes. Default: host and process, or the client's. */
   readonly owner?: string | undefined;
   /**
-   * What to do where the service can't be asked for `timeoutMs`: `throw`, so that nothing runs, or `proceed`, so that the
-   * function runs without a claim, for effects whose absence is worse than their repetition. That it does is an event
-   * (`unguarded`) and a warning of the process, once per client (ONCEWARD_UNGUARDED). Where the service has answered
-   * anything, a refusal, a quota or somebody else's claim, that is final. Default: `throw`.
+   * What to do if the service is unreachable for `timeoutMs`: `throw`, so that nothing runs, or `proceed`, so that
+   * the function runs without a claim, for effects that are better repeated than missed. This emits an event
+   * (`unguarded`) and, once per client, a warning of the process (ONCEWARD_UNGUARDED). Any answer of the service is
+   * final: a refusal, a quota, another holder's claim. Default: `throw`.
    */
   readonly onUnavailable?: "throw" | "proceed" | undefined;
   /**
-   * What an error of the function's means for the operation: `release`, so that the next delivery runs it again, or
-   * `terminal`, so that it is stored as FAILURE. Every delivery, the first one too, then throws a TerminalError with the
-   * error's `name`, `message` and `details`; the first one has the error itself as its `cause`. Not asked of a
-   * TerminalError, which always is. One that throws means `release`. Default: `release`, or the client's.
+   * Classifies an error of the function: `release`, so that the next delivery runs the function again, or `terminal`,
+   * so that the error is stored as a FAILURE. Then every delivery, the first one too, throws a TerminalError with the
+   * error's `name`, `message` and `details`; on the first delivery its `cause` is the error itself. Not called for a
+   * TerminalError, which is always terminal. If it throws, the claim is released. Default: `release`, or the
+   * client's.
    */
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
-  /** Run it although nobody knows whether an earlier attempt had its effect: the caller found out, or does not mind. */
+  /**
+   * Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
+   * repetition.
+   */
   readonly acceptAmbiguous?: boolean | undefined;
 }
 
-/** {@link RunOptions}, and how the function's value is stored. */
-export interface CodedRunOptions<T> extends RunOptions {
+/** {@link RunOptions} with the codec that stores the function's value. */
+export interface CodecRunOptions<T> extends RunOptions {
   readonly codec: Codec<T>;
 }
 
 /** {@link RunOptions} of a run whose value is stored as JSON, by `jsonCodec`. */
-export interface UncodedRunOptions extends RunOptions {
+export interface JsonRunOptions extends RunOptions {
   readonly codec?: undefined;
 }
 
-/** The options of a run with whichever codec. */
-export type AnyRunOptions = CodedRunOptions<unknown> | UncodedRunOptions;
+/** The options of a run with any codec. */
+export type AnyRunOptions = CodecRunOptions<unknown> | JsonRunOptions;
 
 /** The options that a client can set for all of its runs. */
 export type RunDefaults = Pick<RunOptions, "owner" | "waitMs" | "timeoutMs" | "classifyError">;
 
-/** The same, once the client has filled in what was left out. */
+/** {@link RunDefaults} with the client's own defaults filled in. */
 export interface ResolvedDefaults {
   readonly owner: string;
   readonly waitMs: number;
@@ -76,7 +89,7 @@ export interface ResolvedDefaults {
   readonly classifyError: RunOptions["classifyError"];
 }
 
-/** @throws InvalidRequestError with every violation, before anything is sent. */
+/** Checks a run's options before anything is sent. @throws InvalidRequestError with every violation. */
 export function checkRunOptions(options: RunOptions): void {
   const violations: Violation[] = [];
   if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
@@ -95,7 +108,7 @@ export function checkRunOptions(options: RunOptions): void {
   throwIfAny(violations);
 }
 
-/** Adds what is wrong with what a run and a client both may set. */
+/** Adds the violations of the options that both a run and a client may set. */
 export function checkDefaults(
   violations: Violation[],
   { owner, waitMs, timeoutMs, classifyError }: RunDefaults,
@@ -119,3 +132,26 @@ function checkDuration(
   if (Number.isSafeInteger(valueMs) && valueMs >= minMs && valueMs <= maxMs) return;
   violations.push({ field, description: `must be a whole number of milliseconds, ${minMs}-${maxMs}` });
 }
+
+/** The result of a run. */
+export type RunResult<T> = {
+  /** The value that the function returned, now or before. */
+  readonly value: T;
+  /** When the operation was completed, by the database's clock. */
+  readonly completedAt: Date;
+  /** When the key is forgotten: a retry after this moment is a new operation. */
+  readonly expiresAt: Date;
+  /**
+   * False if the service was unreachable and `onUnavailable` is "proceed": the function ran, and nothing was stored.
+   * Then `attempt` and `fencingToken` are 0, and both times are the end of the run by this process's clock.
+   */
+  readonly guarded: boolean;
+} & (
+  | { readonly replayed: true }
+  | {
+      readonly replayed: false;
+      /** 1 for the key's first claim, one more for each takeover. */
+      readonly attempt: number;
+      readonly fencingToken: bigint;
+    }
+);

@@ -1,28 +1,24 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Acquired, acquire, type Patience } from "./acquire.ts";
-import type { Calls, ClaimInit } from "./calls.ts";
-import { ClaimAbandoned } from "../errors/claim-abandoned.ts";
-import { terminalErrorOf } from "./classify.ts";
+import { type ClaimRef, OncewardError, TerminalError } from "../errors/errors.ts";
+import { errorAbout, errorFromCall } from "../errors/mapping.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { looksLikeTimestamp } from "../keys/keys.ts";
+import { type Acquired, type AcquireOptions, acquire } from "./acquire.ts";
+import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
+import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
-import { dateOf } from "./date-of.ts";
-import { errorAbout, errorFromCall } from "../errors/mapping.ts";
-import { type ErrorClaim, OncewardError } from "../errors/errors.ts";
-import { fingerprintWithFiles } from "./fingerprint.ts";
-import { type Claim, HeldClaim, type RunningClaim } from "./held-claim.ts";
-import type { Observer } from "./observer.ts";
+import type { Observer } from "./events.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
   checkRunOptions,
   type ResolvedDefaults,
   type RunOptions,
+  type RunResult,
 } from "./run-options.ts";
-import type { RunResult } from "./run-result.ts";
-import { looksLikeTimestamp } from "./timestamp-key.ts";
-import { UnguardedClaim } from "./unguarded-claim.ts";
 
-/** Claims, runs, completes; or replays. The promises are those of `Onceward.run`. */
+/** Claims, runs the function and completes; or replays. Promises what `Onceward.run` promises. */
 export async function runOnce(
   calls: Calls,
   defaults: ResolvedDefaults,
@@ -48,7 +44,7 @@ export async function runOnce(
   }
 }
 
-/** @throws what `acquire` throws, and InvalidRequestError. */
+/** Checks the options and acquires the claim. @throws the errors of `acquire`, and InvalidRequestError. */
 async function begin(
   calls: Calls,
   defaults: ResolvedDefaults,
@@ -62,38 +58,41 @@ async function begin(
       checkRunOptions(options);
       if (looksLikeTimestamp(options.key)) {
         const message =
-          "A key looks like a moment: if each delivery makes its own, each is an operation of its own";
-        observer.alarm({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
+          "A key looks like the current time: if each delivery makes its own key, each runs the operation again";
+        observer.emitWithWarning({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
-      const patience = { waitMs, timeoutMs, onUnavailable };
-      const acquired = await claim(calls, options, defaults.owner, patience, observer);
+      const acquireOptions = { waitMs, timeoutMs, onUnavailable };
+      const acquired = await claim(calls, options, defaults.owner, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
-      observer.tell({ type: "not-run", reason: errorFromCall(cause).reason });
+      observer.emit({ type: "not-run", reason: errorFromCall(cause).reason });
       throw cause;
     }
   });
 }
 
-/** @throws what `acquire` throws, and InvalidRequestError for the fingerprint; each names the claim. */
+/**
+ * Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint; each names the
+ * claim.
+ */
 async function claim(
   calls: Calls,
   options: RunOptions,
   defaultOwner: string,
-  patience: Patience,
+  acquireOptions: AcquireOptions,
   observer: Observer,
 ): Promise<Acquired> {
   try {
     const request = await claimRequest(options, defaultOwner);
-    return await acquire(calls, request, patience, () => observer.tell({ type: "waiting" }));
+    return await acquire(calls, request, acquireOptions, () => observer.emit({ type: "waiting" }));
   } catch (cause) {
-    throw cause instanceof OncewardError ? errorAbout(nameOf(options), cause) : cause;
+    throw cause instanceof OncewardError ? errorAbout(refOf(options), cause) : cause;
   }
 }
 
-/** What an error is told of a run that was granted no claim. */
-function nameOf({ namespace, key }: RunOptions): ErrorClaim {
+/** Returns how errors name a run that was granted no claim. */
+function refOf({ namespace, key }: RunOptions): ClaimRef {
   return { namespace, key, fencingToken: undefined };
 }
 
@@ -115,8 +114,8 @@ function replayed(
   options: AnyRunOptions,
   observer: Observer,
 ): RunResult<unknown> {
-  observer.tell({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
-  const value = replay(completed, options.codec, nameOf(options));
+  observer.emit({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
+  const value = replay(completed, options.codec, refOf(options));
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 
@@ -127,14 +126,15 @@ function claimOf(
   observer: Observer,
 ): RunningClaim {
   if (acquired.kind === "unguarded") {
-    const message = `The service can't be asked, and a function runs without a claim: ${acquired.why.message}`;
-    observer.alarm({ type: "unguarded", reason: acquired.why.reason }, "ONCEWARD_UNGUARDED", message);
+    const { reason, message } = acquired.error;
+    const text = `The service is unreachable, and a function runs without a claim: ${message}`;
+    observer.emitWithWarning({ type: "unguarded", reason }, "ONCEWARD_UNGUARDED", text);
     return new UnguardedClaim(options);
   }
   const { attempt } = acquired.claimed;
-  observer.tell({ type: "claimed", attempt });
+  observer.emit({ type: "claimed", attempt });
   return new HeldClaim(calls, options, acquired, options.timeoutMs, ({ reason }) =>
-    observer.tell({ type: "lease-lost", attempt, reason }),
+    observer.emit({ type: "lease-lost", attempt, reason }),
   );
 }
 
@@ -149,34 +149,56 @@ async function complete<T>(
   return await observer.span("complete", async () => {
     try {
       const result = await completeEffect(claim, effect, codec);
-      if (guarded) observer.tell({ type: effect.status === "fulfilled" ? "completed" : "failed", attempt });
+      if (guarded) observer.emit({ type: effect.status === "fulfilled" ? "completed" : "failed", attempt });
       return result;
     } catch (cause) {
-      observer.tell({ type: "not-stored", attempt, reason: errorFromCall(cause).reason });
+      observer.emit({ type: "not-stored", attempt, reason: errorFromCall(cause).reason });
       throw cause;
     }
   });
 }
 
-/** Neither completes nor releases the claim. Returns what the caller is to be told. */
-function abandon(claim: RunningClaim, why: ClaimAbandoned, observer: Observer): ClaimAbandoned {
-  claim.abandon(why);
+/** Stops the claim's heartbeats without completing or releasing it. Returns the error for the caller. */
+function abandon(claim: RunningClaim, error: ClaimAbandoned, observer: Observer): ClaimAbandoned {
+  claim.abandon(error);
   if (claim.guarded) {
-    observer.alarm({ type: "abandoned", attempt: claim.attempt }, "ONCEWARD_ABANDONED", why.message);
+    const event = { type: "abandoned", attempt: claim.attempt } as const;
+    observer.emitWithWarning(event, "ONCEWARD_ABANDONED", error.message);
   }
-  return why;
+  return error;
 }
 
 /**
- * Releases the claim, and tells the observer whether that succeeded. Never rejects: the function's own error is what the
- * caller must see, and a claim that can't be released ends with its lease.
+ * Releases the claim, and emits an event that says whether this succeeded. Never rejects: the caller must see the
+ * function's own error, and a claim that can't be released ends with its lease.
  */
 async function release(claim: RunningClaim, reason: unknown, observer: Observer): Promise<void> {
   const { attempt, guarded } = claim;
   try {
     await claim.release(reason instanceof Error ? `${reason.name}: ${reason.message}` : `${reason}`);
-    if (guarded) observer.tell({ type: "released", attempt });
+    if (guarded) observer.emit({ type: "released", attempt });
   } catch (cause) {
-    observer.tell({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
+    observer.emit({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
+  }
+}
+
+/** Returns the TerminalError that is stored for a function's error; undefined for an error that releases the claim. */
+export function terminalErrorOf(
+  error: unknown,
+  classifyError: RunOptions["classifyError"],
+): TerminalError | undefined {
+  if (error instanceof TerminalError) return error;
+  if (classifyError === undefined || !isTerminal(error, classifyError)) return undefined;
+  if (!(error instanceof Error)) return new TerminalError(`${error}`, undefined, { cause: error });
+  const { name, message } = error;
+  return new TerminalError(message, "details" in error ? error.details : undefined, { name, cause: error });
+}
+
+/** A `classifyError` that throws means "release": the caller must see the function's own error. */
+function isTerminal(error: unknown, classifyError: NonNullable<RunOptions["classifyError"]>): boolean {
+  try {
+    return classifyError(error) === "terminal";
+  } catch {
+    return false;
   }
 }

@@ -12,7 +12,7 @@ import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../wire/limits.ts";
 import { batchItemError, invalid, refusal } from "./refusal.ts";
 import type { CallContext, SingleCalls } from "./single-calls.ts";
 
-/** Batch: the same calls, made one after another. */
+/** Carries out a Batch: its calls, one after another. */
 export async function runBatch(
   single: SingleCalls,
   { items }: BatchRequest,
@@ -27,7 +27,7 @@ export async function runBatch(
   return create(BatchResponseSchema, { items: replies });
 }
 
-/** An item that is refused fails alone. */
+/** Returns an item's reply; the refusal of one item does not affect the others. */
 async function runItem(
   single: SingleCalls,
   item: BatchRequestItem,
@@ -63,12 +63,12 @@ async function runRequest(
   }
 }
 
-/** Answers a reply as it is if it fits into what is left of one message, and RESPONSE_TOO_LARGE otherwise. */
+/** Returns a function that passes a reply if it fits into the rest of one message, and RESPONSE_TOO_LARGE otherwise. */
 function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchResponseItem {
   const tooLarge = errorItem(
     refusal("RESPONSE_TOO_LARGE", "The item's reply does not fit into the batch's; ask for it alone."),
   );
-  // Room for every item's refusal is set aside first, so that a refusal always fits.
+  // Room for every item's refusal is reserved first, so that a refusal always fits.
   const refusalBytes = sizeBytes(tooLarge);
   let bytesLeft = MAX_MESSAGE_BYTES - items * refusalBytes;
   return (reply) => {
@@ -79,7 +79,7 @@ function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchRe
   };
 }
 
-/** More than an item's own tag and length take. */
+/** An upper bound of an item's tag and length. */
 const FRAMING_BYTES = 8;
 
 function sizeBytes(reply: BatchResponseItem): number {

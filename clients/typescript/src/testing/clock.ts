@@ -1,7 +1,7 @@
 /**
- * The service's clock, which stands still until a test moves it: leases and retentions run out exactly then.
+ * The service's clock. It stands still until a test moves it: leases and retentions expire exactly then.
  *
- * Only records follow it. What the client does by itself (waiting, heartbeats, retries) takes real time, as ever.
+ * Only records follow it. The client's own waiting, heartbeats and retries take real time.
  */
 export class TestingClock {
   #nowMs: number;
@@ -13,15 +13,15 @@ export class TestingClock {
     this.#onMoved = onMoved;
   }
 
-  /** The moment it shows, in milliseconds since the Unix epoch. */
+  /** The clock's time, in milliseconds since the Unix epoch. */
   get nowMs(): number {
     return this.#nowMs;
   }
 
   /**
-   * Lets so much time pass at once. Whoever waits for a claim whose lease has run out by then is answered.
+   * Advances the clock at once. Calls that wait for a claim whose lease has then expired are answered.
    *
-   * @throws RangeError for what is not a whole number of milliseconds, 0 or more: time does not go back.
+   * @throws RangeError for anything but a whole number of milliseconds, 0 or more: time does not go back.
    */
   advance(ms: number): void {
     if (!Number.isSafeInteger(ms) || ms < 0) {
@@ -31,7 +31,7 @@ export class TestingClock {
     this.#onMoved();
   }
 
-  /** Lets time pass until a moment, such as a record's `expires_at`. @throws RangeError if that has gone by. */
+  /** Advances the clock to a time, such as a record's `expires_at`. @throws RangeError if that time has passed. */
   advanceTo(moment: Date): void {
     this.advance(moment.getTime() - this.#nowMs);
   }

@@ -7,41 +7,43 @@ interface Fault {
   readonly call: CallName;
   /** Undefined: the call takes effect, and its reply is lost. */
   readonly reason: RefusalReason | undefined;
-  /** How many more calls it meets. */
+  /** The number of further calls that it affects. */
   timesLeft: number;
 }
 
 /**
- * What is to go wrong. Several faults of the same call are used up in order. The client retries what is worth retrying,
- * as it does with a real service, so that a single one may pass unseen: then the code under test is safe from it.
+ * The faults to inject. Several faults of the same call are used up in order. The client retries as with a real
+ * service, so a single fault may have no visible effect: then the code under test is safe from it.
  */
 export class Faults {
   #pending: Fault[] = [];
 
   /**
-   * The next calls of this kind, as many as `times` says (Infinity: until `clear`), have no effect and are refused. With
-   * reason
+   * Refuses the next `times` calls of this kind (Infinity: until `clear`), which then have no effect. With the reason
    *
-   * - `DATABASE_UNAVAILABLE`, `OVERLOADED`, `RECORD_CONTENDED`, `SHUTTING_DOWN`, `DEADLINE_EXCEEDED`: the client tries
-   *   again, for as long as it has patience (`timeoutMs`).
-   * - any other: it gives up at once. `failNext("complete", "INTERNAL")` leaves behind what a process does that dies
-   *   between effect and Complete: a claim in progress until its lease runs out.
+   * - `DATABASE_UNAVAILABLE`, `OVERLOADED`, `RECORD_CONTENDED`, `SHUTTING_DOWN`, `DEADLINE_EXCEEDED`: the client
+   *   retries for up to `timeoutMs`.
+   * - any other: the client gives up at once. `failNext("complete", "INTERNAL")` has the result of a process that
+   *   dies between effect and Complete: a claim in progress until its lease expires.
    */
   failNext(call: CallName, reason: RefusalReason, times = 1): void {
     this.#pending.push({ call, reason, timesLeft: times });
   }
 
-  /** The next call of this kind takes effect, but its caller is told that the service is away, and asks again. */
+  /**
+   * Lets the next call of this kind take effect, but loses its reply: the client is told DATABASE_UNAVAILABLE, and
+   * retries.
+   */
   loseNextReply(call: CallName): void {
     this.#pending.push({ call, reason: undefined, timesLeft: 1 });
   }
 
-  /** Nothing is to go wrong any more. */
+  /** Removes all faults. */
   clear(): void {
     this.#pending = [];
   }
 
-  /** Makes a call, or lets it go wrong. @throws OncewardError. */
+  /** Makes a call, or injects a fault. @throws OncewardError. */
   async around<T>(call: CallName, answer: () => T | Promise<T>): Promise<T> {
     const fault = this.#take(call);
     if (fault?.reason !== undefined) throw refusal(fault.reason, `The test lets this ${call} fail.`);

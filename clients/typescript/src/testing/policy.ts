@@ -1,4 +1,4 @@
-/** How a namespace's records behave. Seconds and milliseconds are whole numbers. */
+/** The policy of a namespace. Seconds and milliseconds are whole numbers. */
 export interface TestingPolicy {
   /** How long a key is remembered, from its claim or, once completed, from its completion. Default: 72 h. */
   readonly keyRetentionS: number;
@@ -6,11 +6,11 @@ export interface TestingPolicy {
   readonly resultRetentionS: number;
   /** How long a failure can be replayed. Default: `resultRetentionS`; at most `keyRetentionS`. */
   readonly failureRetentionS: number;
-  /** Of a claim that asks for none. Default: 30,000. */
+  /** The lease of a claim that asks for none. Default: 30,000. */
   readonly defaultLeaseMs: number;
-  /** The longest that a claim may ask for. Default: 15 min. */
+  /** The longest lease that a claim may ask for. Default: 15 min. */
   readonly maxLeaseMs: number;
-  /** RECLAIM (default): the next claim gets the key. HOLD: it is ambiguous until somebody has found out. */
+  /** RECLAIM (default): the next claim gets the key. HOLD: the record is ambiguous until it is resolved. */
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
   /** The largest payload of a result. Default: 64 KiB. */
   readonly maxResultBytes: number;
@@ -20,7 +20,7 @@ export interface TestingPolicy {
 
 const HOUR_S = 3600;
 
-/** The service's own. */
+/** The service's own defaults. */
 const DEFAULT_POLICY: TestingPolicy = {
   keyRetentionS: 72 * HOUR_S,
   resultRetentionS: 72 * HOUR_S,
@@ -33,8 +33,8 @@ const DEFAULT_POLICY: TestingPolicy = {
 };
 
 /**
- * The policy in force, from the most general layer to the most specific one. A retention that nobody set follows the
- * wider one (failure → result → key), and none outlives its key.
+ * Returns the effective policy, from the most general layer to the most specific one. A retention that no layer sets
+ * follows the wider one (failure → result → key), and none outlives its key.
  */
 export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): TestingPolicy {
   const set: Partial<TestingPolicy> = Object.assign({}, ...layers);

@@ -1,13 +1,13 @@
 import type { Checkpoint, Result } from "../gen/onceward/v1/record_pb.ts";
 import type { TestingPolicy } from "./policy.ts";
 
-/** Names one record. */
+/** The name of one record. */
 export interface RecordId {
   readonly namespace: string;
   readonly key: string;
 }
 
-/** What is stamped on a record at its claim, so that no later policy reaches it. */
+/** The policy that a claim stores on its record, so that later policies don't affect it. */
 export type Terms = Pick<
   TestingPolicy,
   "onLeaseExpiry" | "keyRetentionS" | "resultRetentionS" | "failureRetentionS"
@@ -19,15 +19,15 @@ export type Settlement =
   | {
       readonly kind: "completed";
       readonly completedAtMs: number;
-      /** Kept beyond its retention, to tell a repeated Complete from a different one. */
+      /** Kept beyond its retention, to distinguish a repeated Complete from a different one. */
       readonly result: Result;
       readonly resultExpiresAtMs: number;
     };
 
-/** What is kept of one key. Never changed: an operation replaces it. Moments are milliseconds since the Unix epoch. */
+/** The record of one key. Immutable: an operation replaces it. Times are milliseconds since the Unix epoch. */
 export interface StoredRecord {
   readonly id: RecordId;
-  /** Names the newest claim. */
+  /** The newest claim's token. */
   readonly fencingToken: bigint;
   readonly attempt: number;
   readonly claimId: string;
@@ -43,16 +43,18 @@ export interface StoredRecord {
   readonly settlement: Settlement | undefined;
 }
 
-/** Where an unfinished claim stands. */
+/** The phase of an unfinished claim. */
 export type Hold =
-  /** Its lease runs. */
+  /** The lease has not expired. */
   | "inProgress"
-  /** The lease ran out under RECLAIM: the next claim gets the key, but the holder may still complete. */
+  /** The lease expired under RECLAIM: the next claim gets the key, but the holder may still complete. */
   | "lapsed"
-  /** The lease ran out under HOLD: nobody gets the key unasked, but the holder may still complete. */
+  /**
+   * The lease expired under HOLD: no claim gets the key without `acceptAmbiguous`, but the holder may still complete.
+   */
   | "ambiguous";
 
-/** Where a record stands at a moment. */
+/** Returns a record's phase at a time. */
 export function phaseOf(record: StoredRecord, nowMs: number): Hold | Settlement["kind"] {
   const { settlement, leaseExpiresAtMs, terms } = record;
   if (settlement !== undefined) return settlement.kind;

@@ -4,7 +4,7 @@ import type { TestingClock } from "./clock.ts";
 import { phaseOf, type RecordId, type StoredRecord, type Terms } from "./record.ts";
 import { refusal } from "./refusal.ts";
 
-/** A Claim with everything that the policy and the request say, decided. */
+/** A Claim with the policy applied to the request. */
 export interface ClaimCommand {
   readonly id: RecordId;
   readonly fingerprint: Uint8Array | undefined;
@@ -15,21 +15,21 @@ export interface ClaimCommand {
   readonly terms: Terms;
 }
 
-/** What a Claim is answered with, from the record as it is then. */
+/** The outcome of a Claim, with the record at that time. */
 export interface ClaimOutcome {
-  /** `recovered`: it is the caller's own claim, whose reply was lost. `replayed`: it is completed. */
+  /** `recovered`: the caller's own claim, whose reply was lost. `replayed`: the record is completed. */
   readonly kind: "granted" | "recovered" | "inProgress" | "replayed" | "ambiguous";
   readonly record: StoredRecord;
 }
 
-/** What a Complete is answered with. */
+/** The outcome of a Complete. */
 export interface Completion {
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
 }
 
-/** A call of whoever holds the claim that `fencingToken` names. */
+/** A call by the holder of the claim that `fencingToken` names. */
 export interface Held {
   readonly id: RecordId;
   readonly fencingToken: bigint;
@@ -42,20 +42,20 @@ export interface Held {
 export class Records {
   readonly #clock: TestingClock;
   readonly #byName = new Map<string, StoredRecord>();
-  /** Drawn from one sequence, so that a key's tokens increase across its lives, too. */
+  /** All keys share one sequence, so that a key's tokens increase also after its record has expired. */
   #lastToken = 0n;
 
   constructor(clock: TestingClock) {
     this.#clock = clock;
   }
 
-  /** The record, if the key is known and its retention has not ended. */
+  /** Returns the record, if the key is known and its retention has not ended. */
   find(id: RecordId): StoredRecord | undefined {
     const record = this.#byName.get(nameOf(id));
     return record !== undefined && record.expiresAtMs > this.#clock.nowMs ? record : undefined;
   }
 
-  /** Every record whose retention has not ended, in the order in which their keys were first claimed. */
+  /** Returns every record whose retention has not ended, in the order in which the keys were first claimed. */
   all(): StoredRecord[] {
     return [...this.#byName.values()].filter(({ expiresAtMs }) => expiresAtMs > this.#clock.nowMs);
   }
@@ -132,7 +132,7 @@ export class Records {
     });
   }
 
-  /** `previous`: what the claim takes over, a further attempt of the same life; undefined: a new life begins. */
+  /** @param previous the record that the claim takes over, as a further attempt; undefined for a new operation. */
   #grant(command: ClaimCommand, previous: StoredRecord | undefined): StoredRecord {
     const { id, claimId, owner, terms } = command;
     const nowMs = this.#clock.nowMs;
@@ -174,12 +174,12 @@ export class Records {
   }
 }
 
-/** No namespace holds a space. */
+/** Returns a unique name: namespaces contain no space. */
 function nameOf({ namespace, key }: RecordId): string {
   return `${namespace} ${key}`;
 }
 
-/** A mismatch needs two fingerprints: a claim without one neither binds nor breaks a key. */
+/** Returns whether both fingerprints are known and differ: a claim without one neither binds nor breaks a key. */
 function mismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): boolean {
   return bound !== undefined && brought !== undefined && bound.some((byte, index) => byte !== brought[index]);
 }

@@ -6,7 +6,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/googl
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 
-/** The reasons of the catalogue that IdempotencyService refuses a call with, and the code of each. */
+/** The reasons with which IdempotencyService refuses calls, and the code of each. */
 const CODES = {
   INVALID_REQUEST: Code.InvalidArgument,
   FINGERPRINT_MISMATCH: Code.FailedPrecondition,
@@ -28,13 +28,13 @@ const CODES = {
   INTERNAL: Code.Internal,
 } as const satisfies Partial<Record<keyof typeof ErrorReason, Code>>;
 
-/** A reason that a call may be refused with; `errors.proto` explains each. */
+/** A reason for which a call may be refused; `errors.proto` explains each. */
 export type RefusalReason = keyof typeof CODES;
 
-/** Tests have no time to lose, and nothing to spare the service. */
+/** Short, because tests need not spare the service. */
 const RETRY_AFTER_MS = 1;
 
-/** A refusal, as the caller is to see it. */
+/** Returns a refusal as the client sees it. */
 export function refusal(
   reason: RefusalReason,
   message: string,
@@ -48,12 +48,14 @@ export function refusal(
   return new OncewardError(reason, message, { ...facts, code, retryDelayMs });
 }
 
-/** INVALID_REQUEST for one field. */
+/** Returns INVALID_REQUEST for one field. */
 export function invalid(field: string, description: string): OncewardError {
   return refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
 }
 
-/** A refusal as the error of its own RPC. What is none is a bug of this implementation, and stays as it is. */
+/**
+ * Returns a refusal as the error of its own RPC. Any other error is a bug of this implementation, and is not changed.
+ */
 export function toConnectError(error: unknown): unknown {
   if (!(error instanceof OncewardError)) return error;
   const { reason, message, code, metadata, violations, retryDelayMs } = error;
@@ -68,7 +70,7 @@ export function toConnectError(error: unknown): unknown {
   ]);
 }
 
-/** A refusal as the answer to a batch's item. */
+/** Returns a refusal as the reply to a batch's item. */
 export function batchItemError(error: OncewardError): BatchItemError {
   const { reason, message, code, metadata, violations, retryDelayMs } = error;
   return create(BatchItemErrorSchema, {

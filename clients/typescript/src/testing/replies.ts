@@ -10,11 +10,11 @@ import { type Record as KnownRecord, Record_State, RecordSchema } from "../gen/o
 import { phaseOf, type Settlement, type StoredRecord } from "./record.ts";
 import type { ClaimOutcome } from "./records.ts";
 
-/** Asking again more often than this is of no use to anybody. */
+/** More frequent retries would be of no use. */
 const MAX_RETRY_AFTER_MS = 1000;
 const MIN_RETRY_AFTER_MS = 10;
 
-/** What a Claim is answered with at a moment. */
+/** Returns the reply to a Claim at a time. */
 export function claimResponse(outcome: ClaimOutcome, nowMs: number): ClaimResponse {
   return create(ClaimResponseSchema, {
     outcome: claimOutcome(outcome, nowMs),
@@ -58,7 +58,7 @@ function claimOutcome({ kind, record }: ClaimOutcome, nowMs: number) {
   }
 }
 
-/** What an ExtendLease is answered with. */
+/** Returns the reply to an ExtendLease. */
 export function extendLeaseResponse(record: StoredRecord, nowMs: number): ExtendLeaseResponse {
   return create(ExtendLeaseResponseSchema, {
     leaseExpiresAt: timestampFromMs(record.leaseExpiresAtMs),
@@ -67,7 +67,7 @@ export function extendLeaseResponse(record: StoredRecord, nowMs: number): Extend
   });
 }
 
-/** A record as Lookup shows it. */
+/** Returns a record as Lookup returns it. */
 export function recordMessage(record: StoredRecord, nowMs: number): KnownRecord {
   const { id, fencingToken, attempt, owner, fingerprint, checkpoint } = record;
   return create(RecordSchema, {

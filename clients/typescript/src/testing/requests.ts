@@ -22,7 +22,7 @@ import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
 import { Violations } from "./violations.ts";
 
-// The contract's limits (`idempotency.proto`) that only the service checks.
+// The limits of `idempotency.proto` that only the service checks.
 const MAX_CLAIM_ID_BYTES = 128;
 const MIN_RETENTION_MS = 60_000;
 const MAX_CONTENT_TYPE_BYTES = 255;
@@ -30,7 +30,7 @@ const MAX_METADATA_ENTRIES = 64;
 const MAX_METADATA_NAME_BYTES = 128;
 const MAX_METADATA_VALUE_BYTES = 4096;
 
-/** Each of these throws OncewardError INVALID_REQUEST with every violation. */
+/** Parses a Claim. Like the other parsers here, throws OncewardError INVALID_REQUEST with every violation. */
 export function parseClaim(
   request: ClaimRequest,
   policy: TestingPolicy,
@@ -62,7 +62,7 @@ export function parseClaim(
   return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, terms }, waitMs };
 }
 
-/** @throws OncewardError RESULT_TOO_LARGE, too. */
+/** Parses a Complete. @throws OncewardError INVALID_REQUEST, RESULT_TOO_LARGE. */
 export function parseComplete(request: CompleteRequest, policy: TestingPolicy) {
   const violations = new Violations();
   const held = parseHeld(request, violations);

@@ -5,10 +5,10 @@ import { runBatch } from "./batch.ts";
 import { refusal, toConnectError } from "./refusal.ts";
 import { type CallContext, type ServiceState, SingleCalls } from "./single-calls.ts";
 
-/** Without the stream of batches, which is for connections over a network. */
+/** IdempotencyService without BatchStream, which only connections over a network use. */
 export type UnaryService = Omit<ServiceImpl<typeof IdempotencyService>, "batchStream">;
 
-/** IdempotencyService for one tenant, in memory: what each RPC promises stands in `idempotency.proto`. */
+/** Returns IdempotencyService for one tenant, in memory. `idempotency.proto` says what each RPC guarantees. */
 export function createService(state: ServiceState): UnaryService {
   const single = new SingleCalls(state);
   return {
@@ -21,7 +21,7 @@ export function createService(state: ServiceState): UnaryService {
   };
 }
 
-/** One RPC: a call that is past its deadline has no effect, and a refusal becomes connect's error. */
+/** Wraps an RPC's handler: a call past its deadline has no effect, and a refusal becomes Connect's error. */
 function rpc<Request extends Message, Response extends Message>(
   handle: (request: Request, context: CallContext) => Promise<Response>,
 ): (request: Request, context: HandlerContext) => Promise<Response> {

@@ -23,28 +23,28 @@ import { claimResponse, extendLeaseResponse, recordMessage } from "./replies.ts"
 import { parseClaim, parseComplete, parseExtendLease, parseLookup, parseRelease } from "./requests.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** What a handler needs to know of its call. */
+/** The context of a call. */
 export interface CallContext {
   readonly signal: AbortSignal;
-  /** When the caller stops waiting, on the clock of `performance.now()`. */
+  /** The caller's deadline, on the clock of `performance.now()`. */
   readonly deadlineMs: number;
 }
 
-/** What the calls work with. */
+/** The state that the calls share. */
 export interface ServiceState {
   readonly clock: TestingClock;
   readonly records: Records;
   readonly policyFor: (namespace: string) => TestingPolicy;
   readonly waiters: Waiters;
   readonly faults: Faults;
-  /** How many claims were answered how. */
+  /** The number of claims, by their outcome. */
   readonly counts: Record<ClaimOutcome["kind"], number>;
 }
 
-/** A wait ends this long before the deadline, so that its answer still arrives. */
+/** A wait ends this long before the deadline, so that its reply still arrives. */
 const REPLY_MARGIN_MS = 100;
 
-/** The RPCs that a batch is made of. Each throws OncewardError, with the reasons that its proto lists. */
+/** The RPCs that a batch consists of. Each throws OncewardError, with the reasons that its proto lists. */
 export class SingleCalls {
   readonly #state: ServiceState;
 

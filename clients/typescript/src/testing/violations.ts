@@ -12,7 +12,7 @@ interface Length {
   readonly maxBytes: number;
 }
 
-/** Collects everything that is wrong with a request, in the service's own words, so that its caller hears of it at once. */
+/** Collects the violations of a request, in the service's own words, so that its caller sees all of them at once. */
 export class Violations {
   readonly #found: Violation[] = [];
 
@@ -20,13 +20,13 @@ export class Violations {
     this.#found.push({ field, description });
   }
 
-  /** Text that is stored and shown: within a length in bytes of UTF-8, without control characters. */
+  /** Checks text that is stored and shown: its length in bytes of UTF-8, no control characters. */
   text(field: string, value: string, length: Length): void {
     this.length(field, Buffer.byteLength(value), length);
     if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
   }
 
-  /** Text that may run over several lines. */
+  /** Checks text that may have several lines. */
   prose(field: string, value: string, length: Length): void {
     this.length(field, Buffer.byteLength(value), length);
     if (value.includes("\0")) this.add(field, "must not contain U+0000");
@@ -39,7 +39,7 @@ export class Violations {
     this.add(field, `${range}, is ${bytes}`);
   }
 
-  /** A duration in whole milliseconds, rounded up; undefined if it is unset, or a violation was found. */
+  /** Returns a duration in whole milliseconds, rounded up; undefined if it is unset or invalid. */
   durationMs(
     field: string,
     value: Duration | undefined,
@@ -51,14 +51,14 @@ export class Violations {
       this.add(field, "must be a duration whose nanos are below one second and have the sign of its seconds");
       return undefined;
     }
-    // A bigint too large for a number is far beyond any bound, and stays so when it is converted.
+    // A bigint too large for a number is far beyond any bound, also after its conversion.
     const durationMs = nanos < 0 ? -1 : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
     if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
     this.add(field, `must be between ${describeMs(minMs)} and ${describeMs(maxMs)}`);
     return undefined;
   }
 
-  /** @throws OncewardError INVALID_REQUEST with everything that was found. */
+  /** Throws if there are violations. @throws OncewardError INVALID_REQUEST with all of them. */
   throwIfAny(): void {
     if (this.#found.length === 0) return;
     const summary = this.#found.map(({ field, description }) => `${field} ${description}`).join("; ");

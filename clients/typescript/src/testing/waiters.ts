@@ -9,7 +9,7 @@ export class Waiters {
   }
 
   /**
-   * Resolves once something has changed, or after `timeoutMs` of real time; the caller then asks again.
+   * Resolves once a record may have changed, or after `timeoutMs` of real time; the caller then claims again.
    *
    * @throws OncewardError CANCELLED when `signal` aborts.
    */
@@ -35,7 +35,7 @@ export class Waiters {
     });
   }
 
-  /** Wakes everybody: a record was settled, or time has passed. */
+  /** Wakes every waiter: a record was settled, or the clock has advanced. */
   wake(): void {
     for (const wake of [...this.#waiting]) wake();
   }

@@ -6,9 +6,9 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { Calls } from "../run/calls.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { Calls } from "../run/calls.ts";
 
 /** What a Batch is answered with, as scripted; the service's behaviour is tested against the service. */
 function callsTo(service: Partial<ServiceImpl<typeof IdempotencyService>>): Calls {
@@ -18,7 +18,7 @@ function callsTo(service: Partial<ServiceImpl<typeof IdempotencyService>>): Call
 
 const name = { namespace: "charges", key: "order-1" };
 
-test("an item whose reply did not fit is asked again alone", async () => {
+test("a call whose reply did not fit into the batch is repeated alone", async () => {
   const error = { code: Code.ResourceExhausted, reason: ErrorReason.RESPONSE_TOO_LARGE };
   const calls = callsTo({
     batch: () => ({ items: [{ response: { case: "error", value: error } }] }),
@@ -27,7 +27,7 @@ test("an item whose reply did not fit is asked again alone", async () => {
   expect((await calls.lookup(name)).record?.key).toBe("order-1");
 });
 
-test("an item that spoils its batch fails alone", async () => {
+test("an invalid item fails alone", async () => {
   const calls = callsTo({
     batch: () => {
       throw new ConnectError("unparsable", Code.InvalidArgument);
@@ -53,7 +53,7 @@ test("an item that can't be encoded fails alone", async () => {
   expect(bad).toMatchObject({ status: "rejected", reason: { name: "OncewardError", reason: "NO_ANSWER" } });
 });
 
-test("an error of the whole batch is every item's, and nothing is asked again", async () => {
+test("an error of the whole batch fails every item, and no call is repeated", async () => {
   const calls = callsTo({
     batch: () => {
       throw new ConnectError("no credential", Code.Unauthenticated);
@@ -74,7 +74,7 @@ test("a batch that is answered with too few items leaves no call without an answ
   await expect(calls.lookup(name)).rejects.toMatchObject({ reason: "INTERNAL" });
 });
 
-test("a call that is answered as if it were another fails, and is not asked again", async () => {
+test("a call that gets another call's answer fails, and is not repeated", async () => {
   const calls = callsTo({ batch: () => ({ items: [{ response: { case: "release", value: {} } }, {}] }) });
   const settled = await Promise.allSettled([calls.lookup(name), calls.lookup(name)]);
   expect(settled).toMatchObject([

@@ -1,5 +1,4 @@
 import type { Client } from "@connectrpc/connect";
-import type { Pending } from "./coalescer.ts";
 import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
@@ -13,14 +12,18 @@ import type {
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
+import type { Pending } from "./coalescer.ts";
 
-/** Of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is better. */
+/**
+ * The timeout of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is
+ * better.
+ */
 export const ATTEMPT_TIMEOUT_MS = 5000;
 
-/** The service as connect sees it: one RPC a call, connect's errors. */
+/** The service's RPCs as a Connect client: one RPC per call, Connect's errors. */
 export type Api = Client<typeof IdempotencyService>;
 
-/** What each call is answered with. */
+/** The response of each kind of call. */
 export interface Responses {
   readonly claim: ClaimResponse;
   readonly complete: CompleteResponse;
@@ -29,12 +32,13 @@ export interface Responses {
   readonly lookup: LookupResponse;
 }
 
-/** Any call's response. */
+/** The response of any call. */
 export type Reply = Responses[keyof Responses];
 
 /**
- * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with alone.
- * What a batch can't carry (a reply too large for what is left, an item that spoils it for the others) is asked alone.
+ * Sends the calls as one Batch and settles each: with its response, or with the error it would have failed with
+ * outside a batch. Calls that a batch can't carry are repeated one by one: their reply did not fit, or an item made
+ * the batch invalid.
  */
 export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
   try {
@@ -45,9 +49,9 @@ export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Pro
     });
   } catch (cause) {
     const error = errorFromCall(cause);
-    const guiltyUnknown = batch.length > 1 && isAboutContent(error);
+    const retryOneByOne = batch.length > 1 && isAboutContent(error);
     for (const pending of batch) {
-      if (guiltyUnknown) void sendAlone(api, pending);
+      if (retryOneByOne) void sendAlone(api, pending);
       else pending.reject(error);
     }
   }
@@ -58,15 +62,15 @@ function settle(
   pending: Pending<Reply>,
   response: BatchResponseItem["response"] | undefined,
 ): void {
-  const { case: asked } = pending.request;
+  const { case: called } = pending.request;
   if (response === undefined) {
     pending.reject(new InternalError("The batch was answered with too few items."));
   } else if (response.case === "error") {
     if (response.value.reason === ErrorReason.RESPONSE_TOO_LARGE) void sendAlone(api, pending);
     else pending.reject(errorFromItem(response.value));
-  } else if (response.case === undefined || response.case !== asked) {
+  } else if (response.case === undefined || response.case !== called) {
     const answered = response.case ?? "a call unknown here";
-    pending.reject(new InternalError(`A ${asked} was answered as if it were ${answered}.`));
+    pending.reject(new InternalError(`A ${called} was answered as if it were ${answered}.`));
   } else {
     pending.resolve(response.value);
   }
@@ -74,13 +78,13 @@ function settle(
 
 async function sendAlone(api: Api, { request, resolve, reject }: Pending<Reply>): Promise<void> {
   try {
-    resolve(await askAlone(api, request));
+    resolve(await callAlone(api, request));
   } catch (cause) {
     reject(errorFromCall(cause));
   }
 }
 
-function askAlone(api: Api, request: BatchedRequest): Promise<Reply> {
+function callAlone(api: Api, request: BatchedRequest): Promise<Reply> {
   const options = { timeoutMs: ATTEMPT_TIMEOUT_MS };
   switch (request.case) {
     case "claim":

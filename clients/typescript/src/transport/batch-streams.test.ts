@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { errorFromCall, isRetryable } from "../errors/mapping.ts";
 import type { OncewardError } from "../errors/errors.ts";
+import { errorFromCall, isRetryable } from "../errors/mapping.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import {
   BatchResponseSchema,
@@ -162,7 +162,7 @@ describe("batches", () => {
     expect(unaryBatches).toBe(0);
   });
 
-  test("are answered by messages that come in pieces", async () => {
+  test("are answered also by messages in pieces", async () => {
     onBatch = async (stream, request) => {
       for (const byte of answer({ id: request.id, items: lookups(request) })) {
         stream.write(Buffer.of(byte));
@@ -172,7 +172,7 @@ describe("batches", () => {
     expect(await ask("slowly")).toBe("slowly");
   });
 
-  test("fail each by itself, with what the service says of it", async () => {
+  test("fail one by one, each with the service's error", async () => {
     onBatch = (stream, { id, items }) =>
       id % 2 === 0
         ? stream.write(answer({ id, items: lookups({ items } as BatchStreamRequest) }))
@@ -200,7 +200,7 @@ describe("batches", () => {
     expect(streams).toHaveLength(1);
   });
 
-  test("go unary where a caller's own headers or signal go with them", async () => {
+  test("are unary calls if the caller sets headers or a signal", async () => {
     await api.batch({ items: [{}] }, { timeoutMs: 5000, headers: { "x-request-id": "r-1" } });
     await api.batch({ items: [{}] }, { timeoutMs: 5000, signal: new AbortController().signal });
     expect([unaryBatches, streams.length]).toEqual([2, 0]);
@@ -208,7 +208,7 @@ describe("batches", () => {
 });
 
 describe("a stream", () => {
-  test("that nothing has been sent on for a second is ended, and the next batch opens another", async () => {
+  test("is ended after an idle second, and the next batch opens another", async () => {
     await ask();
     const [first] = streams;
     expect(first?.readableEnded).toBe(false);
@@ -218,7 +218,7 @@ describe("a stream", () => {
     expect(streams).toHaveLength(2);
   });
 
-  test("is left after a minute of use, and what is under way on it is answered", async () => {
+  test("takes no batches after a minute, and those in flight are answered", async () => {
     const answerLate: (() => void)[] = [];
     onBatch = (stream, request) => {
       answerLate.push(() => reply(stream, request));
@@ -233,7 +233,7 @@ describe("a stream", () => {
     expect(streams).toHaveLength(2);
   });
 
-  test("is left at the GOAWAY, and what is under way on it is answered", async () => {
+  test("takes no batches after a GOAWAY, and those in flight are answered", async () => {
     let answerLate = () => {};
     onBatch = (stream, request) => {
       answerLate = () => reply(stream, request);
@@ -266,7 +266,7 @@ describe("a stream", () => {
     expect(unaryBatches).toBe(0);
   });
 
-  test("that ends as UNIMPLEMENTED once it has begun does not send again what it may have taken", async () => {
+  test("that ends as UNIMPLEMENTED after it has begun does not repeat its batches", async () => {
     status = String(Code.Unimplemented);
     onBatch = (stream) => stream.end();
     expect(await failure(ask())).toMatchObject({ code: Code.Unimplemented });
@@ -295,13 +295,13 @@ describe("a stream", () => {
     },
   );
 
-  test("that answers what is no message fails", async () => {
+  test("with an answer that is not a message fails", async () => {
     onBatch = (stream) => stream.write(Buffer.of(1, 0, 0, 0, 0));
     expect(await failure(ask())).toMatchObject({ code: Code.Internal });
     await vi.waitUntil(() => streams[0]?.closed);
   });
 
-  test("on which a batch is not answered in time is left, and closed", async () => {
+  test("with a batch that is not answered in time takes no more batches, and is closed", async () => {
     onBatch = () => {};
     expect(await failure(ask("a", 100))).toMatchObject({ code: Code.DeadlineExceeded });
     onBatch = reply;
@@ -312,7 +312,7 @@ describe("a stream", () => {
   });
 });
 
-describe("without streams, batches go by themselves for a minute", () => {
+describe("without streams, batches are unary calls for a minute", () => {
   async function expectUnary(): Promise<void> {
     const before = streams.length;
     await ask();
@@ -323,7 +323,7 @@ describe("without streams, batches go by themselves for a minute", () => {
     expect(streams).toHaveLength(before + 1);
   }
 
-  test("where the server has none", async () => {
+  test("if the server does not support them", async () => {
     onStream = (stream) =>
       stream.respond({ ...GRPC, "grpc-status": Code.Unimplemented }, { endStream: true });
     onBatch = () => {};
@@ -333,7 +333,7 @@ describe("without streams, batches go by themselves for a minute", () => {
     await expectUnary();
   });
 
-  test("where something on the way refuses them by a page of its own", async () => {
+  test("if a proxy refuses them with a page of its own", async () => {
     onStream = (stream) => {
       stream.respond({ ":status": 413, "content-type": "text/html" });
       stream.write("<html>");
@@ -344,7 +344,7 @@ describe("without streams, batches go by themselves for a minute", () => {
     await expectUnary();
   });
 
-  test("where something on the way keeps them until they end", async () => {
+  test("if a proxy buffers them until they end", async () => {
     onStream = () => {};
     onBatch = () => {};
     expect(await failure(ask("a", 100))).toMatchObject({ code: Code.DeadlineExceeded });
@@ -353,7 +353,7 @@ describe("without streams, batches go by themselves for a minute", () => {
   });
 });
 
-test("a connection that can't be had in time is waited for no longer", async () => {
+test("a connection that can't be opened in time fails the call", async () => {
   const silent = new SessionManager("http://127.0.0.1:9");
   vi.spyOn(silent, "request").mockReturnValue(new Promise(() => {}));
   sessions = silent;

@@ -1,44 +1,27 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  constants,
-  type OutgoingHttpHeaders,
-} from "node:http2";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
-import { errorFromItem } from "../errors/mapping.ts";
-import type { OncewardError } from "../errors/errors.ts";
+import type { OutgoingHttpHeaders } from "node:http2";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type BatchRequestSchema,
   type BatchResponse,
-  BatchResponseSchema,
-  BatchStreamRequestSchema,
-  BatchStreamResponseSchema,
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
-import { decodeMessage, frameMessage, MessageSplitter } from "../wire/grpc-messages.ts";
-import { checkStatus, notGrpc } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
+import { BatchStream } from "./batch-stream.ts";
+import { connectionError } from "./connection-failures.ts";
+import { timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
-/** After this a batch opens another stream, so that a balancer between here and the replicas has a say in where it goes. */
-const MAX_AGE_MS = 60_000;
-/** So long a stream stays open for the next batch. An open one keeps the process alive. */
-const IDLE_MS = 1000;
-/** Where streams don't get through, this is how long until they are tried again: a deployment is over by then. */
-const WITHOUT_STREAMS_MS = 60_000;
+/** After streams failed to reach the server, how long until they are tried again: a deployment takes less. */
+const STREAMS_DISABLED_MS = 60_000;
 
 const PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method.batchStream.name}`;
 
-/** The BatchStreams to one replica, of which one at a time takes batches. */
+/** The BatchStreams to one replica. One stream at a time takes batches. */
 export class BatchStreams {
   readonly #sessions: SessionManager;
   readonly #headers: OutgoingHttpHeaders;
   #current: BatchStream | undefined;
   #opening: Promise<BatchStream> | undefined;
-  #withoutUntilMs = Number.NEGATIVE_INFINITY;
+  #disabledUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(sessions: SessionManager, headers: OutgoingHttpHeaders) {
     this.#sessions = sessions;
@@ -46,19 +29,20 @@ export class BatchStreams {
   }
 
   /**
-   * Undefined: the server, or something on the way to it, doesn't take batches on streams, and this one was not taken.
+   * Sends a batch on a stream. Resolves with undefined if the server, or a proxy before it, does not support
+   * BatchStream; then the batch was not processed.
    *
    * @throws ConnectError, or OncewardError, as Batch itself would.
    */
-  async ask(
+  async send(
     request: MessageInitShape<typeof BatchRequestSchema>,
     timeoutMs: number,
   ): Promise<BatchResponse | undefined> {
-    if (performance.now() < this.#withoutUntilMs) return undefined;
-    if (this.#current?.isOpen()) return this.#current.ask(request, timeoutMs);
+    if (performance.now() < this.#disabledUntilMs) return undefined;
+    if (this.#current?.isOpen()) return this.#current.send(request, timeoutMs);
     const expiresAtMs = performance.now() + timeoutMs;
     const stream = await within(timeoutMs, this.#open());
-    return stream.ask(request, expiresAtMs - performance.now());
+    return stream.send(request, expiresAtMs - performance.now());
   }
 
   #open(): Promise<BatchStream> {
@@ -66,11 +50,11 @@ export class BatchStreams {
       .request("POST", PATH, this.#headers, {})
       .then(
         (stream) => {
-          this.#current = new BatchStream(stream, this.#sessions, this.#giveUp);
+          this.#current = new BatchStream(stream, this.#sessions, this.#disableStreams);
           return this.#current;
         },
         (cause: unknown) => {
-          throw unanswered({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
+          throw connectionError({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
         },
       )
       .finally(() => {
@@ -79,187 +63,15 @@ export class BatchStreams {
     return this.#opening;
   }
 
-  readonly #giveUp = () => {
-    this.#withoutUntilMs = performance.now() + WITHOUT_STREAMS_MS;
+  readonly #disableStreams = () => {
+    this.#disabledUntilMs = performance.now() + STREAMS_DISABLED_MS;
   };
 }
 
-/** @throws ConnectError DEADLINE_EXCEEDED if it takes longer. */
+/** Rejects if the promise takes longer than `timeoutMs`. @throws ConnectError DEADLINE_EXCEEDED. */
 function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(timedOut()), timeoutMs);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-/** A batch that has not been answered. */
-interface Asked {
-  readonly resolve: (response: BatchResponse | undefined) => void;
-  readonly reject: (error: ConnectError | OncewardError) => void;
-  readonly timer: NodeJS.Timeout;
-}
-
-class BatchStream {
-  readonly #stream: ClientHttp2Stream;
-  readonly #session: ClientHttp2Session | undefined;
-  readonly #sessions: SessionManager;
-  /** Called when streams don't get through to the server. */
-  readonly #giveUp: () => void;
-  readonly #messages = new MessageSplitter();
-  readonly #asked = new Map<number, Asked>();
-  readonly #openedAtMs = performance.now();
-  readonly #idleTimer: NodeJS.Timeout;
-  #lastId = 0;
-  #headers: AnsweredWith["headers"] | undefined;
-  #trailers: AnsweredWith["trailers"] | undefined;
-  /** Whether it was answered by a status alone, before anything of it was taken. */
-  #refused = false;
-  /** Whether it takes no more. */
-  #left = false;
-
-  constructor(stream: ClientHttp2Stream, sessions: SessionManager, giveUp: () => void) {
-    this.#stream = stream;
-    this.#session = stream.session as ClientHttp2Session | undefined;
-    this.#sessions = sessions;
-    this.#giveUp = giveUp;
-    this.#idleTimer = setTimeout(this.#onIdle, IDLE_MS).unref();
-    const broken = brokenError(stream, sessions.authority);
-    stream.on("response", (headers, flags) => {
-      const error = notGrpc(headers);
-      if (error !== undefined) {
-        this.#refuse(error, headers[":status"] ?? 0);
-        return;
-      }
-      this.#headers = headers;
-      this.#refused = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
-      if (this.#refused) this.#trailers = {};
-    });
-    stream.on("data", (chunk: Buffer) => this.#read(chunk));
-    stream.on("trailers", (trailers) => {
-      this.#trailers = trailers;
-    });
-    // The server ends it, or something cut it off; then it closes once this side has ended, too.
-    stream.on("end", this.#leave);
-    stream.on("error", (cause) => this.#fail(broken(cause)));
-    stream.on("close", () => {
-      this.#end(broken);
-      clearTimeout(this.#idleTimer);
-      this.#session?.off("goaway", this.#leave);
-      forget(stream);
-    });
-    // The server answers what is under way, and waits for this side to end.
-    this.#session?.once("goaway", this.#leave);
-  }
-
-  /** Whether it takes another batch. */
-  isOpen(): boolean {
-    if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.#leave();
-    return !this.#left && !this.#stream.closed && !this.#stream.destroyed;
-  }
-
-  ask(
-    { items = [] }: MessageInitShape<typeof BatchRequestSchema>,
-    timeoutMs: number,
-  ): Promise<BatchResponse | undefined> {
-    return new Promise((resolve, reject) => {
-      if (!this.isOpen()) throw unanswered({ authority: this.#sessions.authority, spokeHttp2: true });
-      const id = ++this.#lastId;
-      const timeout = durationFromMs(Math.max(0, Math.ceil(timeoutMs)));
-      const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout });
-      const timer = setTimeout(() => this.#expire(id), timeoutMs);
-      this.#asked.set(id, { resolve, reject, timer });
-      this.#stream.write(frame);
-      this.#idleTimer.refresh();
-    });
-  }
-
-  /** What answers is no gRPC service: its page is not read. */
-  #refuse(error: ConnectError, httpStatus: number): void {
-    // Something on the way that takes no such request may take single calls, unlike a balancer that has no replica (5xx).
-    if (httpStatus < 500) this.#giveUp();
-    this.#fail(new ConnectError(error.rawMessage, Code.Unavailable));
-    this.#stream.close(constants.NGHTTP2_CANCEL);
-  }
-
-  #read(chunk: Buffer): void {
-    if (this.#headers === undefined) return;
-    this.#sessions.notifyResponseByteRead(this.#stream);
-    try {
-      this.#messages.push(chunk);
-      for (let message = this.#messages.next(); message !== undefined; message = this.#messages.next())
-        this.#answer(message);
-    } catch (error) {
-      this.#fail(ConnectError.from(error));
-      this.#stream.close();
-    }
-  }
-
-  #answer(message: Buffer): void {
-    const { id, items, error } = decodeMessage(BatchStreamResponseSchema, message);
-    const asked = this.#take(id);
-    // One that came too late has been given up.
-    if (asked === undefined) return;
-    if (error === undefined) asked.resolve(create(BatchResponseSchema, { items }));
-    else asked.reject(errorFromItem(error));
-  }
-
-  #expire(id: number): void {
-    const asked = this.#take(id);
-    asked?.reject(timedOut());
-    // Whoever keeps a stream's messages until it ends never lets it begin.
-    if (this.#headers === undefined) this.#giveUp();
-    this.#leave();
-  }
-
-  #take(id: number): Asked | undefined {
-    const asked = this.#asked.get(id);
-    if (asked === undefined) return undefined;
-    this.#asked.delete(id);
-    clearTimeout(asked.timer);
-    return asked;
-  }
-
-  /** The answers that are still to come will come. */
-  readonly #leave = () => {
-    if (this.#left) return;
-    this.#left = true;
-    this.#stream.end();
-    this.#idleTimer.refresh();
-  };
-
-  readonly #onIdle = () => {
-    if (this.#asked.size > 0) this.#idleTimer.refresh();
-    else if (this.#left) this.#stream.close(constants.NGHTTP2_CANCEL);
-    else this.#leave();
-  };
-
-  /** Nothing comes any more: every batch that has no answer fails. */
-  #end(broken: () => ConnectError): void {
-    this.#left = true;
-    if (this.#asked.size === 0) return;
-    const error = this.#statusError() ?? broken();
-    if (this.#refused && error.code === Code.Unimplemented) this.#passBack();
-    else this.#fail(error);
-  }
-
-  #statusError(): ConnectError | undefined {
-    if (this.#headers === undefined || this.#trailers === undefined) return undefined;
-    try {
-      checkStatus({ headers: this.#headers, trailers: this.#trailers });
-    } catch (error) {
-      return ConnectError.from(error);
-    }
-    return undefined;
-  }
-
-  /** The server knows no such stream. */
-  #passBack(): void {
-    this.#giveUp();
-    for (const id of [...this.#asked.keys()]) this.#take(id)?.resolve(undefined);
-  }
-
-  #fail(error: ConnectError): void {
-    this.#left = true;
-    for (const id of [...this.#asked.keys()]) this.#take(id)?.reject(error);
-  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Coalescer, type Pending } from "./coalescer.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
+import { Coalescer, type Pending } from "./coalescer.ts";
 
 /** A server by hand: keeps the batches it gets, and answers one when told to. */
 function recorder() {
@@ -41,18 +41,18 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("the calls of one turn travel together, in order, and each gets its own answer", async () => {
+test("the calls of one turn are one batch, in order, and each gets its own answer", async () => {
   const { batches, coalescer } = recorder();
-  const calls = ["a", "b", "c"].map((key) => coalescer.ask(lookup(key)));
+  const calls = ["a", "b", "c"].map((key) => coalescer.enqueue(lookup(key)));
   await nextTurn();
   expect(batches.map(({ keys }) => keys)).toEqual([["a", "b", "c"]]);
   batches[0]?.answer();
   expect(await Promise.all(calls)).toEqual(["answer to a", "answer to b", "answer to c"]);
 });
 
-test("a lone call leaves on the next turn", async () => {
+test("a single call is sent on the next turn", async () => {
   const { batches, coalescer } = recorder();
-  void coalescer.ask(lookup("a"));
+  void coalescer.enqueue(lookup("a"));
   await nextTurn();
   expect(batches).toHaveLength(1);
 });
@@ -60,7 +60,7 @@ test("a lone call leaves on the next turn", async () => {
 test("while four batches are in flight the rest is gathered into one", async () => {
   const { batches, coalescer } = recorder();
   for (const key of ["a", "b", "c", "d", "e", "f"]) {
-    void coalescer.ask(lookup(key));
+    void coalescer.enqueue(lookup(key));
     await nextTurn();
   }
   expect(batches.map(({ keys }) => keys)).toEqual([["a"], ["b"], ["c"], ["d"]]);
@@ -69,9 +69,9 @@ test("while four batches are in flight the rest is gathered into one", async () 
   expect(batches.at(-1)?.keys).toEqual(["e", "f"]);
 });
 
-test("many calls are divided among the batches that may leave, and leave one batch a turn", async () => {
+test("many calls are divided among the batches that may be sent, one batch per turn", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 400; call++) void coalescer.ask(lookup(`${call}`));
+  for (let call = 0; call < 400; call++) void coalescer.enqueue(lookup(`${call}`));
   await turns(1);
   expect(batches.map(({ keys }) => keys.length)).toEqual([100]);
   await turns(4);
@@ -80,23 +80,23 @@ test("many calls are divided among the batches that may leave, and leave one bat
 
 test("a few calls are not divided", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 63; call++) void coalescer.ask(lookup(`${call}`));
+  for (let call = 0; call < 63; call++) void coalescer.enqueue(lookup(`${call}`));
   await turns(3);
   expect(batches.map(({ keys }) => keys.length)).toEqual([63]);
 });
 
 test("a batch holds at most 1,000 calls", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 5000; call++) void coalescer.ask(lookup(`${call}`));
+  for (let call = 0; call < 5000; call++) void coalescer.enqueue(lookup(`${call}`));
   await turns(6);
   expect(batches.map(({ keys }) => keys.length)).toEqual([1000, 1000, 1000, 1000]);
 });
 
-test("a batch stays below 4 MiB, and a call that is larger goes alone", async () => {
+test("a batch stays below 4 MiB, and a larger call is sent alone", async () => {
   const { batches, coalescer } = recorder();
   const mebibyte = 1024 * 1024;
-  for (const key of ["a", "b", "c", "d"]) void coalescer.ask(complete(key, mebibyte));
-  void coalescer.ask(complete("huge", 5 * mebibyte));
+  for (const key of ["a", "b", "c", "d"]) void coalescer.enqueue(complete(key, mebibyte));
+  void coalescer.enqueue(complete("huge", 5 * mebibyte));
   await turns(3);
   batches[0]?.answer();
   await turns(3);
@@ -105,7 +105,7 @@ test("a batch stays below 4 MiB, and a call that is larger goes alone", async ()
 
 test("no more than two full batches are in flight", async () => {
   const { batches, coalescer } = recorder();
-  for (let call = 0; call < 12; call++) void coalescer.ask(complete(`${call}`, 1024 * 1024));
+  for (let call = 0; call < 12; call++) void coalescer.enqueue(complete(`${call}`, 1024 * 1024));
   await turns(6);
   expect(batches.map(({ keys }) => keys.length)).toEqual([3, 3]);
   batches[0]?.answer();
@@ -113,11 +113,11 @@ test("no more than two full batches are in flight", async () => {
   expect(batches.map(({ keys }) => keys.length)).toEqual([3, 3, 3]);
 });
 
-test("a closed coalescer refuses new calls and still answers the old ones", async () => {
+test("a closed coalescer refuses new calls and still answers earlier ones", async () => {
   const { batches, coalescer } = recorder();
-  const before = coalescer.ask(lookup("a"));
+  const before = coalescer.enqueue(lookup("a"));
   coalescer.close();
-  await expect(coalescer.ask(lookup("b"))).rejects.toMatchObject({ reason: "CLOSED" });
+  await expect(coalescer.enqueue(lookup("b"))).rejects.toMatchObject({ reason: "CLOSED" });
   await nextTurn();
   batches[0]?.answer();
   expect(await before).toBe("answer to a");

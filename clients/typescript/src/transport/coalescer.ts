@@ -2,28 +2,31 @@ import { OncewardError } from "../errors/errors.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../wire/limits.ts";
 import { type BatchedRequest, maxRequestBytes } from "../wire/request-size.ts";
 
-/** While one batch is read by the server, others are at the database or being gathered, and all sides are busy. */
+/** Four, so that client, server and database are busy at the same time: each works on another batch. */
 const MAX_BATCHES_IN_FLIGHT = 4;
-/** What is queued is divided among the batches that may leave, but into no smaller parts: each costs a statement. */
+/**
+ * Queued calls are divided among the batches that may be sent, but not into smaller parts: each batch costs a
+ * statement.
+ */
 const MIN_DIVIDED_ITEMS = 32;
 
-/** The batch's own framing. */
+/** A request message minus the batch's own framing. */
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
 /**
- * With more than this in flight the next batch waits, so that at most two are full: with four, a server on Node refuses a
- * stream now and then (ENHANCE_YOUR_CALM), whatever memory it allows a connection.
+ * With more bytes than this in flight the next batch waits, so that at most two full batches are in flight. With
+ * four, a server on Node sometimes refuses a stream (ENHANCE_YOUR_CALM), whatever memory it allows a connection.
  */
 const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
 const { setImmediate: immediately, setTimeout: later } = globalThis;
 /**
- * Calls back after the microtasks, also where there is no setImmediate. The timers are those that were there when the client
- * was loaded: a unit test's fake ones, installed later, would hold back every call until the test moves them.
+ * Calls back after the microtasks, also where there is no setImmediate. Uses the timers that existed when the client
+ * was loaded: fake timers that a unit test installs later would block every call until the test advances them.
  */
 const soon: (callback: () => void) => void =
   typeof immediately === "function" ? immediately : (callback) => later(callback, 0);
 
-/** A call that waits for its batch. */
+/** A call that waits for its batch's response. */
 export interface Pending<Reply> {
   readonly request: BatchedRequest;
   readonly sizeBytes: number;
@@ -32,8 +35,8 @@ export interface Pending<Reply> {
 }
 
 /**
- * Gathers the calls that are made in one turn of the event loop, or while others are in flight, into few batches. A
- * lone call waits for nobody. Order is kept within a batch, not between batches.
+ * Gathers calls that are made in one turn of the event loop, or while batches are in flight, into few batches. A single
+ * call is sent at once. Order is kept within a batch, not between batches.
  */
 export class Coalescer<Reply> {
   readonly #send: (batch: readonly Pending<Reply>[]) => Promise<void>;
@@ -43,13 +46,13 @@ export class Coalescer<Reply> {
   #flushing = false;
   #closed = false;
 
-  /** @param send settles each call of the batch; never rejects. */
+  /** @param send sends a batch and settles each of its calls; never rejects. */
   constructor(send: (batch: readonly Pending<Reply>[]) => Promise<void>) {
     this.#send = send;
   }
 
-  /** @throws OncewardError as the call's own would be, or CLOSED. */
-  ask(request: BatchedRequest): Promise<Reply> {
+  /** Adds a call to the next batch. Rejects with the call's own OncewardError, or with CLOSED. */
+  enqueue(request: BatchedRequest): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
         reject(new OncewardError("CLOSED", "The client is closed."));
@@ -60,12 +63,12 @@ export class Coalescer<Reply> {
     });
   }
 
-  /** From now on every call is refused; those made before are still answered. */
+  /** Refuses every further call; earlier calls are still answered. */
   close(): void {
     this.#closed = true;
   }
 
-  // After the microtasks of this turn: whatever the caller's own loop starts beside this call comes along.
+  // After the microtasks of this turn, so that calls which the caller makes in the same turn join the batch.
   #flushSoon(): void {
     if (this.#flushing || this.#queue.length === 0) return;
     if (this.#inFlight >= MAX_BATCHES_IN_FLIGHT || this.#bytesInFlight > MAX_BYTES_BEFORE_NEXT) return;
@@ -74,7 +77,7 @@ export class Coalescer<Reply> {
       this.#flushing = false;
       const { batch, bytes } = this.#takeBatch();
       void this.#flush(batch, bytes);
-      // One a turn: batches that are sent together are read together, answered together, and so never part again.
+      // One batch per turn: batches that are sent together are answered together, and would stay in step from then on.
       this.#flushSoon();
     });
   }
@@ -95,7 +98,7 @@ export class Coalescer<Reply> {
     let items = 0;
     let bytes = 0;
     for (const { sizeBytes } of this.#queue) {
-      // The first one goes whatever its size: alone, it is the server's to refuse.
+      // The first call is sent whatever its size: if it is too large, the server refuses it alone.
       if (items > 0 && (items === maxItems || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
       items++;
       bytes += sizeBytes;

@@ -84,7 +84,7 @@ async function listen(server: NetServer): Promise<number> {
 }
 
 test.each(Object.entries(SERVERS))(
-  "an address that leads to %s fails with what is probably wrong",
+  "the error for an address that leads to %s names the probable mistake",
   async (_, { scheme, make, says }) => {
     const address = `${scheme}://127.0.0.1:${await listen(make())}`;
     const error = await failureAt(address);
@@ -98,7 +98,7 @@ test.each(Object.entries(SERVERS))(
   },
 );
 
-test("an address where nothing listens fails with what the system says, and names the status once", async () => {
+test("the error for an address where nothing listens has the system's message, and names the status once", async () => {
   const server = createTcpServer();
   const port = await listen(server);
   server.close();

@@ -1,18 +1,18 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Which connection failed. */
+/** A connection that failed. */
 export interface FailedConnection {
   /** Such as "http://localhost:50051". */
   readonly authority: string;
-  /** Whether the server has said anything in HTTP/2. */
+  /** Whether the server has sent anything in HTTP/2. */
   readonly spokeHttp2: boolean;
 }
 
 /**
- * Returns the error of a call of which nobody can tell whether it had its effect, because its connection failed. It is
- * UNAVAILABLE, unless the connection was closed here. Where the address is what is probably wrong, the message says so.
+ * Returns the error of a call whose connection failed, so that its effect is unknown. The code is UNAVAILABLE, unless
+ * this process closed the connection. If the address is probably wrong, the message says so.
  */
-export function unanswered(connection: FailedConnection, cause?: unknown): ConnectError {
+export function connectionError(connection: FailedConnection, cause?: unknown): ConnectError {
   if (cause instanceof ConnectError && (cause.code === Code.Canceled || cause.code === Code.Unavailable)) {
     return cause;
   }
@@ -22,7 +22,7 @@ export function unanswered(connection: FailedConnection, cause?: unknown): Conne
   return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
 }
 
-/** Returns what the failure most likely says of the address; undefined if it speaks for itself. */
+/** Returns what the failure probably says about the address; undefined if its own message is clear. */
 function meaningOf({ authority, spokeHttp2 }: FailedConnection, cause: unknown): string | undefined {
   if (spokeHttp2) return undefined;
   const isTls = authority.startsWith("https:");
@@ -45,13 +45,15 @@ function meaningOf({ authority, spokeHttp2 }: FailedConnection, cause: unknown):
 
 function messageOf(cause: unknown): string {
   if (!(cause instanceof Error)) return "the connection ended before the answer";
-  // OpenSSL's own text is a line of its source.
+  // OpenSSL's own message names a line of its source.
   const code = nodeCodeOf(cause);
   if (code?.startsWith("ERR_SSL_")) return code;
   return cause instanceof ConnectError ? cause.rawMessage : cause.message;
 }
 
-/** Returns the code of Node's error, such as ECONNRESET; connect wraps those of connections that can't be opened. */
+/**
+ * Returns the code of a Node error, such as ECONNRESET. Connect wraps the errors of connections that can't be opened.
+ */
 function nodeCodeOf(cause: unknown): string | undefined {
   const error = cause instanceof ConnectError ? cause.cause : cause;
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;

@@ -16,7 +16,7 @@ test.each([
   expect(() => createNodeOnceward({ address, apiKey })).toThrow(/^address must be a URL/);
 });
 
-test("a browser's client refuses the same", () => {
+test("a browser's client refuses the same addresses", () => {
   expect(() => createWebOnceward({ address: "localhost", apiKey })).toThrow(/^address must be a URL/);
 });
 
@@ -48,13 +48,13 @@ test.each([
 });
 
 test.each(["https://example.com/?tenant=acme", "https://acme:secret@example.com"])(
-  "a browser's client refuses %s, whose rest would be dropped",
+  "a browser's client refuses %s, of which calls would ignore a part",
   (address) => {
     expect(() => createWebOnceward({ address, apiKey })).toThrow(/^address must have no/);
   },
 );
 
-test("an API key that can't be one is refused, and not shown", () => {
+test("an invalid API key is refused, and not shown", () => {
   for (const create of [createNodeOnceward, createWebOnceward]) {
     const options = { address: "http://localhost", apiKey: "ow secret" };
     expect(() => create(options)).toThrow(/^apiKey must be an API key/);
@@ -62,7 +62,7 @@ test("an API key that can't be one is refused, and not shown", () => {
   }
 });
 
-test("an option that can't be meant is refused before anything is opened", () => {
+test("an invalid option is refused before a connection is opened", () => {
   for (const create of [createNodeOnceward, createWebOnceward]) {
     expect(() => create({ address: "http://localhost", apiKey, waitMs: -1 })).toThrow(/^waitMs must be/);
   }

@@ -1,30 +1,29 @@
 import type { Transport } from "@connectrpc/connect";
+import { refusedField } from "../errors/violations.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { type Replica, Replicas } from "./replicas.ts";
 import { SessionManager } from "./session-manager.ts";
 import { type Connection, credential, parseOrigin } from "./transport-options.ts";
-import { refusedField } from "../errors/violations.ts";
 
-/** Where the service is and who calls; or a connect transport that knows. */
+/** The service's address and a credential, or a Connect transport that has both. */
 export type ConnectionOptions =
   | {
       /**
-       * The service's URL, `http://` or `https://`, such as "http://localhost:50051", or those of its replicas: calls are
-       * spread over them, and none goes to one that is away while another is there. Without a path, which gRPC has no
-       * place for.
+       * The service's URL, `http://` or `https://`, such as "http://localhost:50051", or the URLs of its replicas:
+       * calls are spread over the replicas that are up. Without a path: gRPC does not support one.
        */
       readonly address: string | readonly string[];
       /**
-       * `ow_…`, of a credential with the role CALLER. Undefined, as an environment variable may be, is refused like any
-       * other value that is no key.
+       * `ow_…`, the API key of a credential with the role CALLER. Undefined, such as an unset environment variable,
+       * is refused like any invalid key.
        */
       readonly apiKey: string | undefined;
     }
   | { readonly transport: Transport };
 
-/** @throws InvalidRequestError for what is no address or no key. Opens nothing yet. */
+/** Returns a connection without opening it yet. @throws InvalidRequestError for an invalid address or key. */
 export function connect(options: ConnectionOptions): Connection {
-  // Whoever brings a transport closes it.
+  // The caller closes a transport of its own.
   if ("transport" in options) return { transport: options.transport, close: () => {} };
   const { address, apiKey } = options;
   const addresses = typeof address === "string" ? [address] : address;

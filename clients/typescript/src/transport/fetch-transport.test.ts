@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { errorFromCall, isAboutContent, isRetryable } from "../errors/mapping.ts";
-import { createFetchTransport } from "./fetch-transport.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { createFetchTransport } from "./fetch-transport.ts";
 
 /** Returns the error of a lookup that is answered like this. */
 async function failure(status: number, contentType: string, body: string) {
@@ -23,18 +23,18 @@ test.each([
   [401, "text/html"],
   [200, "text/html"],
   [404, "application/json"],
-])("an answer of HTTP %i with %s that is not the service's is repeated", async (status, contentType) => {
+])("a call with a foreign answer, HTTP %i with %s, is retried", async (status, contentType) => {
   const error = await failure(status, contentType, "{}");
   expect(error).toMatchObject({ reason: "NO_ANSWER" });
   expect(isRetryable(error)).toBe(true);
 });
 
-test("an answer that the request is too large is about the request, and not repeated", async () => {
+test("a call with the answer that the request is too large is not retried", async () => {
   const error = await failure(413, "text/html", "<html>");
   expect([isRetryable(error), isAboutContent(error)]).toEqual([false, true]);
 });
 
-test("an error of the service is its own", async () => {
+test("an error of the service is passed on", async () => {
   const error = await failure(400, "application/json", '{"code": "invalid_argument", "message": "key"}');
   expect(error.message).toContain("key");
   expect(isRetryable(error)).toBe(false);

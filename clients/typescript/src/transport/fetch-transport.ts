@@ -4,7 +4,7 @@ import { createMethodUrl, runUnaryCall } from "@connectrpc/connect/protocol";
 import { errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
 import { credential, parseBaseUrl } from "./transport-options.ts";
 
-/** What this needs of `fetch`. */
+/** The part of `fetch` that this transport uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 const CONTENT_TYPE = "application/proto";
@@ -12,15 +12,16 @@ const CONTENT_TYPE = "application/proto";
 const TOO_LARGE = 413;
 
 /**
- * The service's HTTP port by `fetch`: the Connect protocol (https://connectrpc.com/docs/protocol) with binary messages, for
- * unary RPCs, which all of the service's are. Connect's own transports bring streams and JSON along, twice the size.
+ * Returns a transport to the service's HTTP port over `fetch`: the Connect protocol
+ * (https://connectrpc.com/docs/protocol) with binary messages, for unary RPCs. Connect's own transports also support
+ * streams and JSON, and are twice as large.
  *
- * @throws InvalidRequestError for what is no address or no key.
+ * @throws InvalidRequestError for an invalid address or key.
  */
 export function createFetchTransport(
   address: string,
   apiKey: string,
-  // Called as a function of the global object: browsers insist.
+  // Called on the global object, as browsers require.
   fetch: Fetch = (url, init) => globalThis.fetch(url, init),
 ): Transport {
   const baseUrl = parseBaseUrl(address);
@@ -69,15 +70,17 @@ async function post(fetch: Fetch, url: string, init: Omit<RequestInit, "method">
     return { status, headers, body: new Uint8Array(await response.arrayBuffer()) };
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
-    // All that fetch says of a network that fails is a TypeError.
+    // `fetch` reports every network failure as a TypeError.
     const why = cause instanceof Error ? cause.message : `${cause}`;
     throw new ConnectError(why, Code.Unavailable, undefined, undefined, cause);
   }
 }
 
 /**
- * @throws ConnectError, the service's; UNAVAILABLE, so that the call is repeated, if a balancer, a proxy or another server
- *   answered; RESOURCE_EXHAUSTED if the request was too large for one of these.
+ * Returns the response message.
+ *
+ * @throws ConnectError: the service's; UNAVAILABLE, so that the call is retried, if a load balancer, a proxy or another
+ *   server answered; RESOURCE_EXHAUSTED if the request was too large for one of these.
  */
 function messageOf<Desc extends DescMessage>(
   schema: Desc,

@@ -113,7 +113,7 @@ describe("a call", () => {
     expect(requests[0]?.headers).not.toHaveProperty("grpc-timeout");
   });
 
-  test("is answered with a message that comes in many frames", async () => {
+  test("is answered also by a message in many frames", async () => {
     answerWith(message("b".repeat(1_000_000)));
     expect((await lookUp()).record?.owner).toHaveLength(1_000_000);
   });
@@ -130,7 +130,7 @@ describe("a call", () => {
     expect(second).toEqual(batch);
   });
 
-  test("shows the answer's headers and trailers to who asks", async () => {
+  test("has the answer's headers and trailers", async () => {
     answerWith(message(), { "grpc-status": "0", "x-trailer": "t" }, {
       ...GRPC,
       "x-header": "h",
@@ -195,7 +195,7 @@ describe("an error of the service", () => {
   });
 });
 
-describe("an answer that is none", () => {
+describe("an invalid answer", () => {
   test.each([
     ["without a status", Code.Internal, () => answerWith(message(), { "x-other": "1" })],
     ["without a message", Code.Internal, () => answerWith(Buffer.alloc(0))],
@@ -247,7 +247,7 @@ describe("an answer that is not gRPC", () => {
     expect(reset).toHaveBeenCalledWith(constants.NGHTTP2_CANCEL);
   });
 
-  test("to a request that is too large for a proxy is about the request, and not repeated", async () => {
+  test("to a request that is too large for a proxy is not retried", async () => {
     answer = (stream) => {
       stream.respond(html(413));
       stream.end("<html>");
@@ -273,7 +273,7 @@ describe("a stream that the server resets", () => {
     expect((await failure()).code).toBe(code);
   });
 
-  test("in the middle of its message is no answer", async () => {
+  test("in the middle of its message has no answer", async () => {
     answer = (stream) => {
       stream.respond(GRPC);
       stream.write(message().subarray(0, 10), () => stream.close(constants.NGHTTP2_CANCEL));
@@ -302,13 +302,13 @@ describe("a connection", () => {
     expect((await failure()).code).toBe(Code.Unavailable);
   });
 
-  test("that is closed here fails its calls with CANCELLED", async () => {
+  test("that the client closes fails its calls with CANCELLED", async () => {
     answer = () => sessions.abort();
     expect((await failure()).code).toBe(Code.Canceled);
   });
 });
 
-describe("a call that nobody waits for any more", () => {
+describe("a cancelled call", () => {
   test("fails with DEADLINE_EXCEEDED, and the server is told", async () => {
     const reset = vi.fn();
     answer = (stream) => stream.on("close", () => reset(stream.rstCode));

@@ -1,30 +1,31 @@
 import type { OutgoingHttpHeaders } from "node:http2";
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport, type UnaryResponse } from "@connectrpc/connect";
-import { BatchStreams } from "./batch-streams.ts";
 import { type BatchRequestSchema, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, readMessage } from "../wire/grpc-messages.ts";
+import { BatchStreams } from "./batch-streams.ts";
 import { checkStatus, webHeaders } from "./grpc-status.ts";
 import { exchange } from "./http2-exchange.ts";
-import type { AnsweredWith } from "./http2-streams.ts";
+import type { ResponseHead } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /**
- * Connect's transport for unary gRPC, straight on an HTTP/2 connection. Connect's own serves streams, compression and
- * interceptors, too, and costs three times as much a call (`server/decisions/0005-what-a-claim-costs.md`).
+ * Returns a Connect transport for unary gRPC directly on an HTTP/2 connection. Connect's own transport also supports
+ * streams, compression and interceptors, and costs three times as much per call
+ * (`server/decisions/0005-what-a-claim-costs.md`).
  *
- * What is asked of Batch travels on a BatchStream, where the server has that: it is answered alike, and costs less.
+ * Calls of Batch are sent on a BatchStream if the server supports it: the answers are the same, and cost less.
  */
 export function createUnaryTransport(sessions: SessionManager, authorization: string): Transport {
   const batchStreams = new BatchStreams(sessions, requestHeaders(authorization, undefined, undefined));
   return {
     async unary(method, signal, timeoutMs, header, input) {
       if (isBatch(method) && signal === undefined && header === undefined && timeoutMs !== undefined) {
-        const message = await batchStreams.ask(
+        const message = await batchStreams.send(
           input as MessageInitShape<typeof BatchRequestSchema>,
           timeoutMs,
         );
-        // Its type is this method's, which the compiler can't tell.
+        // The message is of this method's type, which the compiler can't know.
         if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
       }
       const answer = await exchange(sessions, {
@@ -46,16 +47,16 @@ function isBatch(method: DescMethodUnary): boolean {
   return method.output.typeName === IdempotencyService.method.batch.output.typeName;
 }
 
-/** What a stream is answered with is not an answer's own. */
-const WITHOUT_HEADERS: AnsweredWith = { headers: {}, trailers: {} };
+/** A batch on a stream has no headers of its own. */
+const WITHOUT_HEADERS: ResponseHead = { headers: {}, trailers: {} };
 
 class Reply<I extends DescMessage, O extends DescMessage> implements UnaryResponse<I, O> {
   readonly stream = false;
   readonly method: DescMethodUnary<I, O>;
   readonly message: MessageShape<O>;
-  readonly #answer: AnsweredWith;
+  readonly #answer: ResponseHead;
 
-  constructor(method: DescMethodUnary<I, O>, answer: AnsweredWith, message: MessageShape<O>) {
+  constructor(method: DescMethodUnary<I, O>, answer: ResponseHead, message: MessageShape<O>) {
     this.method = method;
     this.message = message;
     this.#answer = answer;
@@ -64,7 +65,7 @@ class Reply<I extends DescMessage, O extends DescMessage> implements UnaryRespon
   get service() {
     return this.method.parent;
   }
-  /** Made when somebody asks, which hardly anybody does. */
+  /** Created on demand, because it is rarely read. */
   get header(): Headers {
     return webHeaders(this.#answer.headers);
   }
@@ -73,7 +74,7 @@ class Reply<I extends DescMessage, O extends DescMessage> implements UnaryRespon
   }
 }
 
-/** The most that gRPC's header takes, in its milliseconds: eight digits. */
+/** The largest timeout in gRPC's header with the unit milliseconds: eight digits. */
 const MAX_TIMEOUT_MS = 99_999_999;
 
 function requestHeaders(

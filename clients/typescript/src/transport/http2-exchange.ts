@@ -5,64 +5,64 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
+import { connectionError } from "./connection-failures.ts";
 import { notGrpc } from "./grpc-status.ts";
-import { type AnsweredWith, brokenError, forget, timedOut } from "./http2-streams.ts";
+import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
 
-/** What one HTTP/2 stream was answered with. */
-export interface Answer extends AnsweredWith {
+/** A whole response. */
+export interface GrpcResponse extends ResponseHead {
   readonly body: Buffer;
 }
 
-export interface Question {
+export interface GrpcRequest {
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
-  /** Undefined: for ever. */
+  /** Undefined: no limit. */
   readonly timeoutMs: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Posts one body and gathers what comes back, whole.
+ * Posts one request and resolves with the whole response.
  *
- * @throws ConnectError DEADLINE_EXCEEDED or CANCELLED as soon as the time is up or the signal aborts, and the stream is reset;
- *   UNAVAILABLE if there is no connection, it broke, or what answers is no gRPC service; and what gRPC takes a reset stream
- *   for.
+ * @throws ConnectError: DEADLINE_EXCEEDED or CANCELLED as soon as the time is up or the signal aborts, and the stream
+ *   is reset; UNAVAILABLE if there is no connection, it broke, or the answer is not from a gRPC service; otherwise
+ *   the code that gRPC maps a reset stream to.
  */
-export function exchange(sessions: SessionManager, question: Question): Promise<Answer> {
-  return new Promise((resolve, reject) => new Exchange(sessions, question, resolve, reject).begin());
+export function exchange(sessions: SessionManager, request: GrpcRequest): Promise<GrpcResponse> {
+  return new Promise((resolve, reject) => new Exchange(sessions, request, resolve, reject).begin());
 }
 
 class Exchange {
   readonly #sessions: SessionManager;
-  readonly #question: Question;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #request: GrpcRequest;
+  readonly #resolve: (answer: GrpcResponse) => void;
   readonly #reject: (error: ConnectError) => void;
   readonly #chunks: Buffer[] = [];
   #stream: ClientHttp2Stream | undefined;
-  #headers: Answer["headers"] = {};
+  #headers: GrpcResponse["headers"] = {};
   #trailers: IncomingHttpHeaders = {};
-  /** Whether the trailers, or headers that nothing follows, are there. */
+  /** Whether the trailers have arrived, or headers that end the stream. */
   #complete = false;
   #timer: NodeJS.Timeout | undefined;
-  #over = false;
+  #settled = false;
 
   constructor(
     sessions: SessionManager,
-    question: Question,
-    resolve: (answer: Answer) => void,
+    request: GrpcRequest,
+    resolve: (answer: GrpcResponse) => void,
     reject: (error: ConnectError) => void,
   ) {
     this.#sessions = sessions;
-    this.#question = question;
+    this.#request = request;
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
   begin(): void {
-    const { path, headers, timeoutMs, signal } = this.#question;
+    const { path, headers, timeoutMs, signal } = this.#request;
     if (signal?.aborted) {
       this.#abort();
       return;
@@ -73,13 +73,13 @@ class Exchange {
     this.#sessions
       .request("POST", path, headers, {})
       .then((stream) => this.#send(stream))
-      .catch((cause: unknown) => this.#fail(unanswered({ authority, spokeHttp2: false }, cause)));
+      .catch((cause: unknown) => this.#fail(connectionError({ authority, spokeHttp2: false }, cause)));
   }
 
   #send(stream: ClientHttp2Stream): void {
     const broken = brokenError(stream, this.#sessions.authority);
     stream.on("error", (cause) => this.#break(() => broken(cause)));
-    if (this.#over) {
+    if (this.#settled) {
       stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
@@ -88,7 +88,7 @@ class Exchange {
       const error = notGrpc(headers);
       if (error !== undefined) {
         this.#fail(error);
-        // Its body is of no use, and may have no end.
+        // The body of such an answer is not needed, and may have no end.
         stream.close(constants.NGHTTP2_CANCEL);
         return;
       }
@@ -96,20 +96,20 @@ class Exchange {
       this.#complete = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     });
     stream.on("data", (chunk: Buffer) => {
-      if (!this.#over) this.#chunks.push(chunk);
+      if (!this.#settled) this.#chunks.push(chunk);
       this.#sessions.notifyResponseByteRead(stream);
     });
     stream.on("trailers", (trailers) => {
       this.#trailers = trailers;
       this.#complete = true;
     });
-    // What is cut off ends, too, and then closes.
+    // A stream that is cut off also emits "end" before "close".
     stream.on("end", () => this.#complete && this.#succeed());
     stream.on("close", () => {
       this.#break(broken);
-      forget(stream);
+      dropListeners(stream);
     });
-    stream.end(this.#question.body);
+    stream.end(this.#request.body);
   }
 
   #succeed(): void {
@@ -119,9 +119,9 @@ class Exchange {
     this.#resolve({ headers: this.#headers, trailers: this.#trailers, body });
   }
 
-  /** Every stream closes; for most, their answer was there before. */
+  /** Fails the call, unless it is settled: every stream closes, mostly after its answer. */
   #break(error: () => ConnectError): void {
-    if (!this.#over) this.#fail(error());
+    if (!this.#settled) this.#fail(error());
   }
 
   #fail(error: ConnectError): void {
@@ -134,17 +134,17 @@ class Exchange {
   };
 
   readonly #abort = () => {
-    const cause: unknown = this.#question.signal?.reason;
+    const cause: unknown = this.#request.signal?.reason;
     this.#fail(new ConnectError("This operation was aborted", Code.Canceled, undefined, undefined, cause));
     this.#stream?.close(constants.NGHTTP2_CANCEL);
   };
 
-  /** False if it was over before. */
+  /** Settles the call. Returns false if it was already settled. */
   #finish(): boolean {
-    if (this.#over) return false;
-    this.#over = true;
+    if (this.#settled) return false;
+    this.#settled = true;
     clearTimeout(this.#timer);
-    this.#question.signal?.removeEventListener("abort", this.#abort);
+    this.#request.signal?.removeEventListener("abort", this.#abort);
     return true;
   }
 }

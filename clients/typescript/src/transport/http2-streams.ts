@@ -6,15 +6,15 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { unanswered } from "./connection-failures.ts";
+import { connectionError } from "./connection-failures.ts";
 
-/** What a stream was answered with, beside a body. */
-export interface AnsweredWith {
+/** The headers and trailers of a response. */
+export interface ResponseHead {
   readonly headers: IncomingHttpHeaders & IncomingHttpStatusHeader;
   readonly trailers: IncomingHttpHeaders;
 }
 
-/** The error of a call that was not answered in time. */
+/** Returns the error of a call that was not answered in time. */
 export function timedOut(): ConnectError {
   return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }
@@ -35,27 +35,28 @@ const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
 ]);
 
 /**
- * What tells why a stream has no answer: the server reset it, or the connection ended. To be asked for while the stream is
- * open.
+ * Returns a function that tells why a stream has no answer: the server reset it, or the connection ended. Call this
+ * while the stream is open.
  */
 export function brokenError(stream: ClientHttp2Stream, authority: string): (cause?: unknown) => ConnectError {
-  // Streams that are over have none any more.
+  // A closed stream no longer has its session.
   const { session } = stream as ClientHttp2Stream & { readonly session?: ClientHttp2Session };
   return (cause) => {
     const resetWith = session?.destroyed === false ? stream.rstCode : undefined;
     const code = CODE_OF_RESET.get(resetWith);
-    // HTTP/2 begins with settings, and a server's own come with the acknowledgement of the client's.
-    if (code === undefined) return unanswered({ authority, spokeHttp2: !session?.pendingSettingsAck }, cause);
+    // The first thing a server sends is its settings, together with the acknowledgement of the client's settings.
+    if (code === undefined)
+      return connectionError({ authority, spokeHttp2: !session?.pendingSettingsAck }, cause);
     const message = `the stream was reset with HTTP/2 error code ${resetWith}`;
     return new ConnectError(message, code, undefined, undefined, cause);
   };
 }
 
 /**
- * V8 collects what a native object holds only when it collects everything, and a closed stream is held by one of Node's: with
- * its listeners go the call's question and its answer.
+ * Removes a closed stream's listeners, and with them the call's request and response. A native object of Node's keeps a
+ * closed stream alive until V8's next full collection.
  */
-export function forget(stream: ClientHttp2Stream): void {
+export function dropListeners(stream: ClientHttp2Stream): void {
   stream.removeAllListeners();
   stream.on("error", ignore);
 }

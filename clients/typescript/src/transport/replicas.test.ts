@@ -49,7 +49,7 @@ test("each call goes to the next replica", async () => {
   expect(calls()).toEqual([3, 3, 3]);
 });
 
-test("a replica that did not answer gets no calls while others are there", async () => {
+test("a replica that did not answer gets no calls while others are up", async () => {
   const { replicas, fakes, calls } = newReplicas(2);
   for (const fake of fakes.slice(0, 1)) Object.assign(fake, { answers: false, reachable: false });
   await call(replicas, 10);
@@ -59,7 +59,7 @@ test("a replica that did not answer gets no calls while others are there", async
   expect(calls()).toEqual([1, 19]);
 });
 
-test("a replica that is back gets its share again, as soon as it was looked for", async () => {
+test("a replica that is up again gets its share after the next probe", async () => {
   const { replicas, fakes, calls } = newReplicas(2);
   for (const fake of fakes.slice(0, 1)) fake.answers = false;
   await call(replicas, 2);
@@ -71,7 +71,7 @@ test("a replica that is back gets its share again, as soon as it was looked for"
   expect(calls()[0]).toBeGreaterThanOrEqual(5);
 });
 
-test("a replica that stays away is looked for more and more seldom, up to twice a minute", async () => {
+test("a replica that stays down is probed at growing intervals, up to 30 s", async () => {
   const { replicas, fakes } = newReplicas(2);
   const [away] = fakes;
   Object.assign(away ?? {}, { answers: false, reachable: false });
@@ -85,7 +85,7 @@ test("a replica that stays away is looked for more and more seldom, up to twice 
   expect(looks).toBeLessThanOrEqual(20);
 });
 
-test("with all of them away, calls go to all", async () => {
+test("with all replicas down, calls go to all", async () => {
   const { replicas, fakes, calls } = newReplicas(2);
   for (const fake of fakes) Object.assign(fake, { answers: false, reachable: false });
   await call(replicas, 10);
@@ -101,7 +101,7 @@ test("a refusal is an answer", async () => {
   expect(calls()).toEqual([5, 5]);
 });
 
-test("closing closes each", () => {
+test("closing closes every replica's connection", () => {
   const { replicas, fakes } = newReplicas(2);
   replicas.close();
   for (const { close } of fakes) expect(close).toHaveBeenCalledOnce();

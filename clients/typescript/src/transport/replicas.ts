@@ -3,92 +3,94 @@ import { errorFromCall, isUnavailable } from "../errors/mapping.ts";
 import type { Connection } from "./transport-options.ts";
 
 /** Long enough for a process to be replaced. */
-const FIRST_ABSENCE_MS = 500;
-/** Soon enough to share the load again. */
-const MAX_ABSENCE_MS = 30_000;
+const FIRST_PROBE_DELAY_MS = 500;
+/** Short enough that a replica that is back shares the load again soon. */
+const MAX_PROBE_DELAY_MS = 30_000;
 
-/** The way to one of the service's replicas. */
+/** The connection to one of the service's replicas. */
 export interface Replica extends Connection {
-  /** Whether a connection is there, or can be opened now. Never rejects. */
+  /** Resolves with whether a connection is open, or can be opened now. Never rejects. */
   readonly isReachable: () => Promise<boolean>;
 }
 
-/** What is known of a replica: it answers; or it did not, and is looked for again no sooner than then. */
-type Presence =
-  | { readonly kind: "present" }
-  | { readonly kind: "absent"; readonly lookAgainAtMs: number }
-  | { readonly kind: "looked-for" };
+/** Whether a replica gets calls. One that is down is probed again, no sooner than at `probeAtMs`. */
+type Health =
+  | { readonly kind: "up" }
+  | { readonly kind: "down"; readonly probeAtMs: number }
+  | { readonly kind: "probing" };
 
-interface Known {
+interface ReplicaState {
   readonly replica: Replica;
-  presence: Presence;
-  /** In a row, without an answer between them. */
+  health: Health;
+  /** Consecutive failures. */
   failures: number;
 }
 
 /**
- * Spreads calls over the service's replicas, each call to the next one. Whoever does not answer gets no calls until it can
- * be connected to again, which is tried beside the calls, seldom and more seldom; the calls that found it away fail, and
- * are repeated by whoever made them. If all are away, calls go to all: somebody has to find out.
+ * Spreads calls over the service's replicas in turn.
+ *
+ * A replica that does not answer gets no calls until a probe can connect to it again. Probes run beside the calls, at
+ * growing intervals. The calls that found the replica down fail, and `retrying` repeats them. If all replicas are down,
+ * calls go to all of them, because only a call can find one that is up.
  */
 export class Replicas implements Transport {
-  readonly #replicas: readonly Known[];
+  readonly #states: readonly ReplicaState[];
   #turn = 0;
 
   constructor(replicas: readonly Replica[]) {
-    this.#replicas = replicas.map((replica) => ({ replica, presence: { kind: "present" }, failures: 0 }));
+    this.#states = replicas.map((replica) => ({ replica, health: { kind: "up" }, failures: 0 }));
   }
 
   unary: Transport["unary"] = async (...call) => {
-    const known = this.#next();
+    const state = this.#next();
     try {
-      const response = await known.replica.transport.unary(...call);
-      known.failures = 0;
+      const response = await state.replica.transport.unary(...call);
+      state.failures = 0;
       return response;
     } catch (cause) {
-      this.#noticeFailure(known, cause);
+      this.#noteFailure(state, cause);
       throw cause;
     }
   };
 
   stream: Transport["stream"] = (...call) => this.#next().replica.transport.stream(...call);
 
-  /** Ends the calls that are open. */
+  /** Closes all connections; calls in flight fail. */
   close(): void {
-    for (const { replica } of this.#replicas) replica.close();
+    for (const { replica } of this.#states) replica.close();
   }
 
-  #next(): Known {
-    for (const known of this.#replicas) this.#lookFor(known);
-    const present = this.#replicas.filter(({ presence }) => presence.kind === "present");
-    const candidates = present.length > 0 ? present : this.#replicas;
+  #next(): ReplicaState {
+    for (const state of this.#states) this.#probeIfDue(state);
+    const up = this.#states.filter(({ health }) => health.kind === "up");
+    const candidates = up.length > 0 ? up : this.#states;
     this.#turn = (this.#turn + 1) % Number.MAX_SAFE_INTEGER;
     const chosen = candidates[this.#turn % candidates.length];
     if (chosen === undefined) throw new RangeError("there are no replicas");
     return chosen;
   }
 
-  #noticeFailure(known: Known, cause: unknown): void {
+  #noteFailure(state: ReplicaState, cause: unknown): void {
     const error = errorFromCall(cause);
-    const away = isUnavailable(error) && (error.reason === "NO_ANSWER" || error.reason === "SHUTTING_DOWN");
-    // Those that were under way when it went tell nothing new.
-    if (!away || known.presence.kind !== "present") return;
-    this.#absent(known);
+    const isDown = isUnavailable(error) && (error.reason === "NO_ANSWER" || error.reason === "SHUTTING_DOWN");
+    // Calls that were in flight when the replica went down bring no news.
+    if (!isDown || state.health.kind !== "up") return;
+    this.#markDown(state);
   }
 
-  #absent(known: Known): void {
-    const absenceMs = Math.min(MAX_ABSENCE_MS, FIRST_ABSENCE_MS * 2 ** known.failures);
-    known.failures++;
-    known.presence = { kind: "absent", lookAgainAtMs: performance.now() + absenceMs };
+  #markDown(state: ReplicaState): void {
+    const delayMs = Math.min(MAX_PROBE_DELAY_MS, FIRST_PROBE_DELAY_MS * 2 ** state.failures);
+    state.failures++;
+    state.health = { kind: "down", probeAtMs: performance.now() + delayMs };
   }
 
-  #lookFor(known: Known): void {
-    const { presence, replica } = known;
-    if (presence.kind !== "absent" || performance.now() < presence.lookAgainAtMs) return;
-    known.presence = { kind: "looked-for" };
+  #probeIfDue(state: ReplicaState): void {
+    const { health, replica } = state;
+    if (health.kind !== "down" || performance.now() < health.probeAtMs) return;
+    state.health = { kind: "probing" };
     void replica.isReachable().then((reachable) => {
-      if (reachable) known.presence = { kind: "present" };
-      else this.#absent(known);
+      if (reachable) state.health = { kind: "up" };
+      else this.#markDown(state);
     });
   }
 }

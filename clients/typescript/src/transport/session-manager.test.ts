@@ -30,7 +30,7 @@ async function request(manager: SessionManager): Promise<void> {
   await once(stream, "close");
 }
 
-test("a connection that the server ends while it is idle ends quietly, also when a call comes meanwhile", async () => {
+test("a connection that the server ends while it is idle causes no uncaught error, also during a new call", async () => {
   // An error of a session that has no listener is uncaught, and ends a process.
   const uncaught = vi.fn();
   process.setUncaughtExceptionCaptureCallback(uncaught);
@@ -51,7 +51,7 @@ test("a connection that the server ends while it is idle ends quietly, also when
   manager.abort();
 });
 
-test("a server is reachable while it takes connections, and asking leaves none behind", async () => {
+test("a server is reachable while it accepts connections, and a probe leaves none open", async () => {
   const manager = new SessionManager(address);
   expect(await manager.isReachable()).toBe(true);
   expect(manager.state()).toBe("closed");

@@ -3,15 +3,15 @@ import { connect } from "node:net";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
- * Together as long as an attempt may take: when one has not been answered because the peer vanished without a word, the
- * next goes over a new connection. Pings are sent only while calls are open and nothing comes in.
+ * Together as long as the timeout of one attempt: if the peer vanished without closing the connection, the next attempt
+ * uses a new one. Pings are sent only while calls are in flight and no data arrives.
  */
 const PING_INTERVAL_MS = 3000;
 const PING_TIMEOUT_MS = 2000;
-/** Of looking for a replica, which holds up no call. */
+/** The timeout of a probe, which delays no call. */
 const PROBE_TIMEOUT_MS = 5000;
 
-/** Connect's connection to one address, whose end never is an uncaught exception. */
+/** Connect's connection to one address, without its uncaught exceptions. */
 export class SessionManager extends Http2SessionManager {
   readonly #guarded = new WeakSet<ClientHttp2Session>();
 
@@ -20,9 +20,9 @@ export class SessionManager extends Http2SessionManager {
   }
 
   /**
-   * As connect's. A session that has received a GOAWAY while it was idle is destroyed with an error, which Node emits once
-   * the socket is closed; connect has stopped listening by then if another call came first, and the process would end
-   * (https://github.com/connectrpc/connect-es/issues/1768).
+   * Opens a stream, as Connect does. Node destroys a session that received a GOAWAY while idle with an error, emitted
+   * once the socket is closed. If another call came first, Connect no longer listens by then, and the process would
+   * end (https://github.com/connectrpc/connect-es/issues/1768). So each session gets a listener here.
    */
   override async request(...call: Parameters<Http2SessionManager["request"]>): Promise<ClientHttp2Stream> {
     const stream = await super.request(...call);
@@ -34,7 +34,7 @@ export class SessionManager extends Http2SessionManager {
     return stream;
   }
 
-  /** Whether there is somebody who takes connections. Leaves none behind. Never rejects. */
+  /** Resolves with whether the address accepts connections. Closes the connection it opens. Never rejects. */
   isReachable(): Promise<boolean> {
     const { hostname, port, protocol } = new URL(this.authority);
     // An IPv6 address has brackets in a URL only.

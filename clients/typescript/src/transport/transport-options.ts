@@ -1,15 +1,15 @@
 import type { Transport } from "@connectrpc/connect";
 import { refusedField } from "../errors/violations.ts";
 
-/** A way to the service that can be closed. */
+/** A closable connection to the service. */
 export interface Connection {
   readonly transport: Transport;
-  /** Ends the calls that are open. */
+  /** Closes the connection; calls in flight fail. */
   readonly close: () => void;
 }
 
 /**
- * Returns the origin of an http: or https: URL. A path is refused: gRPC's requests have the method's name alone as theirs.
+ * Returns the origin of an http: or https: URL. A path is refused, because a gRPC request's path is the method's name.
  *
  * @throws InvalidRequestError.
  */
@@ -20,20 +20,20 @@ export function parseOrigin(address: string): string {
   throw refusedField("address", description);
 }
 
-/** Returns an http: or https: URL, with its path and without a slash at its end. @throws InvalidRequestError. */
+/** Returns an http: or https: URL with its path, without a trailing slash. @throws InvalidRequestError. */
 export function parseBaseUrl(address: string): string {
   const { origin, pathname } = parseUrl(address);
   return origin + pathname.replace(/\/+$/, "");
 }
 
-/** @throws InvalidRequestError for what is no http: or https: URL, or has parts that would be dropped. */
+/** Parses an http: or https: URL. @throws InvalidRequestError for other URLs, and for parts that calls would ignore. */
 function parseUrl(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:") {
     const description = `must be a URL such as "http://localhost:50051", is ${JSON.stringify(address)}`;
     throw refusedField("address", description);
   }
-  // Neither is shown: it may be a secret.
+  // The message shows neither, because they may be secrets.
   if (url.username !== "" || url.password !== "") {
     throw refusedField("address", "must have no user or password: a credential is the apiKey");
   }
@@ -42,9 +42,9 @@ function parseUrl(address: string): URL {
   return url;
 }
 
-/** The header that says who calls. @throws InvalidRequestError for what can't be a header. */
+/** Returns the authorization header. @throws InvalidRequestError for a key that can't be in a header. */
 export function credential(apiKey: string | undefined): string {
-  // Never shown: it is a secret even if it is a wrong one.
+  // The message never shows the key: even an invalid one is a secret.
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw refusedField("apiKey", "must be an API key (ow_…), visible ASCII without spaces");
   }

@@ -4,57 +4,56 @@ import {
   type MessageInitShape,
   type MessageShape,
   mergeFromBinary,
+  toBinary,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { encodeMessage } from "./message-encoder.ts";
 
-/** A flag, which says whether it is compressed, and the length. */
+/** The length of the prefix: a flag that says whether the message is compressed, and the length of the message. */
 const PREFIX_BYTES = 5;
-/** What stands before a message whose length is not known yet. */
-const EMPTY_PREFIX = new Uint8Array(PREFIX_BYTES);
-
 /**
- * A message as gRPC sends it.
+ * Returns a message as gRPC sends it: the prefix and the message's bytes.
  *
- * @throws ConnectError INTERNAL for what is no such message.
+ * @throws ConnectError INTERNAL if the message can't be encoded.
  */
 export function frameMessage<Desc extends DescMessage>(
   desc: Desc,
   input: MessageInitShape<Desc>,
 ): Uint8Array {
-  const body = within("the request can't be encoded", () => encodeMessage(EMPTY_PREFIX, desc, input));
-  new DataView(body.buffer, body.byteOffset).setUint32(1, body.byteLength - PREFIX_BYTES);
-  return body;
+  const message = within("the request can't be encoded", () => toBinary(desc, create(desc, input)));
+  const frame = new Uint8Array(PREFIX_BYTES + message.byteLength);
+  new DataView(frame.buffer).setUint32(1, message.byteLength);
+  frame.set(message, PREFIX_BYTES);
+  return frame;
 }
 
 /**
- * The one message that a body is.
+ * Returns the message of a body that holds exactly one.
  *
- * @throws ConnectError INTERNAL unless it is exactly one such message.
+ * @throws ConnectError INTERNAL for any other body.
  */
 export function readMessage<Desc extends DescMessage>(desc: Desc, body: Buffer): MessageShape<Desc> {
   const messages = new MessageSplitter();
   messages.push(body);
   const message = messages.next();
-  if (message === undefined || messages.isAmidst())
+  if (message === undefined || messages.hasPartialMessage())
     throw new ConnectError("the answer is not one whole message", Code.Internal);
   return decodeMessage(desc, message);
 }
 
-/** @throws ConnectError INTERNAL for what is no such message. */
+/** Decodes a message. @throws ConnectError INTERNAL if the bytes are not such a message. */
 export function decodeMessage<Desc extends DescMessage>(desc: Desc, bytes: Buffer): MessageShape<Desc> {
-  // No Buffer: a message's bytes are views of what it was read from, and of the same class.
+  // A Uint8Array, because a message's bytes fields are views of the same class as its source, which may be a Buffer.
   const message = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return within("the answer can't be decoded", () =>
     mergeFromBinary(desc, create(desc, emptyListsOf(desc)), message),
   );
 }
 
-/** Takes the messages of an answer out of what comes of it piece by piece. */
+/** Splits a response into its messages, as its chunks arrive. */
 export class MessageSplitter {
   #chunks: Buffer[] = [];
   #bytes = 0;
-  /** Of the next message, without its prefix; undefined until that is there. */
+  /** The length of the next message without its prefix; undefined until the prefix has arrived. */
   #messageBytes: number | undefined;
 
   push(chunk: Buffer): void {
@@ -63,9 +62,9 @@ export class MessageSplitter {
   }
 
   /**
-   * The next message, if all of it is there.
+   * Returns the next message, if all of it has arrived.
    *
-   * @throws ConnectError INTERNAL if it is compressed.
+   * @throws ConnectError INTERNAL if the message is compressed.
    */
   next(): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined;
@@ -79,8 +78,8 @@ export class MessageSplitter {
     return whole.subarray(PREFIX_BYTES, end);
   }
 
-  /** Whether there is part of a message. */
-  isAmidst(): boolean {
+  /** Returns whether part of a message has arrived. */
+  hasPartialMessage(): boolean {
     return this.#bytes > 0;
   }
 
@@ -100,14 +99,14 @@ function messageLength(prefix: Buffer): number {
 }
 
 /**
- * An init by whose lists `create` makes a message's own. Without one it takes them from a literal, which V8 comes to
- * allocate among its old objects, because lists of descriptors stay: each would keep a batch's replies alive until the
- * next full collection (`server/decisions/0009-memory.md`).
+ * Returns an init with an empty list for each list field. From an init, `create` makes each message's own lists.
+ * Without one, it takes them from a literal that V8 allocates among its old objects, and each list would keep a
+ * batch's replies alive until the next full collection (`server/decisions/0009-memory.md`).
  */
 function emptyListsOf<Desc extends DescMessage>(desc: Desc): MessageInitShape<Desc> {
   let init = emptyLists.get(desc);
   if (init === undefined) {
-    // Lists of anything else aren't copied.
+    // `create` does not copy lists of other kinds.
     const lists = desc.fields.filter((field) => field.fieldKind === "list" && field.listKind === "message");
     init = Object.fromEntries(lists.map(({ localName }) => [localName, []]));
     emptyLists.set(desc, init);
@@ -117,11 +116,11 @@ function emptyListsOf<Desc extends DescMessage>(desc: Desc): MessageInitShape<De
 
 const emptyLists = new WeakMap<DescMessage, object>();
 
-function within<Value>(what: string, make: () => Value): Value {
+function within<Value>(description: string, make: () => Value): Value {
   try {
     return make();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ConnectError(`${what}: ${why}`, Code.Internal, undefined, undefined, cause);
+    const detail = cause instanceof Error ? cause.message : String(cause);
+    throw new ConnectError(`${description}: ${detail}`, Code.Internal, undefined, undefined, cause);
   }
 }

@@ -2,15 +2,15 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BatchRequestItemSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { CheckpointSchema, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 
-/** One call as it travels in a batch. */
+/** One call as an item of a batch. */
 export type BatchedRequest = NonNullable<MessageInitShape<typeof BatchRequestItemSchema>["request"]>;
 
-/** Tags, lengths, a token and three durations; generously. */
+/** A generous bound for tags, lengths, a token and three durations. */
 const FIXED_BYTES = 128;
 /** A UTF-16 code unit takes at most three bytes of UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** An upper bound of the item's size on the wire, cheaper than its size. */
+/** Returns an upper bound of the item's size on the wire, which is cheaper to compute than its size. */
 export function maxRequestBytes(request: BatchedRequest): number {
   if (request.case === undefined) return FIXED_BYTES;
   const { namespace, key } = request.value;

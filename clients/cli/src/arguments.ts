@@ -1,0 +1,69 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+
+/** Parses a whole number. @throws InvalidArgumentError. */
+export function parseCount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a whole number.");
+}
+
+/** Parses the largest number of items in a list. @throws InvalidArgumentError. */
+export function parseLimit(text: string): number {
+  const limit = parseCount(text);
+  if (limit === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return limit;
+}
+
+/** Parses a 64-bit number, such as a fencing token. @throws InvalidArgumentError. */
+export function parseId(text: string): bigint {
+  if (/^[1-9]\d{0,17}$/.test(text)) return BigInt(text);
+  throw new InvalidArgumentError("It must be a positive whole number.");
+}
+
+/** Parses "true" or "false". @throws InvalidArgumentError. */
+export function parseFlag(text: string): boolean {
+  if (text === "true" || text === "false") return text === "true";
+  throw new InvalidArgumentError("It must be true or false.");
+}
+
+/** An option that sets a field of a message. */
+export interface Field<Init> {
+  /** The option's flags, such as `--max-lease <duration>`. */
+  readonly flags: string;
+  readonly description: string;
+  /** The field's name in the proto, such as `max_lease`. */
+  readonly path: string;
+  /** Returns an object with the field; an empty object if the text unsets the field. @throws InvalidArgumentError. */
+  readonly parse: (text: string) => Init;
+}
+
+/** The fields that options set, and the paths of all fields that they set or unset. */
+export interface FieldsSet<Init> {
+  readonly init: Init;
+  readonly paths: readonly string[];
+}
+
+export function addFieldOptions<Init>(command: Command, fields: readonly Field<Init>[]): Command {
+  for (const { flags, description, parse } of fields) {
+    command.addOption(new Option(flags, description).argParser(parse));
+  }
+  return command;
+}
+
+export function readFieldOptions<Init extends object>(
+  fields: readonly Field<Init>[],
+  options: Readonly<Record<string, unknown>>,
+): FieldsSet<Init> {
+  const given = fields.flatMap(({ flags, path }) => {
+    const init = options[new Option(flags).attributeName()] as Init | undefined;
+    return init === undefined ? [] : [{ init, path }];
+  });
+  return {
+    init: Object.assign({}, ...given.map(({ init }) => init)),
+    paths: given.map(({ path }) => path),
+  };
+}
+
+/** Returns an option's parser for which one word unsets the field. */
+export function unsetBy<Init extends object>(word: string, parse: (text: string) => Init) {
+  return (text: string): Init | Record<never, never> => (text === word ? {} : parse(text));
+}

@@ -1,0 +1,31 @@
+import { type ApiKey, type AuditEvent, AuditEvent_Outcome } from "@onceward/client/admin";
+import { type Column, enumName } from "./output.ts";
+import { formatMoment } from "./times.ts";
+
+/** The columns of audit events. The resource before and after the change is in `--json`. */
+export const AUDIT_COLUMNS: readonly Column<AuditEvent>[] = [
+  ["AT", ({ at }) => formatMoment(at)],
+  ["ACTOR", ({ actor }) => actor],
+  ["ACTION", ({ action }) => action],
+  ["TARGET", ({ target }) => target],
+  ["OUTCOME", outcomeOf],
+  ["REASON", ({ reason }) => reason],
+];
+
+/** Returns an event's outcome, such as "denied ROLE_DENIED (12 calls)". */
+function outcomeOf({ outcome, denial, calls }: AuditEvent): string {
+  const counted = calls > 1 ? `(${calls} calls)` : "";
+  return [enumName(AuditEvent_Outcome, outcome), denial, counted].filter((part) => part !== "").join(" ");
+}
+
+/** The columns of API keys, of tenants and of operators. */
+export const KEY_COLUMNS = {
+  id: ["KEY", ({ id }) => id],
+  label: ["LABEL", ({ label }) => label || "-"],
+  created: ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+  ends: ["ENDS", endOf],
+} as const satisfies Readonly<Record<string, Column<ApiKey>>>;
+
+function endOf({ revokedAt, expiresAt }: ApiKey): string {
+  return revokedAt === undefined ? formatMoment(expiresAt) : `revoked ${formatMoment(revokedAt)}`;
+}

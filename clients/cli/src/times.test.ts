@@ -1,0 +1,59 @@
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { InvalidArgumentError } from "commander";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { formatDuration, formatMoment, parseDuration, parseFuture, parsePast } from "./times.ts";
+
+test.each([
+  ["250ms", 250],
+  ["90s", 90_000],
+  ["15m", 900_000],
+  ["24h", 86_400_000],
+  ["7d", 604_800_000],
+])("%s is %i ms, and is written the same", (text, ms) => {
+  expect(durationMs(parseDuration(text))).toBe(ms);
+  expect(formatDuration(durationFromMs(ms))).toBe(text);
+});
+
+test.each(["", "7", "d", "7 d", "-7d", "7D", "1.5h", "7days", "1h30m", "9999999999s"])(
+  "%j is not a duration",
+  (text) => {
+    expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
+  },
+);
+
+test("three days are 72h, as the contract says it; from four on they are days", () => {
+  expect(formatDuration(durationFromMs(72 * 3_600_000))).toBe("72h");
+  expect(formatDuration(durationFromMs(96 * 3_600_000))).toBe("4d");
+  expect(formatDuration(durationFromMs(100 * 3_600_000))).toBe("100h");
+});
+
+test("no duration is a dash, and an empty one no seconds", () => {
+  expect(formatDuration(undefined)).toBe("-");
+  expect(formatDuration(durationFromMs(0))).toBe("0s");
+});
+
+const NOW = "2026-01-31T09:00:00Z";
+
+beforeEach(() => void vi.useFakeTimers({ now: Date.parse(NOW) }));
+afterEach(() => void vi.useRealTimers());
+
+test("a moment is read as RFC 3339 has it, with any offset", () => {
+  expect(formatMoment(parsePast("2026-01-30T10:00:00.123+01:00"))).toBe("2026-01-30T09:00:00Z");
+  expect(formatMoment(parseFuture("2026-02-01T00:00Z"))).toBe("2026-02-01T00:00:00Z");
+});
+
+test("a duration counts from now, back or forward", () => {
+  expect(formatMoment(parsePast("24h"))).toBe("2026-01-30T09:00:00Z");
+  expect(formatMoment(parseFuture("1h"))).toBe("2026-01-31T10:00:00Z");
+});
+
+test.each(["", "yesterday", "2026-01-31", "2026-01-31T09:00:00", "2026-13-01T00:00:00Z"])(
+  "%j is not a moment",
+  (text) => {
+    expect(() => parsePast(text)).toThrow(InvalidArgumentError);
+  },
+);
+
+test("no moment is a dash", () => {
+  expect(formatMoment(undefined)).toBe("-");
+});

@@ -1,0 +1,200 @@
+import type { InvalidRequestError } from "../errors/catalogue.ts";
+import { refusedField, truncateUtf8 } from "../errors/violations.ts";
+import { base64Url, sha256 } from "../wire/bytes.ts";
+import type { Omissions } from "./omissions.ts";
+
+/** Long enough for any usual path; names of members may have any length. */
+const MAX_SHOWN_PATH_BYTES = 256;
+
+/** A value as plain JSON, and the bodies within it. JSON has no form for bodies: `json` holds null in their place. */
+export interface PlainValue {
+  readonly json: unknown;
+  readonly bodies: readonly Body[];
+}
+
+/** A body's path (JSON Pointer), its type, and its content as JSON: bodies with the same content are equal. */
+export type Body = readonly [path: string, type: string, content: unknown];
+
+/**
+ * Returns the digest of a file's content.
+ *
+ * @param where describes the file in an error, such as "a File at /upload".
+ */
+export type FileDigest = (file: Blob, where: string) => string;
+
+/**
+ * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is left out, and
+ * is null in an array. Unlike JSON.stringify, refuses objects whose content JSON would leave out: a Map, an Error, an
+ * instance of a class without `toJSON`.
+ *
+ * @throws InvalidRequestError with the path of the first part that is neither a JSON value nor a body.
+ */
+export function plainValue(value: unknown, omissions: Omissions, digestOf: FileDigest): PlainValue {
+  const reader = new Reader(digestOf);
+  const json = reader.read(value, omissions);
+  return { json, bodies: reader.bodies };
+}
+
+/** Returns the error of a refused fingerprint. */
+export function refusedFingerprint(description: string, cause?: unknown): InvalidRequestError {
+  return refusedField("fingerprint", description, cause);
+}
+
+class Reader {
+  readonly bodies: Body[] = [];
+  readonly #digestOf: FileDigest;
+  readonly #path: (string | number)[] = [];
+  readonly #ancestors = new Set<object>();
+
+  constructor(digestOf: FileDigest) {
+    this.#digestOf = digestOf;
+  }
+
+  read(value: unknown, omissions?: Omissions): unknown {
+    switch (typeof value) {
+      case "boolean":
+        return value;
+      case "string":
+        // As UTF-8, each lone surrogate becomes U+FFFD, and different texts become equal.
+        if (!value.isWellFormed()) throw this.#refused("a text with a lone surrogate");
+        return value;
+      case "number":
+        if (!Number.isFinite(value)) throw this.#refused(`${value}`);
+        return value;
+      case "object":
+        return value === null ? null : this.#readObject(value, omissions);
+      case "bigint":
+        // Some programs add a toJSON to BigInt.
+        if (hasToJson(value)) return this.read(value.toJSON());
+        throw this.#refused("a BigInt");
+      default:
+        throw this.#refused(value === undefined ? "undefined" : `a ${typeof value}`);
+    }
+  }
+
+  // Few calls per level, because the stack limits how deeply a value may be nested.
+  #readObject(value: object, omissions: Omissions | undefined): unknown {
+    if (this.#ancestors.has(value)) throw this.#refused("a circular reference");
+    this.#ancestors.add(value);
+    let json: unknown;
+    // Before toJSON, which some runtimes add to bodies.
+    const body = this.#bodyOf(value);
+    if (body !== undefined) {
+      this.bodies.push([this.#pointer(), ...body]);
+      json = null;
+    } else if (value instanceof Date && Number.isNaN(value.getTime())) {
+      throw this.#refused("an invalid Date");
+    } else if (hasToJson(value)) json = this.read(value.toJSON(), omissions);
+    else if (Array.isArray(value)) json = this.#elementsOf(value);
+    else if (value instanceof Uint8Array) json = Object.fromEntries(value.entries());
+    else if (isPlainObject(value)) json = this.#membersOf(value, omissions);
+    else throw this.#refused(`a ${typeName(value)}`);
+    this.#ancestors.delete(value);
+    return json;
+  }
+
+  #elementsOf(values: readonly unknown[]): unknown[] {
+    if (prototypesOf(values) > 2) throw this.#refused(`a ${typeName(values)}`);
+    if (Object.keys(values).length !== values.length) {
+      throw this.#refused("an array with holes or named members");
+    }
+    const elements: unknown[] = [];
+    for (const [index, value] of values.entries()) {
+      this.#path.push(index);
+      elements.push(isAbsent(value) ? null : this.read(value));
+      this.#path.pop();
+    }
+    return elements;
+  }
+
+  #membersOf(value: object, omissions: Omissions | undefined): unknown {
+    const members: [string, unknown][] = [];
+    for (const [name, member] of Object.entries(value)) {
+      const omission = omissions?.get(name);
+      if (omission === "whole" || isAbsent(member)) continue;
+      if (!name.isWellFormed()) throw this.#refused("a member's name with a lone surrogate");
+      this.#path.push(name);
+      members.push([name, this.read(member, omission)]);
+      this.#path.pop();
+    }
+    // Not by assignment: a member may be named "__proto__".
+    return Object.fromEntries(members);
+  }
+
+  /**
+   * Returns the type and content of a body; undefined for any other object. Subclasses may hold more, so they are
+   * refused.
+   */
+  #bodyOf(value: object): [type: string, content: unknown] | undefined {
+    if (isExactly(value, globalThis.ArrayBuffer)) {
+      return ["ArrayBuffer", base64Url(sha256(new Uint8Array(value)))];
+    }
+    if (isExactly(value, globalThis.URLSearchParams)) return ["URLSearchParams", [...value]];
+    if (isExactly(value, globalThis.FormData)) {
+      const entryOf = (name: string, entry: string | File) =>
+        typeof entry === "string" ? [name, entry] : [name, ...this.#fileOf(entry)];
+      return ["FormData", [...value].map(([name, entry]) => entryOf(name, entry))];
+    }
+    if (isExactly(value, globalThis.File) || isExactly(value, globalThis.Blob)) {
+      return [typeName(value), this.#fileOf(value)];
+    }
+    return undefined;
+  }
+
+  /** Leaves out the time of modification: in a parsed body it is the time when the body was received. */
+  #fileOf(file: Blob): [name: string | null, type: string, digest: string] {
+    const digest = this.#digestOf(file, this.#where(`a ${typeName(file)}`));
+    return ["name" in file ? String(file.name) : null, file.type, digest];
+  }
+
+  #refused(what: string): InvalidRequestError {
+    const verb = this.#path.length === 0 ? "is" : "has";
+    return refusedFingerprint(`must be a JSON value, bytes or a body, ${verb} ${this.#where(what)}`);
+  }
+
+  #where(what: string): string {
+    if (this.#path.length === 0) return what;
+    return `${what} at ${truncateUtf8(this.#pointer(), MAX_SHOWN_PATH_BYTES)}`;
+  }
+
+  /** Returns the path as a JSON Pointer (RFC 6901). */
+  #pointer(): string {
+    const escaped = this.#path.map((step) => `${step}`.replaceAll("~", "~0").replaceAll("/", "~1"));
+    return escaped.map((step) => `/${step}`).join("");
+  }
+}
+
+/** Returns whether JSON leaves the value out of an object, and writes it as null in an array. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === "symbol";
+}
+
+function hasToJson(value: object | bigint): value is typeof value & { toJSON(): unknown } {
+  return "toJSON" in Object(value) && typeof Object(value).toJSON === "function";
+}
+
+/**
+ * Plain objects of other realms, such as a test runner's, are plain, too. Objects with a tag, such as Math, are not.
+ */
+function isPlainObject(value: object): boolean {
+  return prototypesOf(value) <= 1 && Object.prototype.toString.call(value) === "[object Object]";
+}
+
+/** Returns the length of the prototype chain, at most 3. */
+function prototypesOf(value: object): number {
+  let count = 0;
+  for (let next = Object.getPrototypeOf(value); next !== null && count < 3; count++) {
+    next = Object.getPrototypeOf(next);
+  }
+  return count;
+}
+
+function isExactly<T>(value: object, type: (new (...args: never[]) => T) | undefined): value is object & T {
+  return type !== undefined && Object.getPrototypeOf(value) === type.prototype;
+}
+
+function typeName(value: object): string {
+  return (
+    Object.getPrototypeOf(value)?.constructor?.name || Object.prototype.toString.call(value).slice(8, -1)
+  );
+}

@@ -1,0 +1,202 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { OncewardError, type SavedCheckpoint } from "../errors/errors.ts";
+import { errorAbout, errorFromCall } from "../errors/mapping.ts";
+import { truncateUtf8 } from "../errors/violations.ts";
+import type { Claimed, CompleteResponse, ExtendLeaseResponse } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { CheckpointSchema, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import { deriveKey } from "../keys/keys.ts";
+import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
+import type { Calls } from "./calls.ts";
+import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import { Lease } from "./lease.ts";
+import { retrying } from "./retry.ts";
+
+/** The claim that a guarded function runs under. */
+export interface Claim {
+  /** False if the service was unreachable and `onUnavailable` is "proceed": then no claim keeps other callers away. */
+  readonly guarded: boolean;
+  readonly namespace: string;
+  readonly key: string;
+  /**
+   * Strictly increasing per key, forever. Pass it to a downstream that can compare numbers, so that it refuses a holder
+   * that stalled and was superseded. 0 if not guarded, which is older than every claim.
+   */
+  readonly fencingToken: bigint;
+  /**
+   * 1 for the key's first claim, one more for each takeover. Above 1, an earlier effect may have happened. 0 if not
+   * guarded: then the number is unknown.
+   */
+  readonly attempt: number;
+  /** The last checkpoint of an earlier attempt; undefined if none was saved. */
+  readonly checkpoint: SavedCheckpoint | undefined;
+  /**
+   * Aborts when the lease is lost: another process may start, so stop what can be stopped. Never aborts if not
+   * guarded.
+   */
+  readonly signal: AbortSignal;
+  /**
+   * Saves this attempt's progress for a later attempt that takes over, and prolongs the lease. Replaces the last
+   * checkpoint. Does nothing if not guarded.
+   *
+   * @param name 1-128 bytes, such as "charged".
+   * @param state a JSON value of at most 16 KiB, or undefined.
+   * @throws OncewardError; with CLAIM_SUPERSEDED if another holder has taken over.
+   */
+  saveCheckpoint(name: string, state?: unknown): Promise<void>;
+  /**
+   * Returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every
+   * label. A downstream that honours such keys absorbs the repeat after a crash.
+   */
+  deriveKey(label: string): string;
+}
+
+/** A claim as `run` uses it: the function's view of it, and how it ends. */
+export interface RunningClaim extends Claim {
+  /**
+   * Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError.
+   */
+  complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
+  /** Releases the claim. @throws OncewardError. */
+  release(reason: string): Promise<void>;
+  /** Stops the heartbeats so that the lease expires without an outcome, and aborts the signal. */
+  abandon(error: OncewardError): void;
+  /** Stops the heartbeats. */
+  end(): void;
+}
+
+/**
+ * Thrown by a guarded function that no longer waits for its effect, which may still happen. The claim is neither
+ * completed nor released: its lease expires, and then the namespace's policy applies.
+ */
+export class ClaimAbandoned extends OncewardError {
+  constructor(message: string) {
+    super("LEASE_LOST", message);
+  }
+}
+
+/** A claim that this process holds. */
+export class HeldClaim implements RunningClaim {
+  readonly guarded = true;
+  readonly namespace: string;
+  readonly key: string;
+  readonly fencingToken: bigint;
+  readonly attempt: number;
+  readonly checkpoint: SavedCheckpoint | undefined;
+  readonly #lease: Lease;
+  readonly #calls: Calls;
+  readonly #timeoutMs: number;
+
+  constructor(
+    calls: Calls,
+    name: { readonly namespace: string; readonly key: string },
+    granted: { readonly claimed: Claimed; readonly sentAtMs: number },
+    timeoutMs: number,
+    onLost: (error: OncewardError) => void,
+  ) {
+    const { claimed, sentAtMs } = granted;
+    this.namespace = name.namespace;
+    this.key = name.key;
+    this.fencingToken = claimed.fencingToken;
+    this.attempt = claimed.attempt;
+    this.checkpoint = readCheckpoint(claimed.checkpoint);
+    this.#calls = calls;
+    this.#timeoutMs = timeoutMs;
+    this.#lease = new Lease(() => this.#extendLease(), onLost, this.#ref());
+    this.#lease.granted(
+      sentAtMs,
+      claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
+    );
+  }
+
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
+
+  async saveCheckpoint(name: string, state?: unknown): Promise<void> {
+    const checkpoint: MessageInitShape<typeof CheckpointSchema> = writeCheckpoint(name, state);
+    await retrying(async () => {
+      const sentAtMs = performance.now();
+      const { leaseRemaining } = await this.#extendLease(checkpoint);
+      if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
+    }, performance.now() + this.#timeoutMs);
+  }
+
+  deriveKey(label: string): string {
+    return deriveKey(this.namespace, this.key, label);
+  }
+
+  /**
+   * Stores the outcome. Retries until the service answers, or until the lease has been expired for as long as it
+   * lasted: by then another caller that wants the key has taken over.
+   */
+  async complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse> {
+    const giveUpAtMs =
+      Math.max(performance.now(), this.#lease.endsAtMs) + Math.max(this.#timeoutMs, this.#lease.lengthMs);
+    return await retrying(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);
+  }
+
+  /** Releases the claim, so that a retry runs at once. If the service is unreachable, the claim ends with its lease. */
+  async release(reason: string): Promise<void> {
+    const text = truncateUtf8(reason.replaceAll("\0", ""), MAX_RELEASE_REASON_BYTES);
+    await retrying(
+      () => this.#calls.release({ ...this.#ref(), reason: text }),
+      performance.now() + this.#timeoutMs,
+    );
+  }
+
+  abandon(error: OncewardError): void {
+    this.#lease.abandon(error);
+  }
+
+  end(): void {
+    this.#lease.end();
+  }
+
+  /** @throws OncewardError that names this claim: the function may see errors of several runs. */
+  async #extendLease(checkpoint?: MessageInitShape<typeof CheckpointSchema>): Promise<ExtendLeaseResponse> {
+    try {
+      return await this.#calls.extendLease({ ...this.#ref(), ...(checkpoint && { checkpoint }) });
+    } catch (cause) {
+      throw errorAbout(this.#ref(), errorFromCall(cause));
+    }
+  }
+
+  #ref() {
+    return { namespace: this.namespace, key: this.key, fencingToken: this.fencingToken };
+  }
+}
+
+/** Stands in for a claim where the service is unreachable and `onUnavailable` is "proceed": it holds nothing. */
+export class UnguardedClaim implements RunningClaim {
+  readonly guarded = false;
+  readonly namespace: string;
+  readonly key: string;
+  readonly fencingToken = 0n;
+  readonly attempt = 0;
+  readonly checkpoint = undefined;
+  /** Never aborts: there is no lease to lose. */
+  readonly signal: AbortSignal = new AbortController().signal;
+
+  constructor({ namespace, key }: { readonly namespace: string; readonly key: string }) {
+    this.namespace = namespace;
+    this.key = key;
+  }
+
+  /** Checks the checkpoint as a held claim does, and drops it. */
+  async saveCheckpoint(name: string, state?: unknown): Promise<void> {
+    writeCheckpoint(name, state);
+  }
+
+  deriveKey(label: string): string {
+    return deriveKey(this.namespace, this.key, label);
+  }
+
+  async complete(): Promise<undefined> {}
+
+  async release(): Promise<void> {}
+
+  abandon(): void {}
+
+  end(): void {}
+}

@@ -1,5 +1,0 @@
-/** A few bytes, such as a hash, as base64url without padding (RFC 4648, section 5). */
-export function base64Url(bytes: Uint8Array): string {
-  const base64 = btoa(String.fromCharCode(...bytes));
-  return base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
