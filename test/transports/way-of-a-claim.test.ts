@@ -19,7 +19,9 @@ const CLAIMS = 5;
 /** Returns the server's files of which V8 has run a function since the last call. */
 async function filesRun(session: Session): Promise<Set<string>> {
   const { result } = await session.post("Profiler.takePreciseCoverage");
-  const ran = result.filter(({ functions }) => functions.some(({ ranges: [range] }) => (range?.count ?? 0) > 0));
+  const ran = result.filter(({ functions }) =>
+    functions.some(({ ranges: [range] }) => (range?.count ?? 0) > 0),
+  );
   const paths = ran.map(({ url }) => relative(SOURCE, url.startsWith("file:") ? fileURLToPath(url) : url));
   return new Set(paths.filter((path) => !path.startsWith("..") && !path.startsWith("gen/")));
 }
@@ -45,7 +47,8 @@ test("the files that a granted Claim runs through are those that the server's RE
     const files = others.reduce((all, run) => all.intersection(run), first);
 
     expect(files.size).toBeLessThanOrEqual(MAX_FILES);
-    const [, list = ""] = /<!-- way of a claim -->\n([\s\S]*?)<!-- end -->/.exec(await readFile(README, "utf8")) ?? [];
+    const [, list = ""] =
+      /<!-- way of a claim -->\n([\s\S]*?)<!-- end -->/.exec(await readFile(README, "utf8")) ?? [];
     const listed = [...list.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => path);
     expect([...files].sort()).toEqual(listed.sort());
   } finally {
