@@ -73,7 +73,7 @@ export function parseComplete(request: CompleteRequest, policy: TestingPolicy) {
   const actual = result.payload.byteLength;
   const limit = policy.maxResultBytes;
   if (actual > limit) {
-    throw refusal("RESULT_TOO_LARGE", `The result is ${actual} bytes; the policy takes ${limit}.`, {
+    throw refusal("RESULT_TOO_LARGE", `The result has ${actual} bytes; the policy allows ${limit}.`, {
       metadata: { limit_bytes: String(limit), actual_bytes: String(actual) },
     });
   }
