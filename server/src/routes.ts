@@ -13,7 +13,7 @@ import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
-import { createTenantLimiter } from "./store/batching/tenant-limiter.ts";
+import { createTenantLimiter } from "./store/batching/fair-queue.ts";
 import type { Pool } from "./store/pool.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";

@@ -274,11 +274,7 @@ async function ensureAnonymousTenant(pool: Pool, config: Config): Promise<string
 
 function observePool(metrics: Metrics, log: Logger): PoolObserver {
   return {
-    ran({ statement, operations, durationMs, failed }) {
-      metrics.storeDuration.observe({ statement }, durationMs / 1000);
-      metrics.batchSize.observe({ statement }, operations);
-      if (failed) metrics.storeErrors.inc({ statement });
-    },
+    ran: metrics.statementRan,
     connectionLost(error) {
       metrics.connectionsLost.inc();
       log.warn({ err: error }, "lost a connection to Postgres");

@@ -11,7 +11,7 @@ import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
-import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
+import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { timestamp } from "../../server/src/messages/wire-times.ts";
-import { laterMs } from "../../server/src/store/records/instants.ts";
+import { laterMs } from "../../server/src/domain/record.ts";
+import { timestamp } from "../../server/src/messages/violations.ts";
 import { bigintArray } from "../../server/src/store/sql-arrays.ts";
 
 let connection: pg.Client;

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Deadline } from "../../server/src/domain/deadline.ts";
+import type { Deadline } from "../../server/src/domain/operation.ts";
 import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
 import type { Statement } from "../../server/src/store/pool.ts";
 import { createFindTenants } from "../../server/src/store/tenants/tenants.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
+import { Rejected, type Settled } from "../../server/src/domain/operation.ts";
 import type { LiveRecord, Result } from "../../server/src/domain/record.ts";
-import { Rejected, type Settled } from "../../server/src/domain/settled.ts";
-import { UNLIMITED } from "../../server/src/store/batching/tenant-limiter.ts";
+import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";

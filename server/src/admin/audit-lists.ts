@@ -6,7 +6,7 @@ import {
   AuditEventSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
 import type { Violations } from "../messages/violations.ts";
-import { timestamp } from "../messages/wire-times.ts";
+import { timestamp } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";
 import type { EventCursor, EventFilter, StoredAuditEvent } from "../store/tenants/list-audit-events.ts";
 import { findAuditEvents } from "../store/tenants/list-audit-events.ts";

@@ -9,7 +9,7 @@ import {
 import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
 import type { Field, FieldTable, Overrides } from "../domain/fields.ts";
 import type { Violations } from "../messages/violations.ts";
-import { duration } from "../messages/wire-times.ts";
+import { duration } from "../messages/violations.ts";
 
 /** Reads and writes messages of which each field is in a table: a policy, policy bounds or quotas. */
 export interface FieldMessages<Message, Values> {

@@ -15,7 +15,7 @@ import {
   Tenant_State,
   TenantSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
-import { timestamp } from "../messages/wire-times.ts";
+import { timestamp } from "../messages/violations.ts";
 import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
 const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {

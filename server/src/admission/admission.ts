@@ -2,7 +2,7 @@ import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../domain/quotas.ts";
 import type { Result } from "../domain/record.ts";
 import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../domain/record-job.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
-import type { WeightOf } from "../store/batching/tenant-limiter.ts";
+import type { WeightOf } from "../store/batching/fair-queue.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { StorageTotals } from "./storage-totals.ts";

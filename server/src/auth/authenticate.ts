@@ -1,14 +1,17 @@
-import type { Deadline } from "../domain/deadline.ts";
+import type { Deadline } from "../domain/operation.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";
 import type { KnownApiKey } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
-import { type ApiKey, digestSecret, sameDigest } from "./api-key.ts";
-import { parseAuthorization, sliceApiKey } from "./authorization.ts";
+import { type ApiKey, digestSecret, parseAuthorization, sameDigest, sliceApiKey } from "./api-key.ts";
+import {
+  type CachedApiKey,
+  createApiKeyCache,
+  createRefreshingCache,
+  type RefreshingCacheOptions,
+} from "./credential-cache.ts";
 import type { TokenVerifier } from "./jwt.ts";
-import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
-import { type CachedApiKey, createApiKeyCache } from "./verified-credential-cache.ts";
 
 /** Identifies callers by their `authorization` header. */
 export interface Authenticator {

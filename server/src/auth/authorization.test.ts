@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "./api-key.ts";
-import { MAX_TOKEN_LENGTH, parseAuthorization, sliceApiKey } from "./authorization.ts";
+import {
+  formatApiKey,
+  generateApiKey,
+  MAX_TOKEN_LENGTH,
+  parseAuthorization,
+  sliceApiKey,
+} from "./api-key.ts";
 
 const API_KEY = generateApiKey();
 const TEXT = formatApiKey(API_KEY);

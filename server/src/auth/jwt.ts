@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { errors, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
-import { MAX_TOKEN_LENGTH } from "./authorization.ts";
+import { MAX_TOKEN_LENGTH } from "./api-key.ts";
 import type { Jwks } from "./jwks.ts";
 import type { JwtAlgorithm } from "./jwt-algorithms.ts";
 import { type ClaimNames, identityOf, type TokenIdentity } from "./token-identity.ts";

@@ -1,4 +1,13 @@
-import { type Name, WORD_BYTES } from "./memory-name.ts";
+/** Names and entries are read and written in words. */
+export const WORD_BYTES = 4;
+
+/** A name as UTF-8 and its hash. Valid until the next name is written. */
+export interface Name {
+  /** The name, padded with zeros to a multiple of four bytes, because it is read in words. */
+  readonly view: DataView;
+  readonly length: number;
+  readonly hash: number;
+}
 
 /**
  * The layout of entries, in one buffer outside V8's heap:

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, expect, test, vi } from "vitest";
+import type { NameHash } from "./memory.ts";
 import { createMemoryCache, type MemoryCache, SECTION_BYTES } from "./memory.ts";
-import type { NameHash } from "./memory-name.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -1,5 +1,5 @@
-import { createEntries, entryWords } from "./memory-entries.ts";
-import { createNameHash, createNameWriter, type Name, type NameHash, WORD_BYTES } from "./memory-name.ts";
+import { randomBytes } from "node:crypto";
+import { createEntries, entryWords, type Name, WORD_BYTES } from "./memory-entries.ts";
 
 /**
  * A bounded map from names to bytes in this process' memory. Evicts the oldest entries first. An entry that
@@ -154,5 +154,43 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       if (entries.maxBytes === 0) return 0;
       return chains.byteLength + Math.min(ends.length + 1, sections) * SECTION_BYTES;
     },
+  };
+}
+
+/** Hashes a name to 32 bits, evenly distributed. */
+export type NameHash = (view: DataView, length: number) => number;
+
+/** A completion's name has at most 345: a scope of 22, a namespace of 63, a key of 255, and separators. */
+const MAX_NAME_BYTES = 1056;
+
+/**
+ * Returns a function that writes names to one buffer. It returns undefined for a name that is too long, or
+ * that contains half of a surrogate pair, because another name has the same bytes.
+ */
+export function createNameWriter(hash: NameHash): (text: string) => Name | undefined {
+  const bytes = Buffer.from(new ArrayBuffer(MAX_NAME_BYTES + WORD_BYTES));
+  const name = { view: new DataView(bytes.buffer), length: 0, hash: 0 };
+  return (text) => {
+    if (text.length > MAX_NAME_BYTES / 3 || !text.isWellFormed()) return undefined;
+    name.length = bytes.write(text);
+    name.view.setUint32(name.length, 0);
+    name.hash = hash(name.view, name.length);
+    return name;
+  };
+}
+
+/** Returns MurmurHash3 with a random seed, so that a stranger cannot choose names with the same hash. */
+export function createNameHash(): NameHash {
+  const seed = randomBytes(WORD_BYTES).readInt32LE();
+  return (view, length) => {
+    let hash = seed ^ length;
+    for (let i = 0; i < length; i += WORD_BYTES) {
+      const word = Math.imul(view.getInt32(i, true), 0xcc9e2d51);
+      hash ^= Math.imul((word << 15) | (word >>> 17), 0x1b873593);
+      hash = (Math.imul((hash << 13) | (hash >>> 19), 5) + 0xe6546b64) | 0;
+    }
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return (hash ^ (hash >>> 16)) >>> 0;
   };
 }

@@ -1,11 +1,11 @@
 import { createSecretKey } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { CachedCompletion, RecordId } from "../domain/record.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 import { openEntry, sealEntry } from "./entry.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
-import { createRepeatMeter } from "./repeat-meter.ts";
 
 /**
  * A cache of completed records. A completed record changes only by being forgotten, so that a cached
@@ -152,4 +152,34 @@ function nameOf({ namespace, key }: RecordId, { scope }: CacheEpoch): string {
 
 function namespaceOf({ tenantId, namespace }: RecordId): string {
   return `${tenantId}:${namespace}`;
+}
+
+/**
+ * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres only where
+ * repeats are frequent, so that a fresh claim elsewhere does not pay for it.
+ */
+export interface RepeatMeter {
+  /** Counts a claim that was answered with a result (`repeat`) or with anything else. */
+  count(namespace: string, repeat: boolean): void;
+  /** Returns whether at least one in ten recent claims was a repeat. */
+  repeatsOften(namespace: string): boolean;
+}
+
+/** Weight of the newest claim: about the last two hundred claims count. */
+const WEIGHT = 1 / 100;
+/** A round trip to Redis costs about a tenth of a statement, so that it pays from one repeat in ten. */
+const OFTEN = 0.1;
+/** The least recently counted namespaces are evicted beyond this number. */
+const MAX_NAMESPACES = 10_000;
+
+/** Creates a meter without counts. A namespace's name must be unique among all tenants. */
+export function createRepeatMeter(): RepeatMeter {
+  const shares = new LRUCache<string, number>({ max: MAX_NAMESPACES });
+  return {
+    count(namespace, repeat) {
+      const share = shares.get(namespace) ?? 0;
+      shares.set(namespace, share + WEIGHT * ((repeat ? 1 : 0) - share));
+    },
+    repeatsOften: (namespace) => (shares.get(namespace) ?? 0) >= OFTEN,
+  };
 }

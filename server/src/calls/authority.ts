@@ -1,7 +1,6 @@
-import { type Deadline, isExpired } from "../domain/deadline.ts";
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
+import { type Deadline, isExpired, Rejected, type Settled } from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { Rejected, type Settled } from "../domain/settled.ts";
 import { NEVER_DECLARED } from "../domain/tenant.ts";
 import type { Answer, BatchHandler, Call } from "./call.ts";
 

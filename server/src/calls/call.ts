@@ -1,7 +1,6 @@
 import type { DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
-import type { Deadline } from "../domain/deadline.ts";
+import type { Deadline, Settled } from "../domain/operation.ts";
 import type { Refusal } from "../domain/refusal.ts";
-import type { Settled } from "../domain/settled.ts";
 import type { Principal } from "../domain/tenant.ts";
 
 /** A call as a handler sees it, on every transport. */

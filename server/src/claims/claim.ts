@@ -11,9 +11,9 @@ import {
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
 import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
 import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/settled.ts";
 import { cacheEpochOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";

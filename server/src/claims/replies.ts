@@ -18,7 +18,7 @@ import {
   ReleaseResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { checkpointMessage, recordMessage, resultMessage } from "../messages/record-messages.ts";
-import { duration, timestamp } from "../messages/wire-times.ts";
+import { duration, timestamp } from "../messages/violations.ts";
 
 /** A caller that retries once a second learns of a release soon enough. */
 const MAX_RETRY_AFTER_MS = 1000;

@@ -1,9 +1,9 @@
 import { statementDeadline, withCurrentPrincipal, withPolicies } from "../calls/authority.ts";
 import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
-import type { Deadline } from "../domain/deadline.ts";
+import type { Deadline } from "../domain/operation.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
 import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/settled.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
 import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";

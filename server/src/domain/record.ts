@@ -106,3 +106,14 @@ export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry
 export function recordName(id: RecordId): string {
   return `${id.tenantId}:${id.namespace.length}:${id.namespace}${id.key}`;
 }
+
+/**
+ * Returns the time a whole number of milliseconds after another one, exact to the microsecond as Postgres
+ * computes it. The sum is computed in whole microseconds, because the rounding error of a sum of milliseconds
+ * could reach one microsecond.
+ */
+export function laterMs(instantMs: number, byMs: number): number {
+  const seconds = Math.floor(instantMs / 1000);
+  const micros = Math.round((instantMs - seconds * 1000) * 1000);
+  return (seconds * 1_000_000 + micros + byMs * 1000) / 1000;
+}

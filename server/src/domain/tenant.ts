@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Deadline } from "./deadline.ts";
+import type { Deadline } from "./operation.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { NarrowedBounds } from "./policy-bounds.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";

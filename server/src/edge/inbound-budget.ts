@@ -215,6 +215,7 @@ export function readBody(
       resolve();
     });
     body.on("close", () => {
+      if (ended) return;
       end();
       reject(new Refusal("CANCELLED", "The caller went away."));
     });

@@ -2,7 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Admission } from "../admission/admission.ts";
 import type { Authenticator } from "../auth/authenticate.ts";
 import type { Answer, Call } from "../calls/call.ts";
-import type { Deadline } from "../domain/deadline.ts";
+import type { Deadline } from "../domain/operation.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseTimeoutMs, TIMEOUT_HEADER, takeTimeoutHeader } from "./timeouts.ts";
+import { parseTimeoutMs, TIMEOUT_HEADER, takeTimeoutHeader } from "./read-message.ts";
 
 const TEN_MINUTES_MS = 600_000;
 

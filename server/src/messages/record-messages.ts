@@ -9,7 +9,7 @@ import {
   Result_Kind,
   type Result as ResultMessage,
 } from "../gen/onceward/v1/record_pb.ts";
-import { timestamp } from "./wire-times.ts";
+import { timestamp } from "./violations.ts";
 
 /** Returns a record with every field of the contract. */
 export function recordMessage(record: LiveRecord): RecordMessage {

@@ -5,8 +5,7 @@ import { describe, expect, test } from "vitest";
 import { Refusal, type Violation } from "../domain/refusal.ts";
 import { toStatus } from "../edge/errors.ts";
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts";
-import { Violations } from "./violations.ts";
-import { timestamp } from "./wire-times.ts";
+import { timestamp, Violations } from "./violations.ts";
 
 /** What is found wrong by `check`. */
 function found(check: (violations: Violations) => void): readonly Violation[] {

@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../calls/authority.ts";
 import type { Handlers } from "../../calls/call.ts";
 import { parseLookup } from "../../claims/requests.ts";
+import { onlyValue } from "../../domain/operation.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
-import { onlyValue } from "../../domain/settled.ts";
 import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
   GetRecordResponseSchema,

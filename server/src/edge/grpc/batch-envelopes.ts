@@ -8,8 +8,8 @@ import { Refusal } from "../../domain/refusal.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { ProtocolError } from "../errors.ts";
 import { frameMessage } from "../grpc-framing.ts";
+import { MAX_TIMEOUT_MS } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
-import { MAX_TIMEOUT_MS } from "../timeouts.ts";
 
 /** The fields of a BatchStreamRequest other than its items. */
 interface Envelope {

@@ -9,13 +9,12 @@ import { grpcCompression } from "../compression.ts";
 import { ProtocolError, toStatus } from "../errors.ts";
 import { createMessageReader, frameMessage, MAX_FRAMED_BYTES } from "../grpc-framing.ts";
 import { type ConnectionInboundBudget, readBody } from "../inbound-budget.ts";
-import { messageLimits } from "../message-limits.ts";
 import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import type { ReceivedMessage } from "../read-message.ts";
+import { messageLimits, parseTimeoutMs } from "../read-message.ts";
 import type { Route } from "../route.ts";
-import { parseTimeoutMs } from "../timeouts.ts";
-import type { SlowRequests } from "./slow-requests.ts";
+import type { SlowRequests } from "./session-lifecycle.ts";
 import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isClosed, OK } from "./streams.ts";
 
 /** In the form to which Node would convert an object for each reply. */

@@ -5,8 +5,7 @@ import type { Compression } from "../compression.ts";
 import { malformed, tooLarge } from "../errors.ts";
 import { createByteCollector, createMessageReader, frameMessage } from "../grpc-framing.ts";
 import { type ConnectionInboundBudget, type MessageAssembler, readBody } from "../inbound-budget.ts";
-import type { MessageLimits } from "../message-limits.ts";
-import type { ReceivedMessage } from "../read-message.ts";
+import type { MessageLimits, ReceivedMessage } from "../read-message.ts";
 
 /** A request's message that is not read yet. */
 export interface PendingMessage {

@@ -15,12 +15,11 @@ import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import { toConnectError } from "../errors.ts";
 import type { ConnectionInboundBudget } from "../inbound-budget.ts";
-import { messageLimits } from "../message-limits.ts";
 import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import type { ReceivedMessage } from "../read-message.ts";
+import { messageLimits, parseTimeoutMs, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
-import { parseTimeoutMs, TIMEOUT_HEADER } from "../timeouts.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 
 /** Answers a request, whose body is a separate argument; rejects only if the caller has left. */

@@ -1,4 +1,4 @@
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import type { Pool } from "../pool.ts";
 import { createPacedQueue } from "./paced-queue.ts";

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { Rejected } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { Rejected } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
-import { createTenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
+import { createTenantLimiter, UNLIMITED } from "./fair-queue.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MAX_QUEUED_BY_TENANT = 20_000;

@@ -1,9 +1,7 @@
-import { type Deadline, isExpired } from "../../domain/deadline.ts";
+import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { onlyValue, Rejected, type Settled } from "../../domain/settled.ts";
 import { StatementFailed } from "../pool.ts";
-import { type Decision, FairQueue } from "./fair-queue.ts";
-import { type TenantLimiter, UNLIMITED } from "./tenant-limiter.ts";
+import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 
 /** How a batcher gathers operations into statements. */
 export interface BatcherOptions<Op, Row> {

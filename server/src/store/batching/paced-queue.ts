@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Deadline, isExpired } from "../../domain/deadline.ts";
+import { type Deadline, isExpired } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 

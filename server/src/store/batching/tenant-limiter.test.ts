@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTenantLimiter, type TenantLimiter } from "./tenant-limiter.ts";
+import { createTenantLimiter, type TenantLimiter } from "./fair-queue.ts";
 
 const SLOTS = 32;
 const NO_LIMIT = Number.POSITIVE_INFINITY;

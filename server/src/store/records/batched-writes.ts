@@ -1,11 +1,11 @@
 import type pg from "pg";
 import type { Contended } from "../../domain/claim.ts";
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { mapSettled, Rejected, type Settled } from "../../domain/settled.ts";
 import { createBatcher } from "../batching/batcher.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool, Statement } from "../pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";

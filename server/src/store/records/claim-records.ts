@@ -1,9 +1,9 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../../domain/claim.ts";
-import type { Deadline } from "../../domain/deadline.ts";
-import { type LiveRecord, type Result, unfinishedPhase } from "../../domain/record.ts";
-import { createReplyRoom } from "../../domain/reply-room.ts";
-import { awaitLate, type Settled } from "../../domain/settled.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { awaitLate, type Settled } from "../../domain/operation.ts";
+import { type LiveRecord, laterMs, type Result, unfinishedPhase } from "../../domain/record.ts";
+import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
 import {
@@ -15,7 +15,6 @@ import {
   type GrantedRow,
   takeOverRecords,
 } from "./claim-statements.ts";
-import { laterMs } from "./instants.ts";
 import type { FillPayload } from "./large-payloads.ts";
 import type { Readings } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
@@ -70,9 +69,10 @@ export function createClaimRecords(
       ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
       takeOver,
     );
-    const room = createReplyRoom();
+    let room: ReplyRoom | undefined;
     return await awaitLate(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
+      room ??= createReplyRoom();
       const filling = fillPayload(outcome.record, deadline, room);
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });

@@ -1,12 +1,11 @@
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline, Settled } from "../../domain/operation.ts";
 import type { CachedCompletion } from "../../domain/record.ts";
-import type { Settled } from "../../domain/settled.ts";
+import { laterMs } from "../../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, writeAll } from "./batched-writes.ts";
-import { laterMs } from "./instants.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
 import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";

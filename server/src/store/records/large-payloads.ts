@@ -1,8 +1,8 @@
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
 import { createBatcher } from "../batching/batcher.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray } from "../sql-arrays.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";

@@ -1,9 +1,9 @@
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { awaitLate, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
-import { awaitLate, type Settled } from "../../domain/settled.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";

@@ -1,7 +1,6 @@
-import type { Deadline } from "../../domain/deadline.ts";
-import type { Settled } from "../../domain/settled.ts";
+import type { Deadline, Settled } from "../../domain/operation.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../../domain/settlement.ts";
-import type { TenantLimiter } from "../batching/tenant-limiter.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";

@@ -1,11 +1,11 @@
 import { LRUCache } from "lru-cache";
-import type { Deadline } from "../../domain/deadline.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { Rejected } from "../../domain/operation.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { Rejected } from "../../domain/settled.ts";
 import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
-import { createTenantLimiter, type TenantLimiter } from "../batching/tenant-limiter.ts";
+import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Deadline } from "../domain/deadline.ts";
-import { createRefreshingCache, type RefreshingCacheOptions } from "./refreshing-cache.ts";
+import type { Deadline } from "../domain/operation.ts";
+import { createRefreshingCache, type RefreshingCacheOptions } from "./credential-cache.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /** The settings of the credential cache; the contract's bound is 10 s. */

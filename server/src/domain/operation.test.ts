@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { awaitLate, mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "./settled.ts";
+import { awaitLate, mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "./operation.ts";
 
 const broken = new Rejected(new Error("broken before"));
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRepeatMeter } from "./repeat-meter.ts";
+import { createRepeatMeter } from "./replay-cache.ts";
 
 /** Counts claims; every n-th of them is a repeat. */
 function count(
