@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
@@ -7,15 +7,15 @@ import { connectClient, type IdempotencyClient, type TransportName } from "../he
 import { errorOf } from "../helpers/calls/errors.ts";
 import { endLeases, granted } from "../helpers/calls/records.ts";
 import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { countRows, forgetRecords } from "../helpers/database/time.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 /** A tenant, and a caller of it with a key of its own. */
 interface Bearer extends AdministeredTenant {
@@ -26,19 +26,8 @@ interface Bearer extends AdministeredTenant {
 /** The bound that the contract publishes. */
 const FOLLOWS_WITHIN_MS = 10_000;
 
-let database: TestDatabase;
 /** Loads credentials and tenants at every call, so that what a test changes in SQL holds at once. */
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url, {}, { waiterTickMs: 20, credentialAgeMs: 0 });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer({}, { waiterTickMs: 20, credentialAgeMs: 0 });
 
 /** What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on. */
 const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; reason: string }>> = {

@@ -2,24 +2,13 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 const operation = { namespace: "charges", key: "order-1" };
 

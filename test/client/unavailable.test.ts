@@ -1,21 +1,12 @@
 import { createOnceward, type Onceward, type OncewardEvent, TerminalError } from "@onceward/client";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
+const { database, server } = useServer();
 
 afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
   warn.mockRestore();
 });
 

@@ -1,30 +1,21 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { granted, grantsAmong } from "../helpers/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let client: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   client = connectClient(server, tenant.apiKey);
   // The credential and the policy are in memory from here on.
   await client.lookup({ namespace: "charges", key: "connected" });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 test("a lone claim, complete, lookup, extension and release cost one statement each, and a repeat two", async () => {

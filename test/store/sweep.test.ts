@@ -1,30 +1,19 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
 import { complete, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { countRows, sweep } from "../helpers/database/time.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 /** A statement that drew a fencing token is over by then. */
 const MARGIN_S = 120;
 const MAX_ROWS = 1000;
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 async function newCaller(
   policy: PolicyColumns,

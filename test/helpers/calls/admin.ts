@@ -1,13 +1,14 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe } from "vitest";
+import { describe } from "vitest";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import type { TestDatabase } from "../database/database.ts";
 import { transportsUnderTest } from "../network/transports-under-test.ts";
-import { startTestServer, type TestServer } from "../servers/server.ts";
+import type { TestServer } from "../servers/server.ts";
 import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "../servers/tenants.ts";
+import { useServer } from "../servers/use-server.ts";
 import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
@@ -70,16 +71,7 @@ export function describeAdministration(
   env: Readonly<Record<string, string>> = {},
 ): void {
   describe.each(transportsUnderTest())(`${name}, over %s`, (transport) => {
-    let database: TestDatabase;
-    let server: TestServer;
-    beforeAll(async () => {
-      database = await createTestDatabase();
-      server = await startTestServer(database.url, env);
-    });
-    afterAll(async () => {
-      await server?.stop();
-      await database?.drop();
-    });
+    const { database, server } = useServer(env);
     tests(() => createWorld(database, server, transport), transport);
   });
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
+import { describe, onTestFinished } from "vitest";
 import {
   connectClient,
   type IdempotencyClient,
@@ -6,12 +6,13 @@ import {
   timeoutHeader,
 } from "../calls/clients.ts";
 import { ageRecords } from "../calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import type { TestDatabase } from "../database/database.ts";
 import { sweep } from "../database/time.ts";
 import { transportsUnderTest } from "../network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
+import { type ServerInUse, useServer } from "./use-server.ts";
 import { untilWaiting } from "./waiters.ts";
 
 /** What a test of the server's contract works with: one server and database for all tests of its file. */
@@ -42,41 +43,20 @@ export function describeContract(
   env: Readonly<Record<string, string>> = {},
 ): void {
   describe(title, () => {
-    let database: TestDatabase;
-    let server: TestServer;
-
-    beforeAll(async () => {
-      database = await createTestDatabase();
-      server = await startTestServer(database.url, env);
-    });
-
-    afterAll(async () => {
-      await server?.stop();
-      await database?.drop();
-    });
-
+    const running = useServer(env);
     describe.each(transportsUnderTest())("over %s", (transport) => {
-      tests(contractOver(transport, () => ({ database, server })));
+      tests(contractOver(transport, running));
     });
   });
 }
 
-/** The server is there only once the tests run, and so it is asked for, not given. */
-function contractOver(
-  transport: TransportName,
-  running: () => { readonly database: TestDatabase; readonly server: TestServer },
-): Contract {
+function contractOver(transport: TransportName, { database, server }: ServerInUse): Contract {
   return {
     transport,
-    get database() {
-      return running().database;
-    },
-    get server() {
-      return running().server;
-    },
-    connect: (apiKey) => connectClient(running().server, apiKey, transport),
+    database,
+    server,
+    connect: (apiKey) => connectClient(server, apiKey, transport),
     async newCaller(policy, namespaces = {}) {
-      const { database, server } = running();
       const tenant = await createTenant(database, policy);
       for (const [name, own] of Object.entries(namespaces)) {
         await setNamespacePolicy(database, tenant, name, own);
@@ -93,7 +73,7 @@ function contractOver(
       };
     },
     async newReplica(env) {
-      const replica = await startTestServer(running().database.url, env);
+      const replica = await startTestServer(database.url, env);
       onTestFinished(() => replica.stop());
       return replica;
     },
