@@ -108,7 +108,7 @@ describeContract("a tenant's calls in progress", (contract) => {
     const wait = () => client.claim({ ...ORDER, wait: seconds(30) }, { signal: abort.signal });
     const waiting = Promise.allSettled([wait(), wait()]);
     const waiters = async () => (await readMetrics(contract.server)).get("onceward_waiters");
-    await expect.poll(waiters, { timeout: 10_000, interval: 10 }).toBe(2);
+    await expect.poll(waiters, { timeout: 30_000, interval: 10 }).toBe(2);
 
     expect(await errorOf(client.lookup(ORDER))).toMatchObject({
       code: "ResourceExhausted",
@@ -129,7 +129,7 @@ describeContract("a tenant's calls in progress", (contract) => {
     abort.abort();
     await waiting;
     const attempts = async () => (await client.lookup(ORDER)).record?.attempt;
-    await expect.poll(() => attempts().catch(() => 0), { timeout: 10_000, interval: 10 }).toBe(1);
+    await expect.poll(() => attempts().catch(() => 0), { timeout: 30_000, interval: 10 }).toBe(1);
   });
 });
 
@@ -178,7 +178,7 @@ describeContract(
       const { fencingToken } = await grant(client);
       const waiting = client.claim({ ...ORDER, wait: seconds(15) });
       const waiters = async () => (await readMetrics(contract.server)).get("onceward_waiters");
-      await expect.poll(waiters, { timeout: 10_000, interval: 10 }).toBe(1);
+      await expect.poll(waiters, { timeout: 30_000, interval: 10 }).toBe(1);
       await grant(client, { key: "order-2" });
       await client.release({ ...ORDER, fencingToken });
       expect(granted(await waiting).attempt).toBe(2);

@@ -14,8 +14,8 @@ import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** A tenant, and a caller of it with a key of its own. */
 interface Bearer extends AdministeredTenant {

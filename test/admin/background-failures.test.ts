@@ -12,9 +12,9 @@ const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs"];
 const TASKS = ["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs"];
 
 const { database, server } = useServer({
-    ONCEWARD_SWEEP_INTERVAL: "100ms",
-    ONCEWARD_USAGE_FLUSH: "100ms",
-  });
+  ONCEWARD_SWEEP_INTERVAL: "100ms",
+  ONCEWARD_USAGE_FLUSH: "100ms",
+});
 
 /** Lets every statement of every task fail. */
 async function breakTasks(): Promise<void> {

@@ -8,7 +8,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 
 const SHARE = 4;
 /** A tenant counts for a second after its call, and a busy machine may take longer between two. */
-const PATIENCE = { timeout: 15_000, interval: 0 };
+const PATIENCE = { timeout: 30_000, interval: 0 };
 
 const { database, server } = useServer({ ONCEWARD_TENANT_SHARE: String(SHARE) });
 

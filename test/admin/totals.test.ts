@@ -12,7 +12,7 @@ import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
-const PATIENCE = { timeout: 15_000, interval: 50 };
+const PATIENCE = { timeout: 30_000, interval: 50 };
 
 const { database, server } = useServer();
 

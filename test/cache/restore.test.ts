@@ -18,7 +18,7 @@ const NAMESPACE = "charges";
 /** A Postgres is made, dumped and restored, on a busy machine too. */
 const TIMEOUT_MS = 120_000;
 /** A replica whose connection was lost gets another at its next statement. */
-const PATIENCE = { timeout: 15_000, interval: 100 };
+const PATIENCE = { timeout: 30_000, interval: 100 };
 
 /** Two replicas as they are by default: copies in memory, and in a Redis that they share. */
 async function startReplicas({ url }: RestorableDatabase): Promise<readonly TestServer[]> {

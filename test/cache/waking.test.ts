@@ -15,7 +15,7 @@ import { untilWaiting } from "../helpers/servers/waiters.ts";
 const WAITING = { ...ORDER, wait: seconds(60) };
 /** Longer than any wait: who is woken was told. */
 const NEVER_LOOK = { waiterTickMs: 600_000 };
-const PATIENCE = { timeout: 10_000, interval: 10 };
+const PATIENCE = { timeout: 30_000, interval: 10 };
 
 describeWithRedis("A claim that waits on another replica", () => {
   let redis: TestRedis;

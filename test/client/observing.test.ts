@@ -101,7 +101,7 @@ test("that a claim is released is told once it is", async () => {
     },
   });
   await expect(onceward.run(operation, failing)).rejects.toThrow();
-  await vi.waitFor(() => expect(states).toEqual([expect.stringContaining("Error")]));
+  await vi.waitFor(() => expect(states).toEqual([expect.stringContaining("Error")]), 30_000);
   expect(events.map(({ type }) => type)).toEqual(["claimed", "released"]);
 });
 
@@ -122,7 +122,7 @@ test("a lease that is lost is told while the function runs", async () => {
   const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
     await database.query("update records set lease_expires_at = now() - interval '1 s'");
     await onceward.calls.claim({ ...operation, owner: "worker-2" });
-    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: "lease-lost" }), 5000);
+    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: "lease-lost" }), 30_000);
   });
   await expect(run).rejects.toMatchObject({ name: "CompletionError" });
   const reason = "CLAIM_SUPERSEDED";

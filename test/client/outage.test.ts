@@ -2,13 +2,24 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
 
-const { database, server } = useServer();
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
 
 const operation = { namespace: "charges", key: "order-1" };
 
@@ -17,7 +28,7 @@ async function untilState({ id }: TestTenant, state: number): Promise<void> {
   await vi.waitFor(async () => {
     const rows = await database.query("select state::int from records where tenant_id = $1", [id]);
     expect(rows).toEqual([{ state }]);
-  });
+  }, 30_000);
 }
 
 /** The same replica, back on the same port. */
@@ -59,7 +70,7 @@ test("a waiter outlives a restart of the service", async () => {
   await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   const held = Promise.withResolvers<string>();
   const holder = onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const waiter = onceward.run(operation, () => "again");
   await restartServer();
   held.resolve("once");
@@ -83,7 +94,7 @@ test("a run outlives a load balancer that has no replicas and answers 503 with a
   await using onceward = createOnceward({ address: `http://127.0.0.1:${port}`, apiKey });
   const run = onceward.run(operation, () => "charged");
   run.catch(() => {});
-  await vi.waitUntil(() => pages.mock.calls.length >= 3, { timeout: 10_000 });
+  await vi.waitUntil(() => pages.mock.calls.length >= 3, { timeout: 30_000 });
   for (const connection of connections) connection.destroy();
   balancer.close();
   await once(balancer, "close");

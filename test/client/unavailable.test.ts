@@ -111,7 +111,7 @@ test("an outage during the wait for another holder is no reason to go on without
   const fn = vi.fn();
   const waiter = onceward.run({ ...failOpen, waitMs: 500 }, fn);
   waiter.catch(() => {});
-  await vi.waitFor(() => expect(events).toEqual([{ namespace: "charges", type: "waiting" }]));
+  await vi.waitFor(() => expect(events).toEqual([{ namespace: "charges", type: "waiting" }]), 30_000);
   proxy.setMode("refuse");
   await expect(waiter).rejects.toMatchObject({ reason: "NO_ANSWER" });
   expect(fn).not.toHaveBeenCalled();

@@ -91,7 +91,7 @@ test("a page waits for another holder, and stores failures", async () => {
   const { onceward, node } = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holder = node.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await node.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await node.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const waiter = onceward.run(operation, vi.fn());
   held.resolve("once");
   expect([await holder, await waiter]).toEqual(["once", "once"]);

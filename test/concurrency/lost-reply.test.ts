@@ -41,7 +41,7 @@ async function loseReply(
       key,
       state,
     ]);
-  await vi.waitUntil(async () => (await find()).length === 1, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await find()).length === 1, { timeout: 30_000, interval: 5 });
 }
 
 test("a claim whose reply was lost is answered the same when its claim id comes again", async () => {

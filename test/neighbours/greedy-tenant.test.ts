@@ -10,14 +10,14 @@ import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
+import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 // What a greedy tenant does at each resource that tenants share, and what another gets done meanwhile: before the greedy
 // tenant has what it asked for, and in a number of statements that does not depend on how much that was.
 
 const NAMESPACE = "charges";
-const PATIENCE = { timeout: 15_000, interval: 20 };
+const PATIENCE = { timeout: 30_000, interval: 20 };
 
 interface Neighbour {
   readonly tenant: TestTenant;

@@ -32,7 +32,7 @@ async function terminateConnections(): Promise<number[]> {
 async function replaceConnections(): Promise<void> {
   const ended = await terminateConnections();
   const left = () => database.query("select from pg_stat_activity where pid = any ($1)", [ended]);
-  await vi.waitUntil(async () => (await left()).length === 0, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await left()).length === 0, { timeout: 30_000, interval: 5 });
 }
 
 /** Changes a setting of the database, for connections made from now on, and ends those that there are. */

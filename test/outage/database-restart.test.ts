@@ -48,7 +48,7 @@ async function killPostmaster(pid: number): Promise<void> {
       return true;
     }
   };
-  await vi.waitUntil(isGone, { timeout: 10_000, interval: 10 });
+  await vi.waitUntil(isGone, { timeout: 30_000, interval: 10 });
 }
 
 test("nothing that was acknowledged is lost when Postgres is killed under load, again and again", async () => {

@@ -25,7 +25,7 @@ test.each(["server", "client"] as const)(
     // On a stream of batches, which is left after a second.
     await client.batch({ items: [{ request: { case: "lookup", value: ORDER } }] }, { timeoutMs: 5000 });
     await expect
-      .poll(() => streams.map(({ closed }) => closed), { timeout: 5000 })
+      .poll(() => streams.map(({ closed }) => closed), { timeout: 30_000 })
       .toEqual([true, true, true]);
     // Without any, an error that comes late would end the process.
     await expect.poll(() => streams.map((stream) => stream.eventNames())).toEqual(Array(3).fill(["error"]));

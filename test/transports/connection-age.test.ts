@@ -22,7 +22,7 @@ test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
     const sessions = new Set<unknown>();
     onHttp2Stream("server", ({ session }) => sessions.add(session));
     const load = startLoad(client, 8, "retry UNAVAILABLE");
-    await expect.poll(() => sessions.size, { timeout: 15_000 }).toBeGreaterThan(GOAWAYS);
+    await expect.poll(() => sessions.size, { timeout: 30_000 }).toBeGreaterThan(GOAWAYS);
     await load.stop();
     expect(load.errors.filter((error) => !saysUnavailable(error)).map(String)).toEqual([]);
     expect(new Set(load.acknowledged.values()).size).toBe(load.acknowledged.size);

@@ -138,7 +138,7 @@ test("one address has as many connections as are configured, and a connection th
         session?.destroy();
         return answer?.code;
       },
-      { timeout: 5000 },
+      { timeout: 30_000 },
     )
     .toBe("InvalidArgument");
 });

@@ -119,7 +119,7 @@ describe("a waiter", () => {
     const { waiters, findResolved, onLookFailed, release } = setUp();
     findResolved.mockRejectedValueOnce(new Error("away"));
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => onLookFailed.mock.calls.length === 1);
+    await vi.waitUntil(() => onLookFailed.mock.calls.length === 1, 30_000);
     expect(waiters.count()).toBe(1);
     release(ONE);
     await waiting;
@@ -164,12 +164,12 @@ describe("a waiter", () => {
       return new Set();
     });
     const before = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => findResolved.mock.calls.length === 1);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 1, 30_000);
     waiters.wake(recordName(ONE));
     await before;
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
     looks.resolve();
-    await vi.waitUntil(() => findResolved.mock.calls.length === 2);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 2, 30_000);
     waiters.wake(recordName(ONE));
     await waiting;
     expect(waiters.count()).toBe(0);

@@ -8,8 +8,8 @@ import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
-import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
+import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
 
 const { database, server } = useServer();
 

@@ -26,9 +26,9 @@ import {
   type UnaryCall,
 } from "../../../clients/typescript/src/connect.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 import { listen } from "../http/listen.ts";
 import { ChargeSchema, Charges } from "./test-service.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
 
 const { database, server } = useServer();
 

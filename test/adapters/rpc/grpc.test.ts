@@ -30,8 +30,8 @@ import {
   type RpcOptions,
 } from "../../../clients/typescript/src/grpc.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
-import { type Charge, ChargeSchema } from "./test-service.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
+import { type Charge, ChargeSchema } from "./test-service.ts";
 
 const { database, server } = useServer();
 
