@@ -9,7 +9,7 @@ import { errorOf } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { countRows } from "../helpers/database/time.ts";
-import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
+import { type Caller, type Contract, describeContractOnce } from "../helpers/servers/contract.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
@@ -50,7 +50,7 @@ async function refusals(
   );
 }
 
-describeContract("a tenant's rate", (contract) => {
+describeContractOnce("a tenant's rate", (contract) => {
   test("refuses what goes beyond it, with the limit and when to come again, and without effect", async () => {
     const caller = await contract.newCaller(ONE);
     await exhaust(caller.client);
@@ -100,7 +100,7 @@ describeContract("a tenant's rate", (contract) => {
   });
 });
 
-describeContract("a tenant's calls in progress", (contract) => {
+describeContractOnce("a tenant's calls in progress", (contract) => {
   test("are limited, waiting ones among them, and what settles a claim is never refused", async () => {
     const { tenant, client } = await contract.newCaller({ quota_concurrent_calls: 2 });
     const { fencingToken } = await grant(client);
@@ -133,7 +133,7 @@ describeContract("a tenant's calls in progress", (contract) => {
   });
 });
 
-describeContract(
+describeContractOnce(
   "a tenant's store",
   (contract) => {
     test("takes no claim beyond the quota of records, but what completes one, and answers from copies", async () => {

@@ -11,7 +11,7 @@ import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { countRows, forgetRecords } from "../helpers/database/time.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
+import { ONE_TRANSPORT } from "../helpers/network/transports-under-test.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
@@ -117,41 +117,38 @@ async function expectRefused(waiting: readonly Waiting[]): Promise<void> {
   expect(granted).toEqual([]);
 }
 
-describe.each(transportsUnderTest())(
-  "A claim that waits, over %s, whose authority has ended",
-  (transport) => {
-    test.each(Object.entries(WAKINGS))("is refused when its record %s", async (_what, wake) => {
-      const waiting = await waitForEachEnding(transport, 60);
-      await endAll(waiting);
-      await Promise.all(waiting.map(({ bearer }) => wake(bearer)));
-      await expectRefused(waiting);
-    });
+describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose authority has ended", (transport) => {
+  test.each(Object.entries(WAKINGS))("is refused when its record %s", async (_what, wake) => {
+    const waiting = await waitForEachEnding(transport, 60);
+    await endAll(waiting);
+    await Promise.all(waiting.map(({ bearer }) => wake(bearer)));
+    await expectRefused(waiting);
+  });
 
-    test("is refused when its wait is over", async () => {
-      const waiting = await waitForEachEnding(transport, 1.5);
-      await endAll(waiting);
-      await expectRefused(waiting);
-    });
+  test("is refused when its wait is over", async () => {
+    const waiting = await waitForEachEnding(transport, 1.5);
+    await endAll(waiting);
+    await expectRefused(waiting);
+  });
 
-    test("is refused before its wait is over, though its record stays in progress", async () => {
-      const waiting = await waitForEachEnding(transport, 60);
-      const endedAtMs = performance.now();
-      await endAll(waiting);
-      await expectRefused(waiting);
-      expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
-    });
+  test("is refused before its wait is over, though its record stays in progress", async () => {
+    const waiting = await waitForEachEnding(transport, 60);
+    const endedAtMs = performance.now();
+    await endAll(waiting);
+    await expectRefused(waiting);
+    expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
+  });
 
-    test("leaves no row of a tenant that has gone", async () => {
-      const bearer = await newBearer(transport);
-      const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
-      await untilWaiting(server, 1);
-      await (await operator()).deleteTenant({ name: bearer.tenant.name });
-      await runRecordJobs(database);
-      expect(await answer).toMatchObject({ reason: "CREDENTIAL_INVALID" });
-      expect(await countRows(database, bearer.tenant)).toBe(0);
-    });
-  },
-);
+  test("leaves no row of a tenant that has gone", async () => {
+    const bearer = await newBearer(transport);
+    const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
+    await untilWaiting(server, 1);
+    await (await operator()).deleteTenant({ name: bearer.tenant.name });
+    await runRecordJobs(database);
+    expect(await answer).toMatchObject({ reason: "CREDENTIAL_INVALID" });
+    expect(await countRows(database, bearer.tenant)).toBe(0);
+  });
+});
 
 test("A claim that waits is refused within 10 s after its key was revoked behind its server's back", async () => {
   const remembering = await startTestServer(database.url);
@@ -166,7 +163,7 @@ test("A claim that waits is refused within 10 s after its key was revoked behind
   expect(performance.now() - revokedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
 });
 
-describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy has changed", (transport) => {
+describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose policy has changed", (transport) => {
   /** How a waiter's claim is stamped that is granted after `change`. */
   async function stampedAfter(change: (bearer: Bearer) => Promise<unknown>) {
     const bearer = await newBearer(transport);

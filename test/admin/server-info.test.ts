@@ -1,12 +1,12 @@
 import { readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { VERSION } from "../../server/src/version.ts";
-import { describeAdministration } from "../helpers/calls/admin.ts";
+import { describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { TEST_PEPPER } from "../helpers/servers/server.ts";
 
 const MIGRATIONS = new URL("../../server/migrations/", import.meta.url);
 
-describeAdministration(
+describeAdministrationOverAll(
   "GetServerInfo",
   (world) => {
     test("says what the server and the schema are, and how many replicas are at work", async () => {
@@ -42,7 +42,7 @@ describeAdministration(
   { ONCEWARD_POOL_SIZE: "7" },
 );
 
-describeAdministration(
+describeAdministrationOverAll(
   "GetServerInfo of a server whose Redis is away",
   (world) => {
     test("says what it does without", async () => {

@@ -307,7 +307,7 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
 
 test("every statement of the store on more than one row is among them", async () => {
   const folder = new URL("../../server/src/store/", import.meta.url);
-  const files = (await readdir(folder)).filter((file) => !file.endsWith(".test.ts"));
+  const files = (await readdir(folder, { recursive: true })).filter((file) => /(?<!\.test)\.ts$/.test(file));
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));
   const names = sources.flatMap((source) => [...source.matchAll(/name: "(\w+)"/g)].map(([, name]) => name));
   const tested = new Set([...explainedAnywhere, ...ON_ONE_ROW, ...ON_OTHER_ROWS]);

@@ -5,7 +5,7 @@ import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
 import type { TestDatabase } from "../database/database.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
+import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
 import type { TestServer } from "../servers/server.ts";
 import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "../servers/tenants.ts";
 import { useServer } from "../servers/use-server.ts";
@@ -64,13 +64,33 @@ export interface AdminWorld {
   operator(): Promise<OperatorClient>;
 }
 
-/** Runs the tests over every transport, on one database and one server. */
+type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
+
+/** Runs the tests on a database and a server of their own, over one transport. */
 export function describeAdministration(
   name: string,
-  tests: (world: () => AdminWorld, transport: TransportName) => void,
+  tests: AdministrationTests,
   env: Readonly<Record<string, string>> = {},
 ): void {
-  describe.each(transportsUnderTest())(`${name}, over %s`, (transport) => {
+  describeAdministrationOver(ONE_TRANSPORT, name, tests, env);
+}
+
+/** Does the same over each transport: for the fields and errors that a transport carries. */
+export function describeAdministrationOverAll(
+  name: string,
+  tests: AdministrationTests,
+  env: Readonly<Record<string, string>> = {},
+): void {
+  describeAdministrationOver(transportsUnderTest(), name, tests, env);
+}
+
+function describeAdministrationOver(
+  transports: readonly TransportName[],
+  name: string,
+  tests: AdministrationTests,
+  env: Readonly<Record<string, string>>,
+): void {
+  describe.each(transports)(`${name}, over %s`, (transport) => {
     const { database, server } = useServer(env);
     tests(() => createWorld(database, server, transport), transport);
   });

@@ -1,7 +1,13 @@
 import { TRANSPORT_NAMES, type TransportName } from "../calls/clients.ts";
 import { isOtherPostgres } from "../database/database.ts";
 
-/** What a test calls over: where a run is about another Postgres, one transport shows all that it changes. */
+/**
+ * The transport of tests whose subject is behind the pipeline, which answers the same over every transport. Tests of what a
+ * transport carries (fields, errors, credentials, deadlines, cancellation) run over all of them.
+ */
+export const ONE_TRANSPORT: readonly TransportName[] = ["native gRPC"];
+
+/** Returns every transport, or one where the run is about another Postgres. */
 export function transportsUnderTest(): readonly TransportName[] {
-  return isOtherPostgres() ? ["native gRPC"] : TRANSPORT_NAMES;
+  return isOtherPostgres() ? ONE_TRANSPORT : TRANSPORT_NAMES;
 }

@@ -8,7 +8,7 @@ import {
 import { ageRecords } from "../calls/records.ts";
 import type { TestDatabase } from "../database/database.ts";
 import { sweep } from "../database/time.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
+import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
@@ -28,6 +28,8 @@ export interface Contract extends SharedContract {
   newReplica(env?: Readonly<Record<string, string>>): Promise<TestServer>;
 }
 
+type Environment = Readonly<Record<string, string>>;
+
 /** A caller of a server. */
 export interface Caller extends SharedCaller {
   readonly tenant: TestTenant;
@@ -40,11 +42,29 @@ export interface Caller extends SharedCaller {
 export function describeContract(
   title: string,
   tests: (contract: Contract) => void,
-  env: Readonly<Record<string, string>> = {},
+  env: Environment = {},
+): void {
+  describeContractOver(transportsUnderTest(), title, tests, env);
+}
+
+/** Does the same over one transport: for behaviour behind the pipeline, which is the same over every transport. */
+export function describeContractOnce(
+  title: string,
+  tests: (contract: Contract) => void,
+  env: Environment = {},
+): void {
+  describeContractOver(ONE_TRANSPORT, title, tests, env);
+}
+
+function describeContractOver(
+  transports: readonly TransportName[],
+  title: string,
+  tests: (contract: Contract) => void,
+  env: Environment,
 ): void {
   describe(title, () => {
     const running = useServer(env);
-    describe.each(transportsUnderTest())("over %s", (transport) => {
+    describe.each(transports)("over %s", (transport) => {
       tests(contractOver(transport, running));
     });
   });
