@@ -13,7 +13,7 @@ import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 const CALLERS = 8;
-const CRASHES = 3;
+const CRASHES = 2;
 
 /** A Postgres of the test's own with durable settings, on a directory that outlives its crashes. */
 async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {

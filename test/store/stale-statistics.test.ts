@@ -56,26 +56,53 @@ const BATCH_ROWS = 1000;
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** When Postgres last looked at the tables, as its statistics say. */
-const STATISTICS: Readonly<Record<string, (database: TestDatabase) => Promise<void>>> = {
-  "that were never gathered": (database) => fillTables(database, ROWS),
-  async "of empty tables"(database) {
+/** Fresh databases by what their statistics say, made of a filled one or of the empty template. */
+const STATISTICS: Readonly<Record<string, (filled: string) => Promise<TestDatabase>>> = {
+  "that were never gathered": (filled) => createTestDatabase(filled),
+  async "of empty tables"() {
+    const database = await createUnanalyzedDatabase();
     await database.query("vacuum analyze");
     await fillTables(database, ROWS);
+    return database;
   },
-  async "from before the rows were due"(database) {
-    await fillTables(database, ROWS);
+  async "from before the rows were due"(filled) {
+    const database = await createTestDatabase(filled);
     await database.query("update records set sweep_at = sweep_at + interval '1 day'");
     await database.query("vacuum analyze");
     await database.query("update records set sweep_at = sweep_at - interval '1 day'");
+    return database;
   },
   // As vacuum leaves them behind when a quiet night has ended nearly all records, and the pages are filled again.
-  async "of tables that were all but emptied"(database) {
-    await fillTables(database, ROWS);
+  async "of tables that were all but emptied"(filled) {
+    const database = await createTestDatabase(filled);
     await database.query("vacuum analyze");
     await database.query("update pg_class set reltuples = 1 where relnamespace = 'public'::regnamespace");
+    return database;
   },
 };
+
+/** Makes a database whose statistics only a test gathers. */
+async function createUnanalyzedDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  for (const { name } of await database.query<{ name: string }>(
+    "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+  )) {
+    await database.query(`alter table ${name} set (autovacuum_enabled = false)`);
+  }
+  return database;
+}
+
+/** Filled once, and copied for each kind of statistics. */
+let filled: TestDatabase;
+
+beforeAll(async () => {
+  filled = await createUnanalyzedDatabase();
+  await fillTables(filled, ROWS);
+  // A database that somebody is connected to can't be copied.
+  await filled.close();
+});
+
+afterAll(() => filled?.drop());
 
 function idOf(n: number) {
   return { tenantId: CROWDED_TENANT, namespace: "charges", key: crowdedKey(n) };
@@ -264,13 +291,7 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
   let database: TestDatabase;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
-    for (const { name } of await database.query<{ name: string }>(
-      "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
-    )) {
-      await database.query(`alter table ${name} set (autovacuum_enabled = false)`);
-    }
-    await STATISTICS[age]?.(database);
+    database = (await STATISTICS[age]?.(new URL(filled.url).pathname.slice(1))) as TestDatabase;
   });
 
   afterAll(async () => {

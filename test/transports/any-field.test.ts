@@ -27,7 +27,7 @@ import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 /** Calls on their way at once. */
 const AT_ONCE = 16;
 /** Requests with several things wrong, of each RPC. */
-const COMBINATIONS = 15;
+const COMBINATIONS = 8;
 
 let target: Target;
 let session: ClientHttp2Session;

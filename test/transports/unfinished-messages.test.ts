@@ -32,8 +32,8 @@ function unfinished(bytes: number): Buffer {
 }
 
 /** Looks at the server's memory until it has not grown for so many looks. */
-const LOOKS = 6;
-const LOOK_EVERY_MS = 250;
+const LOOKS = 10;
+const LOOK_EVERY_MS = 60;
 
 /** How much memory the server has more at most, from what is sent until it grows no more. */
 async function addedMb(send: () => void): Promise<number> {
