@@ -12,6 +12,7 @@ const ONE_VERSION_TESTS = [
   "test/admin/{administration-quotas,admission,authority,authority-held-up,background-failures,canary}.test.ts",
   "test/admin/{denials,isolation,operator-keys,refresh-failures,replicas,resolve-record-refusals}.test.ts",
   "test/admin/{tenant-shares,tls,tokens}.test.ts",
+  "test/contract/{credentials,testing-parity}.test.ts",
   "test/store/{installation-watch-failures,large-results,reply-room}.test.ts",
   "test/adapters/inbox/crash.test.ts",
 ];
@@ -19,8 +20,8 @@ const ONE_VERSION_TESTS = [
 const ONE_DATABASE_TESTS = [
   "test/{cache,cli,client,neighbours,outage,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
 ];
-/** Tests of the project's own test tools and of its package's metadata: `npm run check` runs them, `npm test` does not. */
-const TOOL_TESTS = ["test/{bench,chaos,demo,history,packaging}/**/*.test.ts"];
+/** Tests of the tools that test and develop, and of the package as it is published: `npm run check` runs them, `npm test` does not. */
+const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,packaging}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
@@ -101,7 +102,7 @@ export default defineConfig({
       plainProject("unit", [
         "server/src/**/*.test.ts",
         "clients/*/src/**/*.test.ts",
-        "test/{embedded,commands,repository,examples}/**/*.test.ts",
+        "test/{commands,repository,examples}/**/*.test.ts",
       ]),
       plainProject("tools", TOOL_TESTS),
       databaseProject({

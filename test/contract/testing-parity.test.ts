@@ -81,7 +81,7 @@ function noteGrant(granted: Map<string, bigint[]>, name: string, response: ItemR
   if (tokens.at(-1) !== fencingToken) granted.set(name, [...tokens, fencingToken]);
 }
 
-const HISTORIES = 60;
+const HISTORIES = 40;
 
 describeContractOnce("The in-memory Onceward answers as a server does", (contract) => {
   test("whatever is called, and whenever", async () => {

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 
 /** The code blocks of a language in a README, from the repository's root, in their order. */
 export async function codeBlocks(readme: string, language: string): Promise<readonly string[]> {
-  const text = await readFile(new URL(`../../${readme}`, import.meta.url), "utf8");
+  const text = await readFile(new URL(`../../../${readme}`, import.meta.url), "utf8");
   const blocks = text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm);
   return [...blocks].flatMap(([, of, code = ""]) => (of === language ? [code] : []));
 }
