@@ -46,7 +46,7 @@ export async function startTarget(
       for (const transport of ["native gRPC", "Connect with JSON"] as const) {
         const client = connectClient(server, tenant.apiKey, transport, tls);
         const key = `key-${++calls}`;
-        const { outcome } = await onOpenConnection(() => client.claim({ namespace: "others", key }));
+        const { outcome } = await patiently(() => client.claim({ namespace: "others", key }));
         expect(outcome.case).toBe("claimed");
       }
       expect(server.alive).toBe(true);
@@ -60,15 +60,15 @@ export async function startTarget(
   };
 }
 
-const MAX_CONNECTIONS = 5;
+const MAX_ATTEMPTS = 5;
 
-/** Calls again if the connection was reset: on a busy machine a handshake may take longer than the server's request timeout. */
-async function onOpenConnection<Reply>(call: () => Promise<Reply>): Promise<Reply> {
-  for (let connections = 1; connections < MAX_CONNECTIONS; connections++) {
+/** Calls again if the call was cut off: on a busy machine it may take longer than the server's request timeout. */
+async function patiently<Reply>(call: () => Promise<Reply>): Promise<Reply> {
+  for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt++) {
     try {
       return await call();
     } catch (error) {
-      if (!String(error).includes("ECONNRESET")) throw error;
+      if (!/ECONNRESET|error code CANCEL/.test(String(error))) throw error;
     }
   }
   return await call();
