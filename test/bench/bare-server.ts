@@ -20,8 +20,8 @@ import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
 /**
- * The service without what is around its core, to compare with: the same transport, handlers, caches and statements, but
- * nobody is authenticated, nothing is timed or counted but looks into the cache, and no deadline is kept. Run as a child.
+ * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but
+ * without authentication, deadlines, and metrics other than those of the cache. Runs as a child process.
  */
 const config = readConfig(
   Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== "BENCH_TENANT_ID")),
@@ -34,9 +34,9 @@ const pool = openPool({
   throughPgBouncer: false,
 });
 const findTenants = createFindTenants(pool);
-/** The real server's tenants are never older than this either; a copy needs to know. */
+/** As often as the real server refreshes tenants; a cached copy needs their cache epoch. */
 const REFRESH_MS = 4000;
-/** As the real server's default is; here nobody is timed out. */
+/** The real server's default; no call reaches it here. */
 const TIMEOUT_MS = 70_000;
 
 let principal = await readPrincipal();
@@ -45,7 +45,7 @@ setInterval(() => {
     (fresh) => {
       principal = fresh;
     },
-    // The database was stopped first; the bench is ending.
+    // The database has stopped: the bench is ending.
     () => process.exit(1),
   );
 }, REFRESH_MS);

@@ -2,7 +2,7 @@ import { digestSecret, formatApiKey, generateApiKey } from "../../server/src/aut
 import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import type { BenchDatabase } from "./database.ts";
 
-/** Makes so many tenants, in one statement, and answers a caller's API key of each. */
+/** Creates `count` tenants in one statement, and returns a caller's API key of each. */
 export async function createTenants(database: BenchDatabase, count: number): Promise<readonly string[]> {
   const keys = Array.from({ length: count }, generateApiKey);
   await database.query(

@@ -1,16 +1,16 @@
 import pg from "pg";
 
-/** A database of the bench, for what is done behind the service's back: filling tables, moving time, counting. */
+/** A database of the bench, for access without the service: filling tables, moving time, counting. */
 export interface BenchDatabase extends AsyncDisposable {
   readonly url: string;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   close(): Promise<void>;
 }
 
-/** Connects on first use. */
+/** Opens a database; connects on first use. */
 export function openBenchDatabase(url: string): BenchDatabase {
   const pool = new pg.Pool({ connectionString: url, max: 2 });
-  // The database is stopped before the bench is when the bench is interrupted.
+  // When the bench is interrupted, the database stops before it.
   pool.on("error", () => {});
   let closed: Promise<void> | undefined;
   const close = () => {

@@ -4,7 +4,7 @@ import type { BenchOptions } from "./options.ts";
 import type { Rig, Station } from "./rig.ts";
 import type { Violations } from "./violations.ts";
 
-/** What every figure is measured with. */
+/** The parameters of every measurement. */
 export interface Bench {
   readonly rig: Rig;
   /** The server, database and client that most figures share. */
@@ -12,16 +12,16 @@ export interface Bench {
   readonly options: BenchOptions;
   readonly violations: Violations;
   readonly signal: AbortSignal;
-  /** How long things are measured, quick or not. */
+  /** Lengths and numbers of slices: full or quick. */
   readonly pace: Omit<Pace, "callers">;
-  /** Shows what is going on. */
+  /** Prints the current step. */
   progress(what: string): void;
 }
 
-/** Measures one figure, or a few that come from one measurement. */
+/** Measures one figure, or several that come from one measurement. */
 export type Figure = (bench: Bench) => Promise<readonly Finding[]>;
 
 /** Short enough that the machine's drift hits both sides, long enough for hundreds of statements. */
 export const FULL_PACE: Bench["pace"] = { slices: 10, sliceMs: 1200, warmUpMs: 2500 };
-/** The same in less than a minute altogether: only good for seeing that the bench works, and for a first impression. */
+/** All figures in less than a minute: shows that the bench works, and gives a first impression. */
 export const QUICK_PACE: Bench["pace"] = { slices: 2, sliceMs: 150, warmUpMs: 100 };

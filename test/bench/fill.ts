@@ -1,14 +1,14 @@
 import type { Station } from "./rig.ts";
 
-/** What a table is filled with. */
+/** The rows that a table is filled with. */
 export interface Filling {
   readonly rows: number;
   readonly signal: AbortSignal;
-  /** When the sweep has to remove them. Undefined: some time in the next month. */
+  /** When the rows are due for the sweep. Undefined: spread over the next month. */
   readonly due?: Due;
 }
 
-/** Rows that are due one after another, evenly. */
+/** Rows that become due one after another, evenly. */
 export interface Due {
   readonly from: Date;
   readonly overMs: number;
@@ -18,8 +18,8 @@ export interface Due {
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * Claims, as the service would have made them, with keys in no order: $1 tenant, $2 first number, $3 last number, $4 when the
- * first is due, $5 seconds from one to the next (null: spread over a month).
+ * Inserts claims as the service would, with keys in random order: $1 tenant, $2 first number, $3 last number,
+ * $4 when the first is due, $5 seconds from one to the next (null: spread over a month).
  */
 const CLAIM = `
 insert into records (
@@ -36,9 +36,9 @@ select $1::int, 'filled', md5($4::text || i), nextval('fencing_tokens'), 1, 1, f
            else i * $5::float8 * interval '1 second' end) as d (due)`;
 
 /**
- * Their completions, with a payload of 200 bytes: an update of its own, so that pages are as the service leaves them, with
- * room for what it writes second. Rows that were inserted completed filled them to a third, and left gaps that new claims
- * then went into, each into another old page. $1 tenant, $2 where the claims begin.
+ * Completes them with a payload of 200 bytes, in an update of its own, so that pages have the room that the
+ * service leaves for second row versions. Rows inserted as completed filled pages to a third and left gaps,
+ * and each new claim then went into another old page. $1 tenant, $2 the page where the claims begin.
  */
 const COMPLETE = `
 update records set
@@ -47,21 +47,21 @@ update records set
        result_payload = convert_to(rpad('{"status": "done", "token": ' || fencing_token || '}', 200), 'UTF8')
  where ctid >= $2::tid and tenant_id = $1::int and namespace = 'filled' and state = 1`;
 
-/** The next page of the table. */
+/** Finds the page after the table's last one. */
 const END =
-  "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as place";
+  "select format('(%s,0)', pg_relation_size('records') / current_setting('block_size')::int) as page";
 
-/** Slower than Postgres fills a table on any machine that this is meant for. */
+/** A lower bound of how fast Postgres fills a table on the machines that run the bench. */
 const FILLED_PER_SECOND = 8000;
 
-/** How long it takes to fill a table, at most. */
+/** Returns how long filling a table takes at most, in milliseconds. */
 export function fillingMs(rows: number): number {
   return 500 + (rows / FILLED_PER_SECOND) * 1000;
 }
 
 /**
- * Fills a table with completed records of a station's tenant, and waits until Postgres has done with it: what it writes back
- * and vacuums after so many rows at once is not what is measured.
+ * Fills a table with completed records of a station's tenant, then vacuums and writes back, so that this work
+ * is not measured.
  */
 export async function fillRecords(
   { database, tenant }: Pick<Station, "database" | "tenant">,
@@ -72,9 +72,9 @@ export async function fillRecords(
   for (let first = 1; first <= rows; first += ROWS_PER_STATEMENT) {
     signal.throwIfAborted();
     const last = Math.min(rows, first + ROWS_PER_STATEMENT - 1);
-    const [end] = await database.query<{ place: string }>(END);
+    const [end] = await database.query<{ page: string }>(END);
     await database.query(CLAIM, [tenant.id, first, last, dueFrom, apartS]);
-    await database.query(COMPLETE, [tenant.id, end?.place]);
+    await database.query(COMPLETE, [tenant.id, end?.page]);
   }
   await database.query("vacuum (analyze) records");
   await database.query("checkpoint");

@@ -17,13 +17,13 @@ export const FIGURES = [
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 
-/** What a figure has to reach. */
+/** The value that a figure has to reach. */
 export type Bar = { readonly atLeast: number } | { readonly atMost: number };
 
 /** One line of the table. */
 export interface Finding {
   readonly figure: FigureId;
-  /** Which of the figure's values this is, such as "64"; undefined: it has one. */
+  /** Names one of the figure's values, such as "64"; undefined: the figure has one value. */
   readonly part?: string;
   readonly what: string;
   /** A ratio, unless `unit` says otherwise. */
@@ -31,11 +31,11 @@ export interface Finding {
   /** `×` for a ratio. */
   readonly unit: "×" | "/s" | "ms" | "s" | "MiB";
   readonly bar?: Bar;
-  /** What it was calculated from, each with its unit at the end of its name. */
+  /** The values that it was calculated from, each with its unit at the end of its name. */
   readonly raw: Readonly<Record<string, number>>;
 }
 
-/** Whether a finding reaches its bar; undefined: it has none. */
+/** Returns whether a finding reaches its bar; undefined: it has none. */
 export function meetsBar({ value, bar }: Finding): boolean | undefined {
   if (bar === undefined) return undefined;
   return "atLeast" in bar ? value >= bar.atLeast : value <= bar.atMost;

@@ -4,15 +4,15 @@ import { runSlice } from "./load.ts";
 import { FINGERPRINT, freshKeys } from "./target.ts";
 
 /**
- * A tenant that claims as fast as it can, in a process of its own, so that only the server is shared with whom it
- * crowds: `greedy.ts ADDRESS API_KEY CALLERS`, until its standard input ends.
+ * Claims as fast as it can, as one tenant, in its own process, so that only the server is shared with the
+ * other tenant: `greedy.ts ADDRESS API_KEY CALLERS`, until its standard input ends.
  */
 const [, , address = "", apiKey = "", callers = "1"] = process.argv;
 const LONGEST_MS = 10 * 60_000;
 
 const stop = new AbortController();
 process.stdin.resume().on("end", () => stop.abort());
-// Ctrl-C is for the bench, which then ends our input.
+// The bench handles Ctrl-C, and then ends this process's input.
 process.on("SIGINT", () => {});
 
 await using client = createOnceward({ address, apiKey });

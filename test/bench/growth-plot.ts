@@ -1,4 +1,4 @@
-/** A rate at several sizes of one thing, smallest first. */
+/** Rates at several sizes of one quantity, smallest first. */
 export interface Axis {
   readonly name: string;
   readonly unit: string;
@@ -7,7 +7,9 @@ export interface Axis {
 
 const PANEL = { width: 300, height: 200, margin: 40 };
 
-/** One panel an axis: sizes at even distances, as each is about ten times the one before; rates from zero. */
+/**
+ * Draws one panel per axis: sizes evenly spaced, as each is about ten times the one before; rates from zero.
+ */
 export function plotGrowth(axes: readonly Axis[]): string {
   const width = PANEL.width * axes.length;
   const panels = axes.map(
@@ -47,7 +49,7 @@ function text(x: number, y: number, content: string): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="middle">${content}</text>`;
 }
 
-/** Such as 12K or 10M. */
+/** Formats a number as 12K or 10M. */
 function compact(value: number): string {
   return value.toLocaleString("en-US", { notation: "compact" });
 }

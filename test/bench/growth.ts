@@ -21,7 +21,7 @@ const NAMESPACES = [1, 10, 100, 1000];
 const PAYLOADS_BYTES = [100, 1024, 8 * 1024, 64 * 1024];
 const REPLICAS = [1, 2, 3];
 
-/** `--growth`: what it costs when something grows; writes growth.md and growth.svg beside this file. */
+/** Measures `--growth`: rates as one quantity grows; writes growth.md and growth.svg beside this file. */
 export async function measureGrowth(bench: Bench): Promise<void> {
   const axes: Axis[] = [];
   for (const measureAxis of [byRows, byTenants, byNamespaces, byPayload, byReplicas]) {
@@ -34,7 +34,7 @@ export async function measureGrowth(bench: Bench): Promise<void> {
   await writeFile(fileURLToPath(new URL("growth.svg", import.meta.url)), plotGrowth(axes));
 }
 
-/** Measures a step at one point of an axis, and says so. */
+/** Measures a step at one point of an axis, and reports its rate. */
 async function measureAt(bench: Bench, name: string, at: number, step: Step) {
   const sliceMs = Math.max(MIN_SLICE_MS, bench.pace.sliceMs);
   const { perSecond } = await measure(step, { ...bench.pace, sliceMs, callers: CALLERS }, bench.signal);
@@ -55,7 +55,7 @@ async function byRows(bench: Bench): Promise<Axis> {
   return { name: "rows in the table", unit: "claims/s", points };
 }
 
-/** Over unary calls, where each brings its own credential. */
+/** Measures unary calls, because each carries its own credential. */
 async function byTenants(bench: Bench): Promise<Axis> {
   await using station = await bench.rig.startStation();
   const apiKeys = await createTenants(station.database, TENANTS.at(-1) ?? 1);

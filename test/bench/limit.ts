@@ -7,10 +7,10 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 const ROWS_PER_STATEMENT = 200;
-/** As with Onceward, two statements at once. */
+/** Two statements at once. */
 const CONNECTIONS = 2;
 
-/** Keys that were never used, inserted as one statement from an array, as a batch of claims is. */
+/** Inserts new keys in one statement from an array, as a batch of claims does. */
 const SCRIPT = `
 \\set batch random(1, 9000000000000000)
 insert into operations (namespace, key, claim_id, fingerprint)
@@ -20,7 +20,9 @@ on conflict do nothing
 returning claim_id;
 `;
 
-/** Rows a second that pgbench inserts into the DIY's table; undefined where it isn't on the PATH. */
+/**
+ * Returns the rows a second that pgbench inserts into the DIY table; undefined if pgbench isn't on the PATH.
+ */
 export async function measureLimit(
   databaseUrl: string,
   durationS: number,

@@ -5,14 +5,14 @@ export type Step = () => Promise<unknown>;
 
 /** How a step is repeated. */
 export interface Pace {
-  /** Each makes its next call when its last one was answered. */
+  /** Each makes its next call when its last one is answered. */
   readonly callers: number;
   readonly slices: number;
   readonly sliceMs: number;
   readonly warmUpMs: number;
 }
 
-/** What one slice showed. */
+/** The measurements of one slice. */
 export interface Slice {
   readonly perSecond: number;
   /** Sorted. */
@@ -27,7 +27,8 @@ export interface Measured {
 }
 
 /**
- * Repeats a step for so long and counts what was answered within it; what is under way then is awaited.
+ * Repeats a step for `durationMs` and counts the steps that ended within it; then waits for those in
+ * progress.
  *
  * @throws the first error of a step, or the signal's reason.
  */
@@ -59,7 +60,9 @@ export async function runSlice(
   return { perSecond: latenciesMs.length / (durationMs / 1000), latenciesMs: ascending(latenciesMs) };
 }
 
-/** Measures several steps side by side in short slices by turns, so that whatever the machine does hits all of them. */
+/**
+ * Measures several steps in short alternating slices, so that disturbances of the machine hit all of them.
+ */
 export async function alternate<Name extends string>(
   steps: Readonly<Record<Name, Step>>,
   pace: Pace,
@@ -83,9 +86,9 @@ export async function measure(step: Step, pace: Pace, signal: AbortSignal): Prom
 }
 
 /**
- * Medians over slices. One in which nothing was answered, as on a machine that does something else, has no latencies.
+ * Returns medians over slices. A slice without an answer, as on a busy machine, has no latencies.
  *
- * @throws if nothing was answered in any.
+ * @throws if no slice has an answer.
  */
 export function summarize(slices: readonly Slice[]): Measured {
   const latenciesMs = slices.map((slice) => slice.latenciesMs).filter(({ length }) => length > 0);

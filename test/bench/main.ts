@@ -24,9 +24,9 @@ import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`: measures
- * what performance promises, side by side with what a user would write instead. Exits 1 on a wrong answer, however fast,
- * and 130 if it was interrupted.
+ * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`:
+ * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
+ * answer, however fast, and 130 if it was interrupted.
  */
 const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
   { of: ["P1", "P6"], figure: measureClaims },
@@ -45,7 +45,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P14"], figure: measureAdministration },
 ];
 
-// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
+// A second Ctrl-C is ignored: it would leave a PostgreSQL running.
 const interruption = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
@@ -101,7 +101,7 @@ async function measureAll(bench: Bench): Promise<readonly Finding[]> {
 async function report(findings: readonly Finding[], { options, violations }: Bench): Promise<void> {
   console.log(`\n${options.markdown ? markdownTable(findings) : plainTable(findings)}\n`);
   const missed = findings.filter((finding) => meetsBar(finding) === false).length;
-  if (options.quick) console.log("Quick: too short for figures to rest on.");
+  if (options.quick) console.log("Quick: too short to judge by.");
   console.log(`${missed} bars missed, ${violations.count} wrong answers.`);
   await writeFile(options.out, `${JSON.stringify(resultJson(findings, violations.count), null, 2)}\n`);
   console.log(`Written to ${options.out}.`);
@@ -110,11 +110,11 @@ async function report(findings: readonly Finding[], { options, violations }: Ben
 function machine(postgresVersion: string, redisProgram: string | undefined): string {
   const cores = `${availableParallelism()} cores (${cpus()[0]?.model ?? "unknown"})`;
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
-  const redis = redisProgram ?? "no Redis installed: without it";
-  return `${cores}, ${memory}, Node ${process.version}, PostgreSQL ${postgresVersion} as it comes, ${redis}`;
+  const redis = redisProgram ?? "without Redis (not installed)";
+  return `${cores}, ${memory}, Node ${process.version}, PostgreSQL ${postgresVersion} with its defaults, ${redis}`;
 }
 
-/** Whoever waits for longer waits for something that will not come. */
+/** Returns after how long a run must have hung, in milliseconds. */
 function longestMs({ quick, rows, growth, soakMs }: BenchOptions): number {
   if (soakMs !== undefined) return soakMs + 5 * 60_000;
   if (quick) return 4 * 60_000;

@@ -1,14 +1,14 @@
 import { parseArgs } from "node:util";
 import { FIGURES, type FigureId } from "./finding.ts";
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface BenchOptions {
   readonly quick: boolean;
-  /** Which figures; all of them unless `--only` names some. */
+  /** The figures to measure; all unless `--only` names some. */
   readonly only: ReadonlySet<FigureId>;
-  /** Rows in the table that P7 calls full, and that `--growth` grows to. */
+  /** Rows in P7's full table, and the most that `--growth` grows to. */
   readonly rows: number;
-  /** Where the results go, as JSON. */
+  /** The file for the results, as JSON. */
   readonly out: string;
   /** Print the table as Markdown, for README.md. */
   readonly markdown: boolean;
@@ -21,7 +21,7 @@ export interface BenchOptions {
 const DEFAULT_ROWS = 1_000_000;
 const QUICK_ROWS = 20_000;
 
-/** @throws with what is wrong, for the person who typed it. */
+/** Reads the command line. @throws an error that names the wrong option. */
 export function readOptions(args: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],

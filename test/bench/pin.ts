@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Lets a process, all its threads, run on the last core only; false where there is no `taskset`. */
+/** Pins all threads of a process to the last core; false if there is no `taskset`. */
 export async function pinToOneCore(pid: number): Promise<boolean> {
   try {
     await run("taskset", ["-a", "-c", "-p", String(availableParallelism() - 1), String(pid)]);

@@ -5,23 +5,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 
-/** A Redis that the bench treats badly. */
+/** A Redis that the bench freezes, flushes and kills. */
 export interface RedisProcess extends AsyncDisposable {
   readonly url: string;
   freeze(): void;
   thaw(): void;
   flush(): Promise<void>;
   kill(): Promise<void>;
-  /** The same again, empty, after `kill`. */
+  /** Starts it again, empty, after `kill`. */
   restart(): Promise<void>;
 }
 
-/** Started on a Unix socket of its own, so that it can come back under the same address. */
+/** Starts Redis on its own Unix socket, so that it has the same address after a restart. */
 export async function startRedisProcess(program: string): Promise<RedisProcess> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-redis-"));
   const socket = join(dir, "redis.sock");
   const control = new Redis({ path: socket, lazyConnect: true, maxRetriesPerRequest: null });
-  // What it is told while Redis is away shows in the commands.
+  // Commands fail by themselves while Redis is away.
   control.on("error", () => {});
   const launch = async () => {
     const args = ["--port", "0", "--save", "", "--unixsocket", socket, "--dir", dir];

@@ -2,7 +2,7 @@ import { type Finding, meetsBar } from "./finding.ts";
 
 const HEAD = ["", "figure", "value", "bar", "", "from"] as const;
 
-/** The table, for a terminal. */
+/** Returns the table for a terminal. */
 export function plainTable(findings: readonly Finding[]): string {
   const rows = [HEAD, ...findings.map(cells)];
   const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
@@ -12,7 +12,7 @@ export function plainTable(findings: readonly Finding[]): string {
     .join("\n");
 }
 
-/** The table, for README.md. */
+/** Returns the table for README.md. */
 export function markdownTable(findings: readonly Finding[]): string {
   const rows = [HEAD, HEAD.map(() => "---"), ...findings.map(cells)];
   return rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
@@ -27,13 +27,16 @@ function cells(finding: Finding): readonly string[] {
   return [figure, what, `${number(value)} ${unit}`, limit ?? "", verdict, from.join(", ")];
 }
 
-/** Three digits, or all that stand before the point. */
+/** Formats a number with three digits, or with all digits before the point. */
 export function number(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
   return String(Number(value.toPrecision(3)));
 }
 
-/** What bench.json holds: each figure's value, or its values by part; the raw ones likewise under `raw`. */
+/**
+ * Returns the content of bench.json: each figure's value, or its values by part; raw values likewise under
+ * `raw`.
+ */
 export function resultJson(
   findings: readonly Finding[],
   violations: number,

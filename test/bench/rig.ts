@@ -22,29 +22,32 @@ export interface Station extends AsyncDisposable {
   readonly client: Onceward;
 }
 
-/** What is measured on: one Postgres with its default, durable settings, one Redis, and servers as the image runs them. */
+/**
+ * The processes that are measured: one Postgres with its default, durable settings, one Redis, and servers as
+ * the image runs them.
+ */
 export interface Rig extends AsyncDisposable {
   readonly postgresVersion: string;
-  /** Undefined: none is installed, and the servers run without. */
+  /** Undefined: no Redis is installed, and the servers run without one. */
   readonly redisProgram: string | undefined;
-  /** A server on a new database, or on one that is there; `env` overrides its configuration. */
+  /** Starts a server on a new or an existing database; `env` overrides its configuration. */
   startStation(how?: StationOptions): Promise<Station>;
-  /** A new database with the DIY's table. */
+  /** Creates a database with the DIY table. */
   createDiyDatabase(): Promise<BenchDatabase>;
 }
 
 export interface StationOptions {
   readonly on?: Pick<Station, "database" | "tenant">;
   readonly env?: Readonly<Record<string, string>>;
-  /** The same transport without what is around the core, for P12. */
+  /** Start `bare-server.ts` instead, for P12. */
   readonly bare?: boolean;
-  /** Tells how long its event loop is held, for P13. */
+  /** Measure how long the event loop is held, for P13. */
   readonly stallProbe?: boolean;
 }
 
 const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
 
-/** Starts both; disposing stops everything that was started on it and removes what they wrote. */
+/** Starts Postgres and Redis; disposing stops everything that was started and removes its files. */
 export async function startRig(): Promise<Rig> {
   const cleanUp = new AsyncDisposableStack();
   try {
@@ -96,11 +99,11 @@ export async function startRig(): Promise<Rig> {
 async function startPostgres(cleanUp: AsyncDisposableStack) {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-"));
   cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
-  // As root, Postgres runs as somebody else, who has to get in.
+  // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
   const dataDir = join(dir, "postgres");
   const postgres = await startEmbeddedPostgres({ dataDir });
-  // Where its user could not get in after all, the data lies elsewhere, behind a link.
+  // Where that user can't enter, the data lies elsewhere, behind a link.
   const data = await realpath(dataDir);
   cleanUp.defer(() => rm(data, { recursive: true, force: true }));
   cleanUp.defer(() => postgres.stop());

@@ -11,10 +11,12 @@ import { oncewardTarget } from "./target-onceward.ts";
 const CALLERS = 64;
 const SAMPLES = 30;
 const MIN_SLICE_MS = 1000;
-/** A leak does not stop at this, nor does what takes longer the more of it there is. */
+/** A leak, or work that grows with stored data, exceeds this. */
 const FLAT = 1.1;
 
-/** `--soak 10m`: claims and completes for so long, and says whether memory and speed stay what they are. */
+/**
+ * Measures `--soak 10m`: claims and completes for that long, and says whether memory and speed stay the same.
+ */
 export async function soak(bench: Bench, durationMs: number): Promise<void> {
   const { main, violations, signal, progress } = bench;
   const pairs = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
@@ -33,7 +35,7 @@ export async function soak(bench: Bench, durationMs: number): Promise<void> {
   }
   await pairs.verify();
   for (const name of ["client heap", "client RSS", "server heap", "server RSS"] as const) {
-    // What is left when garbage has just gone: how much of it the server has at a sample's moment is chance.
+    // Memory just after a collection: how much garbage the server has at a sample's instant is random.
     const growth = growthOf(
       samples.map((sample) => sample[name]),
       (values) => Math.min(...values),
@@ -52,7 +54,7 @@ type Sample = Readonly<Record<"client heap" | "client RSS" | "server heap" | "se
 
 const MIB = 2 ** 20;
 
-/** Of this process, which is the client's, too; the server collects its own when it sees fit. */
+/** Collects the garbage of this process, which is the client's too; the server's is collected by V8. */
 function garbageCollector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc");
@@ -69,7 +71,7 @@ async function takeSample({ main }: Bench): Promise<Sample> {
   };
 }
 
-/** Caches fill in the first third, which doesn't count. */
+/** The first third does not count: caches fill in it. */
 function growthOf(values: readonly number[], typical: (values: readonly number[]) => number): number {
   const third = Math.floor(values.length / 3);
   return typical(values.slice(2 * third)) / typical(values.slice(third, 2 * third));

@@ -4,7 +4,7 @@ import type { BenchDatabase } from "./database.ts";
 import { FINGERPRINT, type Target } from "./target.ts";
 import { JSON_TYPE } from "./target-onceward.ts";
 
-/** A table as a service would keep it for itself; no index for removing old rows, in its favour. */
+/** The dedupe table of a service's own; without an index for removing old rows, in its favour. */
 export const DIY_TABLE = `
 create table operations (
   namespace text collate "C" not null,
@@ -34,16 +34,19 @@ const REPLAY = {
           where namespace = $1 and key = $2 and completed_at is not null`,
 };
 
-/** What a pool of a service usually has. */
+/** A usual size of a service's pool. */
 const POOL_SIZE = 16;
 
-/** What a user would write instead: node-pg, a pool of 16, prepared statements. The caller ends the pool. */
+/**
+ * The code that a user would write instead: node-pg, a pool of 16, prepared statements. The caller ends the
+ * pool.
+ */
 export function diyTarget(database: BenchDatabase): {
   readonly target: Target<string>;
   readonly pool: pg.Pool;
 } {
   const pool = new pg.Pool({ connectionString: database.url, max: POOL_SIZE });
-  // What breaks an idle connection shows in the next query's own error.
+  // The next query fails with the error that broke an idle connection.
   pool.on("error", () => {});
   const namespace = `ns-${randomUUID()}`;
   const target: Target<string> = {

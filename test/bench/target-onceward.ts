@@ -6,7 +6,7 @@ import { FINGERPRINT, LEASE, shareOf, type Target } from "./target.ts";
 
 const OWNER = "bench/1";
 
-/** Through `@onceward/client`'s calls, which travel in batches by themselves; keys are spread over the namespaces. */
+/** Calls through `@onceward/client`, which gathers them into batches; keys are spread over the namespaces. */
 export function oncewardTarget(
   calls: Calls,
   database: BenchDatabase,
@@ -40,10 +40,10 @@ export function oncewardTarget(
   };
 }
 
-/** What the results are said to be. */
+/** The media type of results. */
 export const JSON_TYPE = "application/json";
 
-/** The rows of namespaces. */
+/** Counts the records of namespaces. */
 export async function countRecords(database: BenchDatabase, namespaces: readonly string[]): Promise<number> {
   const [row] = await database.query<{ count: number }>(
     "select count(*)::int as count from records where namespace = any ($1)",

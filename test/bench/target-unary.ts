@@ -11,16 +11,16 @@ import { FINGERPRINT, KEY_LENGTH, LEASE, shareOf, type Target } from "./target.t
 import { countRecords, JSON_TYPE } from "./target-onceward.ts";
 import { callHeaders, openUnaryConnection, type UnaryConnection } from "./unary-connection.ts";
 
-/** Enough that no connection's window or limit of streams is felt. */
+/** Enough that no connection reaches its window or its limit of streams. */
 const CONNECTIONS = 8;
 
-/** A target over plain unary gRPC, one RPC a call, nothing gathered. */
+/** A target over plain unary gRPC: one RPC per call, no batches. */
 export interface UnaryTarget extends Target<bigint>, AsyncDisposable {
   /** A claim that is held while the key is in progress; resolves with whether it was answered Completed. */
   claimWaiting(key: string, waitS: number): Promise<boolean>;
 }
 
-/** Opens connections to a station's server. Which of the API keys a call is made with is up to its key. */
+/** Opens connections to a station's server. A call's key decides which API key it carries. */
 export async function openUnaryTarget(
   { server, database, tenant }: Station,
   apiKeys: readonly string[] = [tenant.apiKey],
@@ -41,7 +41,7 @@ export async function openUnaryTarget(
     async claim(key) {
       const reply = await ask(key);
       if (reply[0] !== OUTCOME_TAG.claimed) return undefined;
-      // A token is wanted for few; what reads it is `complete`, not this.
+      // The token is read from the bytes: decoding the message would cost the client more.
       return tokenOf(reply);
     },
     async complete(key, fencingToken, payload) {
@@ -72,10 +72,15 @@ export async function openUnaryTarget(
   };
 }
 
-/** The first byte of a ClaimResponse, whose outcome comes first: a field's number, and that it is a message. */
+/**
+ * The first byte of a ClaimResponse, whose outcome comes first: a field's number, and that it is a message.
+ */
 const OUTCOME_TAG = { claimed: 0x0a, completed: 0x1a } as const;
 
-/** Of a granted claim. Protobuf: the outcome's tag and length, the token's tag, the token as a varint. */
+/**
+ * Reads the token of a granted claim. Protobuf: the outcome's tag and length, the token's tag, the token as a
+ * varint.
+ */
 function tokenOf(reply: Buffer): bigint {
   let token = 0n;
   for (let at = 3, shift = 0n; ; at++, shift += 7n) {
@@ -85,7 +90,7 @@ function tokenOf(reply: Buffer): bigint {
   }
 }
 
-/** Encodes claims that differ only in key and claim id: once, and then these are patched in. */
+/** Encodes claims that differ only in key and claim id: encodes one, and patches both into copies of it. */
 function claimEncoder(request: MessageInitShape<typeof ClaimRequestSchema>): (key: string) => Uint8Array {
   const [key, claimId] = ["k".repeat(KEY_LENGTH), "c".repeat(KEY_LENGTH)];
   const template = Buffer.from(
@@ -96,7 +101,7 @@ function claimEncoder(request: MessageInitShape<typeof ClaimRequestSchema>): (ke
   return (fresh) => {
     const message = Buffer.from(template);
     message.write(fresh, keyAt, "latin1");
-    // A repeat of a key is another call, and not a retry of the one that was granted.
+    // A repeat of a key is a new claim, not a retry of the one that was granted.
     message.write(String(++calls).padStart(KEY_LENGTH, "0"), claimIdAt, "latin1");
     return message;
   };

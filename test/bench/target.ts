@@ -1,53 +1,56 @@
 import { randomBytes } from "node:crypto";
 import type { Violations } from "./violations.ts";
 
-/** Something that grants keys once and replays results; a token proves a grant. */
+/** A service, or DIY, that grants keys once and replays results; a token names a grant. */
 export interface Target<Token> {
   readonly name: string;
-  /** Undefined: somebody else has the key. */
+  /** Claims a key; undefined: another caller has it. */
   claim(key: string): Promise<Token | undefined>;
   complete(key: string, token: Token, payload: Uint8Array): Promise<void>;
-  /** The stored result; undefined: there is none. */
+  /** Returns the stored result; undefined: there is none. */
   replay(key: string): Promise<Uint8Array | undefined>;
-  /** How many keys are stored, of those that were claimed through this target. */
+  /** Counts the stored keys that were claimed through this target. */
   countKeys(): Promise<number>;
 }
 
 /** A SHA-256, as a caller's request would have. */
 export const FINGERPRINT = new Uint8Array(randomBytes(32));
-/** Longer than anything is measured: a key that is claimed again for verification must not have become free. */
+/** Longer than any measurement: a key that is claimed again for verification must still be held. */
 export const LEASE = { seconds: 600n };
-/** As JSON of a small reply is. */
+/** The size of a small JSON reply. */
 const PAYLOAD_BYTES = 200;
-/** Of every key, so that a message with one key in it is as long as with another. */
+/** The length of every key, so that all messages have one length. */
 export const KEY_LENGTH = 24;
 
-/** Keys that were never used: unique, and in no order, as UUIDs are, so that inserts go everywhere in the index. */
+/**
+ * Returns a source of new keys: unique and in random order, like UUIDs, so that inserts hit the whole index.
+ */
 export function freshKeys(): () => string {
   const run = randomBytes(8)
     .toString("hex")
     .slice(0, KEY_LENGTH - 9);
   let count = 0;
-  // Multiplying by an odd number modulo 2^32 gives each number once. (Knuth, TAOCP 6.4: multiplicative hashing.)
+  // Multiplying by an odd number modulo 2^32 gives each number once. (Knuth, TAOCP 6.4: multiplicative
+  // hashing.)
   return () => `${(Math.imul(++count, 0x9e3779b1) >>> 0).toString(16).padStart(8, "0")}-${run}`;
 }
 
-/** Which of so many shares a key belongs to: always the same one. */
+/** Returns the share, of `count`, that a key belongs to. */
 export function shareOf(key: string, shares: number): number {
   return Number.parseInt(key.slice(0, 8), 16) % shares;
 }
 
-/** The result that is stored for a key, and has to come back. */
+/** Returns the result that is stored for a key and must be replayed. */
 export function payloadOf(key: string, bytes = PAYLOAD_BYTES): Buffer {
   return Buffer.from(JSON.stringify({ key, status: "done", note: "" }).padEnd(bytes, " "));
 }
 
 /** How many of the claimed keys are claimed again afterwards. */
 const REPEATED = 200;
-/** From one key to the next that is claimed again. */
+/** The distance between keys that are claimed again. */
 const REPEAT_EVERY = 97;
 
-/** Claims of fresh keys on a target, which all have to be granted, and once. */
+/** Claims of fresh keys on a target; each must be granted, once. */
 export class FreshClaims<Token> {
   readonly #target: Target<Token>;
   readonly #violations: Violations;
@@ -70,14 +73,14 @@ export class FreshClaims<Token> {
     await this.pairOf(PAYLOAD_BYTES);
   };
 
-  /** Claims a fresh key and completes it with a payload of so many bytes. */
+  /** Claims a fresh key and completes it with a payload of `bytes` bytes. */
   async pairOf(payloadBytes: number): Promise<void> {
     const key = this.#nextKey();
     const token = await this.#claim(key);
     if (token !== undefined) await this.#target.complete(key, token, payloadOf(key, payloadBytes));
   }
 
-  /** Not timed: each grant has a row besides those of others, and a key that was granted isn't granted again. */
+  /** Verifies, untimed, that each grant has a row and that a granted key isn't granted again. */
   async verify(othersKeys = 0): Promise<void> {
     const { name } = this.#target;
     const stored = (await this.#target.countKeys()) - othersKeys;
@@ -102,7 +105,9 @@ export class FreshClaims<Token> {
   }
 }
 
-/** Completes so many keys through a target, and answers what replays one of them at random and compares the bytes. */
+/**
+ * Completes `count` keys through a target, and returns steps that replay a random one and compare its bytes.
+ */
 export async function prepareReplays<Token>(
   target: Target<Token>,
   keyCount: number,

@@ -11,8 +11,8 @@ import {
 } from "../helpers/network/http2-frames.ts";
 
 /**
- * A gRPC connection that costs as little as it can, so that what is measured is the server: frames are written as they
- * are, many calls in one write, and headers that come back are not read.
+ * A gRPC connection that costs as little CPU as possible, so that the server is measured: it writes frames
+ * directly, many calls in one write, and does not decode response headers.
  */
 export interface UnaryConnection {
   /** Makes a call. @throws if it is answered without a message: it failed. */
@@ -20,13 +20,16 @@ export interface UnaryConnection {
   close(): void;
 }
 
-/** RFC 9113, section 6.9.2: what may be sent before the peer allows more. */
+/** RFC 9113, section 6.9.2: bytes that may be sent before the peer opens its window. */
 const INITIAL_WINDOW_BYTES = 65_535;
 const FRAME_HEAD_BYTES = 9;
 const MESSAGE_HEAD_BYTES = 5;
 const ACK = 0x1;
 
-/** The headers of calls of a method with a credential: encoded once, literally, as a client without a table does. */
+/**
+ * Encodes the headers of a method's calls with a credential, without HPACK's table, so that they can be
+ * reused.
+ */
 export function callHeaders(method: string, apiKey: string): Buffer {
   return headerBlock({
     ":method": "POST",
@@ -52,11 +55,11 @@ export async function openUnaryConnection(port: number): Promise<UnaryConnection
   const open = new Map<number, OpenCall>();
   let nextStream = 1;
   let windowBytes = INITIAL_WINDOW_BYTES;
-  /** Calls that wait for the window, oldest first. */
+  /** Calls that wait for window, oldest first. */
   let held: { readonly frames: Buffer[]; readonly bytes: number }[] = [];
   let outgoing: Buffer[] = [];
 
-  /** Many calls that are made in one turn leave in one write. */
+  /** Sends all frames of one turn of the event loop in one write. */
   function write(frames: readonly Buffer[]): void {
     if (outgoing.length === 0) queueMicrotask(flush);
     outgoing.push(...frames);
@@ -105,7 +108,7 @@ export async function openUnaryConnection(port: number): Promise<UnaryConnection
     for (const { reject } of open.values()) reject(new Error("the connection was closed"));
     open.clear();
   });
-  // More than a run receives.
+  // A window that is larger than what a run receives.
   write([PREFACE, openWindows()]);
 
   return {

@@ -1,14 +1,14 @@
-/** Wrong answers; a run with one of them has failed, however fast it was. */
+/** Wrong answers; a run with one of them fails, however fast it was. */
 export interface Violations {
   readonly count: number;
-  /** The first few, in words. */
+  /** Descriptions of the first few. */
   readonly examples: readonly string[];
   add(what: string): void;
 }
 
 const MAX_EXAMPLES = 5;
 
-/** Starts with none. */
+/** @see Violations */
 export function createViolations(): Violations {
   const examples: string[] = [];
   let count = 0;

@@ -2,23 +2,34 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access, readFile, statfs } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { isAlive } from "../../server/dev/embedded/pid-file.ts";
 import { mountDisk } from "./disk.ts";
 
-test("a disk that can be filled is full until it is emptied, and gone in the end", async () => {
-  const disk = await mountDisk();
-  if (disk.fill !== undefined) {
-    await disk.fill();
-    expect((await statfs(disk.dir)).bavail).toBe(0);
-    await disk.empty();
-    expect((await statfs(disk.dir)).bavail).toBeGreaterThan(0);
-  }
+const SIZE_MB = 16;
+const canMount = await isMountable();
+
+/** Returns whether this machine lets the tests mount a disk, which needs root. */
+async function isMountable(): Promise<boolean> {
+  await using disk = await mountDisk(SIZE_MB);
+  return disk.fill !== undefined;
+}
+
+test("a disposed disk is gone", async () => {
+  const disk = await mountDisk(SIZE_MB);
   await disk[Symbol.asyncDispose]();
   await expect(access(disk.dir)).rejects.toThrow("ENOENT");
 });
 
-test("a disk that processes still use is unmounted, and they are ended", async () => {
-  const disk = await mountDisk();
-  if (disk.fill === undefined) return await disk[Symbol.asyncDispose]();
+test.runIf(canMount)("a filled disk has no space until it is emptied", async () => {
+  await using disk = await mountDisk(SIZE_MB);
+  await disk.fill?.();
+  expect((await statfs(disk.dir)).bavail).toBe(0);
+  await disk.empty();
+  expect((await statfs(disk.dir)).bavail).toBeGreaterThan(0);
+});
+
+test.runIf(canMount)("disposing a disk unmounts it and kills the processes that use it", async () => {
+  const disk = await mountDisk(SIZE_MB);
   const working = spawn("sleep", ["600"], { cwd: disk.dir });
   const writing = spawn(
     "sh",
@@ -27,11 +38,12 @@ test("a disk that processes still use is unmounted, and they are ended", async (
       stdio: ["ignore", "pipe", "ignore"],
     },
   );
-  await once(writing.stdout, "data");
+  const [line] = await once(writing.stdout, "data");
   const ended = (child: ChildProcess) =>
     child.exitCode ?? child.signalCode ?? once(child, "exit").then(([code, signal]) => code ?? signal);
   await disk[Symbol.asyncDispose]();
   expect(await readFile("/proc/mounts", "utf8")).not.toContain(disk.dir);
   expect(await ended(working)).toBe("SIGKILL");
   await ended(writing);
+  expect(isAlive(Number(String(line)))).toBe(false);
 });

@@ -8,24 +8,27 @@ import { isAlive } from "../../server/dev/embedded/pid-file.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
 
 const run = promisify(execFile);
-/** Enough for the data of a long run with a standby, and little enough to be filled at once. */
+/** Holds the data of a long run with a standby, and is small enough to be filled quickly. */
 const SIZE_MB = 1500;
 const DEATH_TIMEOUT_MS = 10_000;
 
-/** A directory for a run's data, on a disk of its own where one can be mounted; disposing ends what still uses it. */
+/**
+ * A directory for a run's data, on its own disk where one can be mounted; disposing kills processes that use
+ * it.
+ */
 export interface Disk extends AsyncDisposable {
   readonly dir: string;
-  /** Undefined: it can't be filled without harming others. */
+  /** Fills the disk; undefined: none could be mounted, and the machine's own must not be filled. */
   readonly fill: (() => Promise<void>) | undefined;
-  /** Removes what `fill` wrote. */
+  /** Removes the file that `fill` wrote. */
   empty(): Promise<void>;
 }
 
-/** Mounts a disk in memory, which takes root; without, answers a directory. */
-export async function mountDisk(): Promise<Disk> {
+/** Mounts a disk in memory, which needs root; returns a plain directory where that fails. */
+export async function mountDisk(sizeMb = SIZE_MB): Promise<Disk> {
   const dir = await mkdtemp(join(tmpdir(), "ow-chaos-disk-"));
   await chmod(dir, 0o755);
-  const isMounted = await run("mount", ["-t", "tmpfs", "-o", `size=${SIZE_MB}m,mode=755`, "tmpfs", dir]).then(
+  const isMounted = await run("mount", ["-t", "tmpfs", "-o", `size=${sizeMb}m,mode=755`, "tmpfs", dir]).then(
     () => true,
     () => false,
   );
@@ -34,7 +37,7 @@ export async function mountDisk(): Promise<Disk> {
     dir,
     fill: isMounted
       ? async () => {
-          // Others write meanwhile, and so it ends where there is no space, and not at some length.
+          // Other processes write too, so it ends when no space is left, not at a fixed length.
           await run("sh", ["-c", 'cat /dev/zero > "$1"', "sh", filler]).catch(() => {});
         }
       : undefined,
@@ -48,16 +51,16 @@ export async function mountDisk(): Promise<Disk> {
   };
 }
 
-/** Ends the processes that use the disk, which nobody but the run knows, and unmounts it. */
+/** Kills the processes that use the disk, all of them the run's own, and unmounts it. */
 async function unmount(dir: string): Promise<void> {
   const pids = usersOf(dir);
   for (const pid of pids) process.kill(pid, "SIGKILL");
   await waitUntil(() => !pids.some(isAlive), DEATH_TIMEOUT_MS);
-  // One that came since keeps its own files; nobody else finds the disk any more.
+  // A process that opened a file since then keeps it; the path is gone for all others.
   await run("umount", [dir]).catch(() => run("umount", ["--lazy", dir]));
 }
 
-/** Other processes with a working directory, a program or an open file there. */
+/** Finds other processes with a working directory, a program or an open file in a directory. */
 function usersOf(dir: string): number[] {
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && entry !== String(process.pid));
   const uses = (link: string) => readlinkSync(link).startsWith(`${dir}/`) || readlinkSync(link) === dir;
@@ -68,12 +71,12 @@ function usersOf(dir: string): number[] {
         try {
           return uses(link);
         } catch {
-          // Closed meanwhile, or a kernel's thread, which has no program.
+          // The file was closed, or this is a kernel thread, which has no program.
           return false;
         }
       });
     } catch {
-      // It has just ended.
+      // The process has just ended.
       return false;
     }
   });

@@ -1,9 +1,9 @@
 import type { Violation } from "../history/check.ts";
 import type { History, Operation, Request } from "../history/operation.ts";
 
-/** What an outage looks like. */
+/** Codes of an outage. */
 const OUTAGE: ReadonlySet<string> = new Set(["Unavailable", "DeadlineExceeded"]);
-/** What a load can deserve whose calls are all well formed, and by those who may make them. */
+/** Refusals that a well-formed and authorised load can deserve. */
 const DESERVED: ReadonlySet<string> = new Set([
   "FINGERPRINT_MISMATCH",
   "CLAIM_SUPERSEDED",
@@ -12,12 +12,13 @@ const DESERVED: ReadonlySet<string> = new Set([
   "RECORD_NOT_FOUND",
 ]);
 
-/** What only newer versions than the oldest can do: an old replica answers that it does not know the call. */
+/** Calls that the oldest version does not have: it answers UNIMPLEMENTED. */
 const NEWER_REQUESTS: ReadonlySet<Request["kind"]> = new Set(["forget", "adminRelease", "adminComplete"]);
 
 /**
- * Whatever is broken, the service answers with UNAVAILABLE, DEADLINE_EXCEEDED or a refusal of its catalogue that the call
- * deserves. A connection may break, and a caller's time be up; but what comes over a connection is never nonsense.
+ * Returns the errors that the contract does not allow. Under any fault the service answers with UNAVAILABLE,
+ * DEADLINE_EXCEEDED or a refusal that the call deserves. A connection may break and a caller's time may run
+ * out, but every reply can be parsed.
  */
 export function checkErrors({ operations }: History): Violation[] {
   return operations.flatMap((operation) => {
@@ -30,17 +31,19 @@ export function checkErrors({ operations }: History): Violation[] {
 
 function problemOf({ request, answer }: Operation): string | undefined {
   if (answer.kind === "refused")
-    return DESERVED.has(answer.reason) ? undefined : `refused with ${answer.reason}, undeservedly`;
+    return DESERVED.has(answer.reason)
+      ? undefined
+      : `refused with ${answer.reason}, which the call does not deserve`;
   if (answer.kind !== "unknown" || answer.failure === undefined) return undefined;
   const { by, code, message } = answer.failure;
   if (by === "connection" || OUTAGE.has(code)) return undefined;
   if (by === "service" && code === "Unimplemented" && NEWER_REQUESTS.has(request.kind)) return undefined;
   return by === "service"
     ? `the service failed with ${code}: ${message}`
-    : `the caller could make nothing of an answer: ${code}: ${message}`;
+    : `the caller could not parse an answer: ${code}: ${message}`;
 }
 
-/** How often callers saw which errors, by who made them, and their code and reason or what they said. */
+/** Counts errors by origin and by code and reason, or by message if there is no reason. */
 export function countErrors(operations: readonly Operation[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { answer } of operations) {

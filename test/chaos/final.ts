@@ -14,7 +14,7 @@ import type { Rig } from "./rig.ts";
 const BATCH = 500;
 const TIMEOUT_MS = 20_000;
 
-/** Claims every key once more, through each replica in turn, and records it: nothing may be stuck. */
+/** Claims every key once more, through each replica in turn, and records the answers: no key may be stuck. */
 export async function probe(rig: Rig, names: readonly RecordName[], journalPath: string): Promise<void> {
   const journal = openJournal(journalPath);
   for (const [index, { tenant, own }] of chunksOf(names).entries()) {
@@ -28,13 +28,13 @@ export async function probe(rig: Rig, names: readonly RecordName[], journalPath:
         value: { namespace, key, claimId: randomUUID() },
       } satisfies ItemRequest,
     }));
-    // What fails is in the journal, and is judged.
+    // A failed call is in the journal and is judged there.
     await client.batch({ items }, { timeoutMs: TIMEOUT_MS }).catch(() => {});
   }
   journal.close();
 }
 
-/** Reads every key, past the caches: a Lookup always asks Postgres. */
+/** Reads every key from Postgres: a Lookup asks no cache. */
 export async function readAll(rig: Rig, names: readonly RecordName[]): Promise<FinalRead[]> {
   const reads: FinalRead[] = [];
   for (const { tenant, own } of chunksOf(names)) {

@@ -3,7 +3,7 @@ import type { Fault } from "./faults/fault.ts";
 import { injectFaults } from "./injector.ts";
 import type { Rig } from "./rig.ts";
 
-/** No fault here looks at it. */
+/** The faults of these tests do not use it. */
 const rig = {} as Rig;
 const schedule = (...faults: string[]) => faults.map((fault) => ({ atMs: 0, fault, seed: 1 }));
 
@@ -28,7 +28,7 @@ test("faults of one target take turns, and those of another overlap with them", 
     name: "kill",
     target: "postgres",
     async inject() {
-      // Heals only once the other target's has begun, and been healed.
+      // Heals only after the other target's fault has healed.
       await flushed.promise;
       events.push("kill healed");
     },
@@ -43,7 +43,7 @@ test("faults of one target take turns, and those of another overlap with them", 
   expect(events).toEqual(["kill healed", "freeze begins", "freeze healed"]);
 });
 
-test("a fault that fails is told, and the others go on", async () => {
+test("a fault that fails is reported, and the later ones are injected", async () => {
   const { events, fault } = recorder();
   const broken: Fault = {
     name: "kill",
@@ -57,14 +57,14 @@ test("a fault that fails is told, and the others go on", async () => {
   expect(events).toEqual(["flush begins", "flush healed"]);
 });
 
-test("nothing begins once a run is interrupted", async () => {
+test("no fault begins after a run is interrupted", async () => {
   const { events, fault } = recorder();
   const scene = { rig, clients: [], signal: AbortSignal.abort() };
   await injectFaults([{ atMs: 60_000, fault: "kill", seed: 1 }], [fault("kill", "redis")], scene, () => {});
   expect(events).toEqual([]);
 });
 
-test("a fault is told with whom it hit", async () => {
+test("an injection names its victim", async () => {
   const freeze: Fault = {
     name: "freeze",
     target: "replica",

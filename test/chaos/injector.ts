@@ -3,7 +3,7 @@ import { nowMs } from "../history/operation.ts";
 import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";
 
-/** A fault as it happened, to whom, on the clock of histories. */
+/** A fault that happened, with its victim; times are on the clock of histories. */
 export interface Injection extends Victim {
   readonly fault: string;
   readonly target: Fault["target"];
@@ -11,14 +11,14 @@ export interface Injection extends Victim {
   readonly healedAtMs: number;
 }
 
-/** What became of a schedule. */
+/** The outcome of a schedule. */
 export interface Injections {
   readonly injections: readonly Injection[];
-  /** Faults that did not go as they are meant to; the service, or the machine, is to blame. */
+  /** Faults that could not be injected or healed. */
   readonly failures: readonly string[];
 }
 
-/** Carries a schedule out from now on; resolves when all of it has healed, early if it is interrupted. */
+/** Injects the faults of a schedule; resolves when all have healed, early if interrupted. */
 export async function injectFaults(
   schedule: readonly ScheduledFault[],
   faults: readonly Fault[],
@@ -61,7 +61,7 @@ export async function injectFaults(
   return { injections, failures };
 }
 
-/** Resolves at an instant of the clock of histories, or once the signal aborts. */
+/** Resolves at an instant of the clock of histories, or when the signal aborts. */
 export function untilMs(instantMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

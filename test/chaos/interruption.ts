@@ -1,20 +1,20 @@
 /**
- * For a program of its own: aborted by Ctrl-C, by SIGTERM, and by what nobody caught, so that it goes on to remove what it
- * started. Importing this is what listens.
+ * Aborts on Ctrl-C, SIGTERM and uncaught errors, so that a program removes what it started before it ends.
+ * Importing this file installs the listeners.
  */
 export const interruption = new AbortController();
 
-// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
+// A second Ctrl-C is ignored: it would leave a PostgreSQL running.
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
 }
-// What nobody caught must not leave processes behind either.
+// An uncaught error must not leave processes behind either.
 process.on("uncaughtException", (error) => {
   console.error(error);
   interruption.abort(error);
 });
 
-/** Runs a program to its end; what it throws is shown, and is exit code 1, or 130 where it was interrupted. */
+/** Runs a program to its end; an error is printed, with exit code 1, or 130 after an interruption. */
 export async function runToEnd(program: () => Promise<void>): Promise<void> {
   try {
     await program();

@@ -20,21 +20,21 @@ function evidence(over: Partial<Evidence> = {}): Evidence {
 
 const messages = (over: Partial<Evidence>) => judge(evidence(over)).violations.map(({ message }) => message);
 
-test("what the contract allows passes every oracle", () => {
+test("a history that the contract allows passes every oracle", () => {
   expect(judge(evidence())).toEqual({ histories: 1, timeouts: [], violations: [], probedKeys: 0 });
 });
 
-test("a completion that is gone at the end is a violation", () => {
-  expect(messages({ reads: [{ ...read, seen: undefined }] })).toHaveLength(1);
-});
-
-test("a completion without an effect is one", () => {
-  expect(messages({ effects: { unfenced: [], fenced: [] } })).toEqual([
-    "#2: completed, and nothing happened",
+test("a completion that is missing at the end is a violation", () => {
+  expect(messages({ reads: [{ ...read, seen: undefined }] })).toEqual([
+    "final-0: absent although its retention runs",
   ]);
 });
 
-test("a key that stays stuck once all has healed is one", () => {
+test("a completion without an effect is a violation", () => {
+  expect(messages({ effects: { unfenced: [], fenced: [] } })).toEqual(["#2: completed without an effect"]);
+});
+
+test("a key that stays stuck after all faults have healed is a violation", () => {
   const stuck = scenario([claim(0, LOST), claim(8000, 8010, IN_PROGRESS)]);
   const over = {
     history: stuck,
@@ -44,7 +44,7 @@ test("a key that stays stuck once all has healed is one", () => {
   expect(messages(over)).toContainEqual(expect.stringContaining("when every lease had ended"));
 });
 
-test("INTERNAL is one, whatever was going on", () => {
+test("INTERNAL is a violation under any fault", () => {
   const failure = { code: "Internal", by: "service", message: "An internal error." } as const;
   const broken = { ...claim(0, LOST), answer: { kind: "unknown", reason: "INTERNAL", failure } as const };
   const over = {
@@ -55,7 +55,7 @@ test("INTERNAL is one, whatever was going on", () => {
   expect(messages(over)).toEqual(["#1: the service failed with Internal: An internal error."]);
 });
 
-test("people are shown a failure without what does not matter to it", () => {
+test("a described failure leaves out the operations that are not needed for it", () => {
   const history = scenario([held, claim(40, 45, IN_PROGRESS), claim(50, 60, granted(2))]);
   const reads = [{ ...read, seen: { state: "inProgress" as const, token: 2 } }];
   const [violation] = judge(evidence({ history, reads, effects: { unfenced: [], fenced: [] } })).violations;

@@ -7,26 +7,26 @@ import { shrink } from "../history/shrink.ts";
 import { describeViolation } from "../history/timeline.ts";
 import { checkErrors } from "./errors.ts";
 
-/** What is known of a run when it is over. */
+/** Everything that was recorded in a run. */
 export interface Evidence {
   readonly history: History;
-  /** Of every key of the history. */
+  /** One for every key of the history. */
   readonly reads: readonly FinalRead[];
   readonly effects: Effects;
-  /** When the last fault had healed. */
+  /** When the last fault healed. */
   readonly healedAtMs: number;
 }
 
-/** What all oracles say together. */
+/** The verdicts of all oracles. */
 export interface Judgement {
   readonly histories: number;
   readonly timeouts: readonly string[];
   readonly violations: readonly Violation[];
-  /** Keys that were claimed when all leases had ended. */
+  /** Keys that were claimed after all leases had ended. */
   readonly probedKeys: number;
 }
 
-/** Asks every oracle. */
+/** Judges a run by every oracle. */
 export function judge({ history, reads, effects, healedAtMs }: Evidence): Judgement {
   const complete = withFinalReads(history, reads);
   const verdict = checkHistory(complete);
@@ -44,7 +44,7 @@ export function judge({ history, reads, effects, healedAtMs }: Evidence): Judgem
   };
 }
 
-/** A violation as a timeline for people, without what does not matter to it where that can be told. */
+/** Prints a violation as a timeline, without the operations that are not needed for it. */
 export function describeFailure(violation: Violation, history: History, reads: readonly FinalRead[]): string {
   const name = nameOf(violation);
   const operations = history.operations.filter((operation) => nameOf(operation) === name);

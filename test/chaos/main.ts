@@ -11,8 +11,8 @@ import { type Rig, startRig } from "./rig.ts";
 import { type Round, runRound } from "./round.ts";
 
 /**
- * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories of a service
- * that is broken in every way that is known, and judges them. Exits 1 on any violation or timeout, and 130 if it was
+ * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories
+ * of the service under faults and judges them. Exits 1 on any violation or timeout, and 130 if it was
  * interrupted.
  */
 const FAILURES_DIR = "chaos-failures";
@@ -45,7 +45,7 @@ async function run(options: ChaosOptions): Promise<void> {
   await tell(round, seed);
 }
 
-/** The faults that were asked for, without those that this machine has no means for, which is said. */
+/** Returns the chosen faults, without those that this machine cannot inject, and reports those. */
 async function choose({ faults }: ChaosOptions, rig: Rig): Promise<readonly Fault[]> {
   const asked = FAULTS.filter(({ name }) => faults?.includes(name) ?? true);
   const possible: Fault[] = [];
@@ -57,7 +57,7 @@ async function choose({ faults }: ChaosOptions, rig: Rig): Promise<readonly Faul
   return possible;
 }
 
-/** Shows what failed, and keeps it. */
+/** Prints failures and keeps them in `chaos-failures/`. */
 async function tell({ evidence, judgement, recoveries, accidents }: Round, seed: number): Promise<void> {
   for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
   for (const late of recoveries.filter(isLate)) console.error(`\nTOO LATE: ${describeRecovery(late)}`);

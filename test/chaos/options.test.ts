@@ -3,12 +3,12 @@ import { readOptions } from "./options.ts";
 
 const KNOWN = ["redis-kill", "replica-kill"];
 
-test("what is not said has a default", () => {
+test("every option has a default", () => {
   const defaults = { durationMs: 120_000, seed: 1, faults: undefined, replicas: 3, out: "chaos.json" };
   expect(readOptions([], KNOWN)).toEqual(defaults);
 });
 
-test("faults are named, or none of them", () => {
+test("--faults takes known names, or none", () => {
   expect(readOptions(["--faults", "redis-kill, replica-kill"], KNOWN).faults).toEqual(KNOWN);
   expect(readOptions(["--faults", "none"], KNOWN).faults).toEqual([]);
   expect(() => readOptions(["--faults", "flood"], KNOWN)).toThrow(
@@ -16,7 +16,7 @@ test("faults are named, or none of them", () => {
   );
 });
 
-test("numbers are numbers", () => {
+test("--minutes, --seed and --replicas take numbers in their range", () => {
   expect(readOptions(["--minutes", "0.5", "--seed", "42"], KNOWN)).toMatchObject({
     durationMs: 30_000,
     seed: 42,

@@ -1,13 +1,13 @@
 import { parseArgs } from "node:util";
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface ChaosOptions {
   readonly durationMs: number;
   readonly seed: number;
   /** Undefined: every fault that can be injected here. */
   readonly faults: readonly string[] | undefined;
   readonly replicas: number;
-  /** Where the figures go, as JSON. */
+  /** The file for the report, as JSON. */
   readonly out: string;
 }
 
@@ -15,9 +15,10 @@ const MAX_MINUTES = 240;
 const MAX_REPLICAS = 9;
 
 /**
- * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects nothing.
+ * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects
+ * nothing.
  *
- * @throws with what is wrong, for the person who typed it.
+ * @throws an error that names the wrong option.
  */
 export function readOptions(args: readonly string[], known: readonly string[]): ChaosOptions {
   const { values } = parseArgs({

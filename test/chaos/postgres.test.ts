@@ -30,7 +30,7 @@ const timeline = async () =>
     )
   )[0]?.timeline;
 
-test("a server is ended though a backend is at work whose client was killed", async () => {
+test("a server stops although a backend still works for a client", async () => {
   const other = await startChaosPostgres(disk.dir, () => {});
   const client = await other.connect();
   const working = client.query("select pg_sleep(600)").catch(() => "ended");
@@ -41,7 +41,7 @@ test("a server is ended though a backend is at work whose client was killed", as
   expect(await Promise.race([working, turn("at work")])).toBe("ended");
 });
 
-test("what was acknowledged outlives a kill", async () => {
+test("acknowledged rows survive a kill", async () => {
   await keep(1);
   await postgres.kill();
   await expect(postgres.query("select 1")).rejects.toThrow();
@@ -50,7 +50,7 @@ test("what was acknowledged outlives a kill", async () => {
   expect(moves).toEqual([postgres.url]);
 });
 
-test("an asynchronous standby is not waited for, and takes over as well", async () => {
+test("an asynchronous standby is not waited for, and takes over too", async () => {
   await postgres.addStandby({ standing: "asynchronous" });
   const standing = await postgres.query("select sync_state from pg_stat_replication");
   expect(standing).toEqual([{ sync_state: "async" }]);
@@ -59,7 +59,7 @@ test("an asynchronous standby is not waited for, and takes over as well", async 
   expect(moves.at(-1)).toBe(postgres.url);
 });
 
-test("a standby takes over with all that was acknowledged, again and again", async () => {
+test("a synchronous standby takes over with all acknowledged rows, repeatedly", async () => {
   for (const [number, expected] of [
     [2, "00000003"],
     [3, "00000004"],

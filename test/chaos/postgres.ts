@@ -8,24 +8,27 @@ import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import type { OpenDatabase } from "../helpers/database/database.ts";
 import { type StandbyOptions, startStandby } from "./standby.ts";
 
-/** A Postgres of a run's own that may be killed, frozen and failed over. */
+/** A run's own Postgres, which can be killed, frozen and failed over. */
 export interface ChaosPostgres extends AsyncDisposable {
-  /** Past all proxies; of the server that runs now. */
+  /** The URL of the running server, without a proxy. */
   readonly url: string;
   readonly version: string;
-  /** Past all proxies; rejects while the server is away. */
+  /** Runs a query without a proxy; rejects while the server is away. */
   readonly query: OpenDatabase["query"];
-  /** A connection of the caller's own, past all proxies. */
+  /** Opens a connection for the caller, without a proxy. */
   connect(): Promise<pg.Client>;
-  /** To all of its processes. */
+  /** Sends a signal to all of its processes. */
   signal(name: NodeJS.Signals): void;
   /** Ends the postmaster and its children at once. */
   kill(): Promise<void>;
-  /** Starts it on the same data, unless it runs; resolves once it takes connections. */
+  /** Starts it on the same data, unless it runs; resolves once it accepts connections. */
   restart(): Promise<void>;
-  /** Gives it a standby, unless it has one; from then on a synchronous one, the usual, has what is acknowledged as well. */
+  /**
+   * Adds a standby, unless there is one. A synchronous one (the default) has everything that is acknowledged
+   * afterwards.
+   */
   addStandby(options?: Partial<Pick<StandbyOptions, "standing" | "throughPort">>): Promise<void>;
-  /** Kills it, and goes on with its standby; the killed one's data is removed. */
+  /** Kills the primary, promotes the standby, and removes the killed server's data. */
   failOver(): Promise<void>;
 }
 
@@ -33,9 +36,9 @@ const CONNECT_TIMEOUT_MS = 3000;
 const DEATH_TIMEOUT_MS = 10_000;
 
 /**
- * What acknowledgement means is untouched: a commit has been written, to the operating system. That outlives every signal,
- * so that nothing has to be synced to the disk. The log's own writer is slow, because it would hide a commit that nobody
- * waited for.
+ * A commit is acknowledged after it was written to the operating system. That survives every signal, so
+ * nothing is synced to the disk. The background writer of the log is slow, because a fast one would hide a
+ * commit that was acknowledged too early.
  */
 const SETTINGS = {
   fsync: "off",
@@ -45,13 +48,16 @@ const SETTINGS = {
   wal_keep_size: "512MB",
 };
 
-/** Starts one on a new directory below `parent`; `onMoved` is told its URL whenever it is another. */
+/**
+ * Starts a Postgres in a new directory below `parent`; `onMoved` is called with its URL whenever that
+ * changes.
+ */
 export async function startChaosPostgres(
   parent: string,
   onMoved: (url: string) => void,
 ): Promise<ChaosPostgres> {
   const dir = await mkdtemp(join(parent, "ow-chaos-"));
-  // As root, Postgres runs as somebody else, who has to get in.
+  // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
   let clusters = 0;
   const newDataDir = () => join(dir, `data-${++clusters}`);
@@ -126,7 +132,7 @@ export async function startChaosPostgres(
     async [Symbol.asyncDispose]() {
       for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGCONT");
       await control.end();
-      // A primary waits for its standby when it shuts down.
+      // The standby first: a primary waits for it when it shuts down.
       if (standby !== undefined) await end(standby.running);
       await end(running);
       for (let cluster = 1; cluster <= clusters; cluster++) await removeData(join(dir, `data-${cluster}`));
@@ -136,8 +142,7 @@ export async function startChaosPostgres(
 }
 
 /**
- * Stops a server, also where it would serve on for others: clients that were killed leave backends behind, which work until
- * they would answer.
+ * Stops a server and ends its backends: those of killed clients would work until they answer.
  */
 async function end(server: EmbeddedPostgres): Promise<void> {
   const client = new pg.Client({
@@ -146,7 +151,7 @@ async function end(server: EmbeddedPostgres): Promise<void> {
     query_timeout: CONNECT_TIMEOUT_MS,
   });
   client.on("error", () => {});
-  // A server that is away, or takes no more connections, is killed below.
+  // A server that is away or refuses connections is killed below.
   await client
     .connect()
     .then(() => client.query(END_OTHERS))
@@ -157,7 +162,7 @@ async function end(server: EmbeddedPostgres): Promise<void> {
   await waitUntil(() => !isAlive(server.pid), DEATH_TIMEOUT_MS);
 }
 
-/** All clients but the one that asks and those by which processes show that they use the server. */
+/** Ends all clients except this one and the connections that mark the embedded server as used. */
 const END_OTHERS = `
 select pg_terminate_backend(pid)
   from pg_stat_activity
@@ -165,10 +170,10 @@ select pg_terminate_backend(pid)
    and pid <> pg_backend_pid()
    and application_name <> 'onceward embedded presence'`;
 
-/** Where there is some left: it may lie elsewhere than it is said to. */
+/** Removes a data directory if it exists; the path may be a link. */
 async function removeData(dataDir: string): Promise<void> {
-  const place = await realpath(dataDir).catch(() => undefined);
-  if (place !== undefined) await rm(place, { recursive: true, force: true });
+  const path = await realpath(dataDir).catch(() => undefined);
+  if (path !== undefined) await rm(path, { recursive: true, force: true });
 }
 
 function open(postgres: EmbeddedPostgres): pg.Pool {
@@ -182,20 +187,20 @@ function open(postgres: EmbeddedPostgres): pg.Pool {
   return pool;
 }
 
-/** A process and its children. */
+/** Returns a process and its children. */
 function familyOf(pid: number): number[] {
   const children = readdirSync("/proc").filter((entry) => {
     try {
       return /^\d+$/.test(entry) && parentOf(entry) === pid;
     } catch {
-      // It has just ended.
+      // The process has just ended.
       return false;
     }
   });
   return [pid, ...children.map(Number)];
 }
 
-/** The fourth field of /proc/<pid>/stat; the second, a name in brackets, may hold anything. */
+/** Reads the fourth field of /proc/<pid>/stat; the second, a name in brackets, may contain spaces. */
 function parentOf(pid: string): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);

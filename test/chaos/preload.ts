@@ -1,9 +1,9 @@
 /**
- * Loaded into a replica before its program (`node --import`): gives it another clock, and lets it be stalled. It exists in
- * the test tree only.
+ * Loaded into a replica before its program (`node --import`): shifts its clock, and stalls it on a signal. It
+ * exists in the test tree only.
  *
- * - `CHAOS_CLOCK_OFFSET_MS`: how far its `Date` is off; SIGWINCH makes it as far off to the other side.
- * - SIGUSR2: its event loop does nothing else for 5 s.
+ * - `CHAOS_CLOCK_OFFSET_MS`: the offset of its `Date`; SIGWINCH negates it.
+ * - SIGUSR2: blocks its event loop for 5 s.
  */
 const STALL_MS = 5000;
 const RealDate = Date;

@@ -1,22 +1,22 @@
 import type { Injection } from "./injector.ts";
 import type { Look } from "./load/watch.ts";
 
-/** How soon after a fault's end a client was served by a replica again. */
+/** How soon after a fault's end a replica served a client again. */
 export interface Recovery {
   readonly fault: string;
   readonly client: string;
   readonly replica: string;
-  /** Infinity: it never was. */
+  /** In milliseconds; Infinity: never. */
   readonly afterMs: number;
 }
 
-/** What every client may expect of every replica once a fault is over. */
+/** Every replica must serve every client again this long after a fault's end. */
 export const LATEST_MS = 2000;
 
 /**
- * How soon all that a fault may have hit was well again: of each client and each replica, the first claim that was granted
- * after the fault's end. Where another fault broke the same in less than `LATEST_MS` after it, its own end counts instead;
- * what ended so late that nobody looked on for as long tells nothing.
+ * Returns, for each fault and each pair of client and replica that it may have hit, when the first claim was
+ * granted after the fault's end. If another fault broke the same within `LATEST_MS`, its end counts instead.
+ * Faults that ended less than `LATEST_MS` before the watch are left out.
  */
 export function recoveriesOf(
   looks: readonly Look[],
@@ -32,7 +32,7 @@ export function recoveriesOf(
     const grantedAtMs = own.flatMap((look) => look.grantedAtMs ?? []).sort((a, b) => a - b);
     return hits
       .filter(({ healedAtMs }) => healedAtMs + LATEST_MS <= watchedUntilMs)
-      .filter((injection) => !hits.some((other) => isInTheWay(other, injection)))
+      .filter((injection) => !hits.some((other) => excuses(other, injection)))
       .map(({ fault, healedAtMs }) => {
         const first = grantedAtMs.find((atMs) => atMs > healedAtMs) ?? Number.POSITIVE_INFINITY;
         return { fault, client, replica, afterMs: first - healedAtMs };
@@ -40,23 +40,25 @@ export function recoveriesOf(
   });
 }
 
-/** Whether it took too long. */
+/** Returns whether a recovery took too long. */
 export function isLate({ afterMs }: Recovery): boolean {
   return afterMs > LATEST_MS;
 }
 
-/** A late recovery in words. */
+/** Describes a late recovery. */
 export function describeRecovery({ fault, client, replica, afterMs }: Recovery): string {
   const when = Number.isFinite(afterMs) ? `only ${Math.round(afterMs)} ms` : "never again";
-  return `${replica} served ${client} ${when} after ${fault} had healed`;
+  return `${replica} served ${client} ${when} after ${fault} healed`;
 }
 
 function mayHit(injection: Injection, { client, replica }: Look): boolean {
   return (injection.replica ?? replica) === replica && (injection.client ?? client) === client;
 }
 
-/** Nothing that happens to Redis, to some rows or to other callers is an excuse. */
-function isInTheWay(other: Injection, { healedAtMs }: Injection): boolean {
+/**
+ * Returns whether another fault excuses a late recovery: faults of Redis, of rows or of other callers do not.
+ */
+function excuses(other: Injection, { healedAtMs }: Injection): boolean {
   const interrupts = other.target === "postgres" || other.target === "replica" || other.client !== undefined;
   return interrupts && other.startedAtMs < healedAtMs + LATEST_MS && other.healedAtMs > healedAtMs;
 }

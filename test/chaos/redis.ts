@@ -6,22 +6,22 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 
-/** A Redis of a run's own, on a Unix socket, that may be treated badly. */
+/** A run's own Redis, on a Unix socket, for faults. */
 export interface ChaosRedis extends AsyncDisposable {
   readonly socket: string;
-  /** Runs a command on a connection of the run's own. */
+  /** Runs a command on the run's own connection. */
   command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
   signal(name: NodeJS.Signals): void;
-  /** Ends it at once, without a word to anybody. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>;
-  /** Starts it anew, empty, after `kill`. */
+  /** Starts it again, empty, after `kill`. */
   restart(): Promise<void>;
 }
 
 /** Runs the server until standard input ends, which it also does when the run is killed. */
 const WATCHED = '"$@" >/dev/null & echo $!; read -r _; kill -9 $! 2>/dev/null; wait';
 
-/** Starts an empty Redis; undefined where none is installed, which the service does without. */
+/** Starts an empty Redis; undefined where none is installed: the service works without. */
 export async function startChaosRedis(): Promise<ChaosRedis | undefined> {
   const program = await findRedisProgram(process.env.PATH ?? "");
   if (program === undefined) return undefined;
@@ -50,7 +50,7 @@ export async function startChaosRedis(): Promise<ChaosRedis | undefined> {
 }
 
 async function launch(program: string, args: readonly string[]) {
-  // A process group of its own: a terminal's Ctrl-C is for the run.
+  // Its own process group: a terminal's Ctrl-C must reach only the run.
   const child = spawn("sh", ["-c", WATCHED, "sh", program, ...args], {
     detached: true,
     stdio: ["pipe", "pipe", "ignore"],

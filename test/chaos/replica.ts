@@ -4,24 +4,26 @@ import { socketOf } from "../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 
-/** A replica as a process, with a proxy on every way in or out. Its addresses stay when it is started anew. */
+/**
+ * A replica process with a proxy on every connection in and out. Its addresses stay the same after a restart.
+ */
 export interface Replica extends AsyncDisposable {
   readonly name: string;
   /** Between the clients and the replica. */
   readonly inbound: TcpProxy;
   readonly toPostgres: TcpProxy;
-  /** Undefined where there is no Redis. */
+  /** Undefined without Redis. */
   readonly toRedis: TcpProxy | undefined;
   readonly process: ServerProcess;
   signal(name: NodeJS.Signals): void;
-  /** Ends it by SIGKILL and starts it anew. */
+  /** Kills it with SIGKILL and starts it again. */
   restart(how?: ReplicaStart): Promise<void>;
   kill(): Promise<void>;
-  /** SIGTERM; resolves with how it ended. */
+  /** Sends SIGTERM; resolves to the exit code or signal. */
   drain(): Promise<number | NodeJS.Signals>;
 }
 
-/** What differs from how a replica is usually started. */
+/** Differences from a replica's usual start. */
 export interface ReplicaStart {
   /** `server/src/main.ts` of another version. */
   readonly main?: string;
@@ -32,20 +34,22 @@ export interface ReplicaStart {
 
 export interface ReplicaOptions extends ReplicaStart {
   readonly name: string;
-  /** Of the Postgres itself: a replica gets there through its proxy. */
+  /** The URL of Postgres itself: the replica connects through its proxy. */
   readonly databaseUrl: string;
   readonly redisSocket: string | undefined;
-  /** Told when it ends, or does something else, that nobody made it do. */
+  /** Called when it ends by itself. */
   readonly onAccident: (what: string) => void;
 }
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 const PRELOAD = new URL("preload.ts", import.meta.url).href;
-/** Postgres may be away when a replica starts: then it ends at once, and is started again, as an orchestrator would. */
+/**
+ * A replica that starts while Postgres is away ends at once, and is started again, as an orchestrator would.
+ */
 const START_TRIES = 40;
 const RETRY_MS = 500;
 
-/** Starts one. */
+/** Starts a replica. */
 export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   const { name, databaseUrl, redisSocket, onAccident } = options;
   const toPostgres = await startTcpProxy(socketOf(databaseUrl));

@@ -23,7 +23,7 @@ const round: Round = {
   accidents: ["replica-1 ended by itself"],
 };
 
-test("a report counts answers and faults, and what happened by itself and who was late as violations", () => {
+test("a report counts answers and faults, and counts accidents and late recoveries as violations", () => {
   expect(reportOf(round, 7, 60_000)).toEqual({
     seed: 7,
     minutes: 1,
@@ -38,7 +38,7 @@ test("a report counts answers and faults, and what happened by itself and who wa
   });
 });
 
-test("people are shown the same", () => {
+test("the formatted report has the same counts and times", () => {
   const text = formatReport(reportOf(round, 7, 60_000));
   expect(text).toContain("1 ok, 1 refused, 1 unknown");
   expect(text).toMatch(/redis-kill +2 +40 ms +2001 ms/);

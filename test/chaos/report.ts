@@ -9,18 +9,18 @@ export interface Report {
   readonly seed: number;
   readonly minutes: number;
   readonly ops: { readonly ok: number; readonly refused: number; readonly unknown: number };
-  /** What callers saw where they can't know the outcome: by who made the error, and its code and reason or what it says. */
+  /** Errors of unknown outcome, by origin and by code and reason or message. */
   readonly errors: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly histories: number;
   readonly timeouts: number;
   readonly violations: number;
   readonly longest_unavailable_ms: Readonly<Record<string, number>>;
-  /** Of each fault after which it could be told: when the last client was served again by the last replica. */
+  /** By fault: when the last client was served again by the last replica; only where it could be measured. */
   readonly longest_recovery_ms: Readonly<Record<string, number>>;
 }
 
-/** Puts a round into figures. */
+/** Counts a round's results. */
 export function reportOf(
   { evidence, judgement, injections, recoveries, accidents, loadEndedAtMs }: Round,
   seed: number,
@@ -37,7 +37,7 @@ export function reportOf(
     faults,
     histories: judgement.histories,
     timeouts: judgement.timeouts.length,
-    // What happens by itself breaks a promise, too: the process stays up, and drains cleanly; and so does who is late.
+    // A process that ends by itself, a drain that fails and a late recovery break promises too.
     violations: judgement.violations.length + accidents.length + recoveries.filter(isLate).length,
     longest_unavailable_ms: longestUnavailableMs(operations, injections, loadEndedAtMs),
     longest_recovery_ms: longestRecoveryMs(recoveries),
@@ -57,7 +57,7 @@ function countAnswers(operations: readonly Operation[]): Report["ops"] {
   return { ok: operations.length - unknown - refused, refused, unknown };
 }
 
-/** The report for a terminal. */
+/** Formats the report for a terminal. */
 export function formatReport(report: Report): string {
   const { ops, errors, faults, longest_unavailable_ms: longest, longest_recovery_ms: recovery } = report;
   const rows = Object.entries(faults)
@@ -73,11 +73,11 @@ export function formatReport(report: Report): string {
     `histories    ${report.histories}`,
     `timeouts     ${report.timeouts}`,
     `violations   ${report.violations}`,
-    "errors, how often and by whom:",
+    "errors: count, origin and reason",
     ...Object.entries(errors)
       .sort()
       .map(([name, count]) => `${String(count).padStart(7)}  ${name}`),
-    "faults, how often, the longest time without any answer, and how late the last was served again:",
+    "faults: count, longest time without any answer, latest recovery",
     ...(rows.length > 0 ? rows : ["  none"]),
   ].join("\n");
 }

@@ -16,21 +16,21 @@ import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
 import { type ChaosRedis, startChaosRedis } from "./redis.ts";
 import { type Replica, startReplica } from "./replica.ts";
 
-/** What chaos is made in: a Postgres, a Redis, replicas with proxies around them, and tenants. */
+/** The processes of a run: a Postgres, a Redis, replicas with proxies around them; and its tenants. */
 export interface Rig extends AsyncDisposable {
   readonly postgres: ChaosPostgres;
-  /** Where its data is. */
+  /** The disk with Postgres' data. */
   readonly disk: Disk;
-  /** Undefined: none is installed. */
+  /** Undefined: no Redis is installed. */
   readonly redis: ChaosRedis | undefined;
   readonly replicas: readonly Replica[];
   /** Callers' keys by the load's names of tenants. */
   readonly apiKeys: Readonly<Record<string, string>>;
   /** Of the first tenant's administrator. */
   readonly adminKey: string;
-  /** What went wrong that nobody did. */
+  /** Failures that no fault caused. */
   readonly accidents: readonly string[];
-  /** For journals. */
+  /** The directory for journals. */
   readonly dir: string;
 }
 
@@ -43,7 +43,7 @@ export interface RigOptions {
 /** Clocks that are right, fast and slow, side by side, in every run. */
 const CLOCK_OFFSETS_MS = [0, 600_000, -600_000];
 
-/** Starts everything; disposing stops it and removes what it wrote. */
+/** Starts everything; disposing stops it and removes its files. */
 export async function startRig({ replicas: count, main }: RigOptions): Promise<Rig> {
   const cleanUp = new AsyncDisposableStack();
   try {
@@ -92,7 +92,7 @@ export async function startRig({ replicas: count, main }: RigOptions): Promise<R
 }
 
 async function createTenants(postgres: ChaosPostgres): Promise<Pick<Rig, "apiKeys" | "adminKey">> {
-  // What the helpers need of a database; the rig closes it itself.
+  // The rig closes the connection itself.
   const database: OpenDatabase = { url: postgres.url, query: postgres.query, close: async () => {} };
   const made: TestTenant[] = [];
   for (const _ of TENANTS) {

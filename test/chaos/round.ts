@@ -18,14 +18,14 @@ export interface Round {
   readonly judgement: Judgement;
   readonly injections: readonly Injection[];
   readonly loadEndedAtMs: number;
-  /** How soon clients were served again after faults. */
+  /** When clients were served again after faults. */
   readonly recoveries: readonly Recovery[];
-  /** What went wrong besides: faults that failed, and what happened by itself. */
+  /** Faults that failed, and processes that ended by themselves. */
   readonly accidents: readonly string[];
 }
 
 export interface RoundOptions {
-  /** Part of its keys: no two rounds on a rig share it. */
+  /** Part of its keys; unique on a rig. */
   readonly name: string;
   readonly seed: number;
   readonly durationMs: number;
@@ -36,12 +36,12 @@ export interface RoundOptions {
 
 const CLIENTS = 3;
 const WORKERS = 5;
-/** Longer than any lease that the load takes, and what liveness may take beyond. */
+/** Longer than any lease of the load plus the margin of `checkLiveness`. */
 const SETTLE_MS = 4500;
 
 const MARGIN_MS = 500;
 
-/** Runs one. */
+/** Runs a load under faults and judges it. */
 export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> {
   const { name, seed, durationMs, faults, signal, onProgress } = options;
   const provider = createProvider();
@@ -71,7 +71,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   const scene = { rig, clients: fleet.clients, signal };
   const beganMs = nowMs();
   const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
-  // So that how soon all is well again is seen after the last fault, too.
+  // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();
   const { journalPaths, retentionChanges, looks } = await fleet.stop();

@@ -3,7 +3,7 @@ import { planFaults } from "./schedule.ts";
 
 const FAULTS = ["redis-kill", "replica-kill", "postgres-kill"];
 
-test("a seed determines the schedule, whatever order the faults are named in", () => {
+test("a seed determines the schedule, in whichever order the faults are named", () => {
   const plan = planFaults(42, 600_000, FAULTS);
   expect(planFaults(42, 600_000, FAULTS.toReversed())).toEqual(plan);
   expect(planFaults(43, 600_000, FAULTS)).not.toEqual(plan);
@@ -22,7 +22,7 @@ test("every kind comes before any comes twice", () => {
   }
 });
 
-test("the end of a run is left for healing", () => {
+test("no fault begins in the last seconds of a run", () => {
   const plan = planFaults(5, 60_000, FAULTS);
   expect(plan.length).toBeGreaterThan(5);
   expect(plan.every(({ atMs }) => atMs >= 3000 && atMs < 52_000)).toBe(true);

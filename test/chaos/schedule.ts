@@ -1,22 +1,22 @@
 import { createRandom } from "../demo/random.ts";
 
-/** One fault of a run: when it begins, from the start, and what its own choices are drawn from. */
+/** A fault of a run: when it begins, after the start, and the seed of its own choices. */
 export interface ScheduledFault {
   readonly atMs: number;
   readonly fault: string;
   readonly seed: number;
 }
 
-/** Time for the load to be itself first, and for what was broken last to be seen healed. */
+/** Time for the load to reach its pace, and for the last fault to be seen healed. */
 const LEAD_MS = 3000;
 const TRAIL_MS = 8000;
-/** Between two beginnings: most faults last a few seconds, so that some overlap and most don't. */
+/** Between the beginnings of two faults: most last a few seconds, so that some overlap and most don't. */
 const MIN_GAP_MS = 2500;
 const MAX_GAP_MS = 6500;
 
 /**
- * The faults of a run, a function of the seed alone. Each kind comes once before any comes twice, so that a short run
- * shows as many of them as fit.
+ * Plans the faults of a run from the seed alone. Each kind comes once before any comes twice, so that a short
+ * run has as many kinds as fit.
  */
 export function planFaults(seed: number, durationMs: number, faults: readonly string[]): ScheduledFault[] {
   const random = createRandom(seed);

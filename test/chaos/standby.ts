@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const IN_STEP_TIMEOUT_MS = 30_000;
 const NAME = "chaos_standby";
 
-/** How a primary acknowledges: once its standby has what it wrote as well, or without waiting for that. */
+/** Whether a primary waits for its standby before it acknowledges. */
 export type Standing = "synchronous" | "asynchronous";
 
 export interface StandbyOptions {
@@ -18,7 +18,7 @@ export interface StandbyOptions {
   readonly control: pg.Pool;
   readonly primary: EmbeddedPostgres;
   readonly dataDir: string;
-  /** Where the standby's data goes. */
+  /** The directory for the standby's data. */
   readonly copyDir: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly standing: Standing;
@@ -28,9 +28,9 @@ export interface StandbyOptions {
 
 /**
  * Copies a running server's data, as a base backup does
- * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP), and starts a standby on
- * it. Resolves once the standby receives what the primary writes; from then on a synchronous one has all that is
- * acknowledged.
+ * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP), and starts
+ * a standby on it. Resolves once the standby streams from the primary; from then on a synchronous one has
+ * everything that is acknowledged.
  */
 export async function startStandby(options: StandbyOptions): Promise<EmbeddedPostgres> {
   const { control, primary, dataDir, copyDir, settings, standing, throughPort } = options;
@@ -38,17 +38,17 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
   try {
     await client.query("select pg_backup_start('chaos', true)");
     const from = await realpath(dataDir);
-    // Files may vanish while they are copied; what that loses, the log brings back.
+    // Files may vanish while they are copied; the log restores their contents.
     await run("cp", ["-a", from, copyDir]).catch(() => {});
     const { rows } = await client.query<{ labelfile: string }>("select labelfile from pg_backup_stop(false)");
     await rm(join(copyDir, "postmaster.pid"), { force: true });
     await rm(join(copyDir, "postgresql.auto.conf"), { force: true });
-    // It asks the primary for the log; copied, the logs of all primaries before it would come along.
+    // The standby streams the log from the primary; a copy would contain the logs of all earlier primaries.
     await rm(join(copyDir, "pg_wal"), { recursive: true, force: true });
     await mkdir(join(copyDir, "pg_wal"), { mode: 0o700 });
     await writeFile(join(copyDir, "backup_label"), rows[0]?.labelfile ?? "");
     await writeFile(join(copyDir, "standby.signal"), "");
-    // Made by us, but read by whom the server runs as.
+    // Written by this user, read by the user that the server runs as.
     await run("chown", ["-R", `--reference=${join(copyDir, "PG_VERSION")}`, copyDir]);
   } finally {
     client.release();
@@ -70,7 +70,7 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
   return standby;
 }
 
-/** Makes the primary wait for a synchronous standby, and resolves once the standby receives what the primary writes. */
+/** Makes the primary wait for a synchronous standby; resolves once the standby streams. */
 async function untilInStep(control: pg.Pool, standing: Standing): Promise<void> {
   if (standing === "synchronous") {
     await control.query(`alter system set synchronous_standby_names = '${NAME}'`);

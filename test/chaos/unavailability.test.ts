@@ -12,7 +12,7 @@ test("the longest time without an answer while a fault lasts, or soon after, is 
   expect(longestUnavailableMs(operations, injections, 20_000)).toEqual({ "replica-kill": 4750 });
 });
 
-test("what comes long after a fault is not its fault, nor what comes after the load", () => {
+test("gaps long after a fault, or after the load, do not count", () => {
   const operations = answeredAt(110, 300, 5000, 20_000);
   const injections = [
     { fault: "replica-kill", target: "replica" as const, startedAtMs: 100, healedAtMs: 300 },
@@ -21,7 +21,7 @@ test("what comes long after a fault is not its fault, nor what comes after the l
   expect(longestUnavailableMs(operations, injections, 600)).toEqual({ "replica-kill": 300 });
 });
 
-test("an outcome that nobody knows is no answer, and of two faults of a kind the worse counts", () => {
+test("an unknown outcome is no answer, and of two faults of a kind the longer gap counts", () => {
   const operations = [...answeredAt(110, 900, 1000, 1100), claim(200, LOST)];
   const injections = [
     { fault: "redis-kill", target: "redis" as const, startedAtMs: 100, healedAtMs: 300 },

@@ -1,12 +1,12 @@
 import { isDefinite, type Operation } from "../history/operation.ts";
 import type { Injection } from "./injector.ts";
 
-/** After a fault has healed, the service has so long to show that it has. */
+/** A gap between answers counts for a fault until this long after it healed. */
 const GRACE_MS = 5000;
 
 /**
- * The longest time, by kind of fault, in which nobody was told anything while it lasted or soon after, in milliseconds.
- * Where faults overlap, it counts for both. After `loadEndedAtMs`, nobody asks.
+ * Returns the longest time without any answer, by kind of fault, while it lasted or soon after, in
+ * milliseconds. If faults overlap, a gap counts for both. After `loadEndedAtMs` no calls are made.
  */
 export function longestUnavailableMs(
   operations: readonly Operation[],

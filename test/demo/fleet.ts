@@ -7,21 +7,21 @@ import type { Queue } from "./queue.ts";
 
 const WORKER = fileURLToPath(new URL("worker.ts", import.meta.url));
 
-/** What a fleet is made of, and whom it tells. */
+/** The parts of a fleet and its listeners. */
 export interface FleetOptions {
   readonly size: number;
   readonly providerUrl: string;
   readonly guard: Guard | undefined;
   readonly queue: Queue;
-  /** The death that a worker meets which begins this delivery's effect, if any. */
+  /** Returns where a worker that begins this delivery's effect is killed; undefined: it is not. */
   readonly crashFor: (delivery: Delivery) => Crash | undefined;
   readonly onCrash: () => void;
   readonly onEnded: (delivery: Delivery, ending: Ending) => void;
-  /** Something went wrong that nobody planned. */
+  /** Called for an error that was not planned, such as a worker that ends by itself. */
   readonly onBroken: (error: Error) => void;
 }
 
-/** Worker processes that take deliveries from a queue. One that dies is replaced. */
+/** Worker processes that take deliveries from a queue. A killed worker is replaced. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #children = new Map<ChildProcess, Slot>();
@@ -33,7 +33,7 @@ export class Fleet {
     for (let number = 1; number <= options.size; number++) this.#spawn(`worker-${number}`);
   }
 
-  /** Kills every worker; none is left when this resolves. */
+  /** Kills every worker; resolves once all have ended. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const exits = [...this.#children.keys()].map((child) => once(child, "exit"));
@@ -80,7 +80,7 @@ export class Fleet {
     if (slot.state.kind !== "busy") return;
     const crash = this.#options.crashFor(slot.state.delivery);
     slot.state = { ...slot.state, crash };
-    send(child, { kind: "go on", stopAt: crash?.point });
+    send(child, { kind: "continue", stopAt: crash?.point });
   }
 
   #died(child: ChildProcess, { name, state }: Slot, how: string): void {
@@ -115,6 +115,6 @@ interface Slot {
 }
 
 function send(child: ChildProcess, message: ToWorker): void {
-  // A worker that has just died is heard of by its exit.
+  // A worker that has just died is reported by its exit event.
   if (child.connected) child.send(message, () => {});
 }

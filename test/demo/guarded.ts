@@ -2,10 +2,10 @@ import { AmbiguousError, createOnceward, InProgressError } from "@onceward/clien
 import type { Guard } from "./messages.ts";
 import type { Charge, Handler } from "./unguarded.ts";
 
-/** The shortest that Onceward grants: a claim whose worker was killed is free again after a second. */
+/** The shortest lease: a key whose worker was killed is free again after a second. */
 const LEASE_MS = 1000;
 
-/** The same, run by Onceward. */
+/** Handles deliveries through Onceward. */
 export function handleGuarded(charge: Charge, guard: Guard, owner: string): Handler {
   const onceward = createOnceward({ ...guard, owner });
   return async (operation) => {
@@ -15,7 +15,8 @@ export function handleGuarded(charge: Charge, guard: Guard, owner: string): Hand
       key: id,
       fingerprint: { event, payload },
       leaseMs: LEASE_MS,
-      // In progress means elsewhere, or dead: this consumer gives the delivery back rather than wait for it.
+      // Another worker holds the claim, or died with it: this consumer returns the delivery instead of
+      // waiting.
       waitMs: 0,
     };
     try {

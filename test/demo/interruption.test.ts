@@ -9,10 +9,12 @@ import { expect, onTestFinished, test } from "vitest";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 
-/** Starts the demo with a temporary directory of its own, and interrupts it when it prints this. */
+/**
+ * Starts the demo with its own temporary directory, and sends `signal` when it prints a line that matches.
+ */
 async function interruptAt(pattern: RegExp, signal: NodeJS.Signals) {
   const dir = await mkdtemp(join(tmpdir(), "onceward-interruption-"));
-  // As root, Postgres runs as somebody else, who has to get in.
+  // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, "--seed", "7"], {
@@ -30,6 +32,6 @@ async function interruptAt(pattern: RegExp, signal: NodeJS.Signals) {
 test.each([
   ["while it starts", /^Starting/, "SIGINT"],
   ["while workers die", /^Unguarded: \d+ of/, "SIGTERM"],
-] as const)("a demo that is interrupted %s leaves nothing behind", async (_, pattern, signal) => {
+] as const)("a demo that is interrupted %s leaves no files behind", async (_, pattern, signal) => {
   expect(await interruptAt(pattern, signal)).toEqual({ code: 130, left: [] });
 });

@@ -8,8 +8,8 @@ import { deliverAll } from "./run.ts";
 import { startService } from "./service.ts";
 
 /**
- * `npm run demo [-- --seed N] [--crashes N]`: the same deliveries and crashes without the guard and with it. Exits 1 if
- * the guarded run did not keep what it promises, and 130 if it was interrupted.
+ * `npm run demo [-- --seed N] [--crashes N]`: runs the same deliveries and crashes without Onceward and with
+ * it. Exits 1 if the guarded run breaks a promise, and 130 if it was interrupted.
  */
 const { values } = parseArgs({
   options: { seed: { type: "string" }, crashes: { type: "string", default: "15" } },
@@ -18,10 +18,10 @@ const seed =
   values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", values.seed);
 const crashCount = wholeNumber("crashes", values.crashes);
 
-/** Both runs take a few seconds each; whoever waits for longer waits for something that will not come. */
+/** Both runs take a few seconds each; a run that takes longer hangs. */
 const LIMIT_MS = 55_000;
 
-// Once is enough: whoever presses Ctrl-C again would leave a PostgreSQL behind.
+// A second Ctrl-C is ignored: it would leave a PostgreSQL running.
 const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () =>
@@ -64,7 +64,7 @@ async function demonstrate(signal: AbortSignal): Promise<void> {
   console.log("");
   for (const line of [...comparison({ unguarded, guarded }), "", ...explanation(guarded), ""])
     console.log(line);
-  for (const failure of new Set(guarded.failures)) console.log(`A failure, tried again: ${failure}`);
+  for (const failure of new Set(guarded.failures)) console.log(`A failure, retried: ${failure}`);
   const broken = faults(guarded);
   for (const fault of broken) console.error(`DOES NOT HOLD: ${fault}`);
   if (broken.length > 0) process.exitCode = 1;

@@ -1,12 +1,12 @@
 import type { CrashPoint, Operation } from "./operations.ts";
 
-/** Where the service is, for a worker that asks it. */
+/** How a worker reaches the service. */
 export interface Guard {
   readonly address: string;
   readonly apiKey: string;
 }
 
-/** What the queue tells a worker. */
+/** Messages from the queue to a worker. */
 export type ToWorker =
   | {
       readonly kind: "configure";
@@ -15,19 +15,19 @@ export type ToWorker =
       readonly name: string;
     }
   | { readonly kind: "deliver"; readonly operation: Operation }
-  /** The answer to `begins effect`: go on, and stop at this point to be killed, if any. */
-  | { readonly kind: "go on"; readonly stopAt: CrashPoint | undefined };
+  /** The answer to `begins effect`: continue, and stop at this point to be killed, if there is one. */
+  | { readonly kind: "continue"; readonly stopAt: CrashPoint | undefined };
 
-/** What a worker tells the queue. */
+/** Messages from a worker to the queue. */
 export type FromWorker =
   | { readonly kind: "ready" }
-  /** The worker has the right to perform the effect, or never asked for it. */
+  /** The worker was granted the claim, or works without Onceward. */
   | { readonly kind: "begins effect" }
-  /** The worker has reached the point at which it is to die. */
+  /** The worker has reached the point where it is to be killed. */
   | { readonly kind: "reached point" }
   | { readonly kind: "ended"; readonly ending: Ending };
 
-/** How the delivery ended, as the worker sees it. The first two acknowledge it; after the others it comes again. */
+/** How the delivery ended. The first two acknowledge it; after the others it is delivered again. */
 export type Ending =
   | { readonly kind: "performed"; readonly receipt: string }
   | { readonly kind: "replayed"; readonly receipt: string }

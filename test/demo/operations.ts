@@ -4,8 +4,9 @@ import type { Random } from "./random.ts";
 /** One webhook event, to be handled once. */
 export interface Operation {
   /**
-   * What GitHub sends as `X-GitHub-Delivery`: made when the event is born, the same whenever it is delivered again. It is
-   * the idempotency key. A hash of the payload must not be: some of these payloads are equal, and still two events.
+   * GitHub's `X-GitHub-Delivery`: made with the event, and the same in each delivery of it. It is the
+   * idempotency key. A hash of the payload would be none: some of these payloads are equal, although they are
+   * two events.
    */
   readonly id: string;
   /** The event's name, such as "push". */
@@ -13,7 +14,7 @@ export interface Operation {
   readonly payload: unknown;
 }
 
-/** One message in the queue: an operation, for the first, second or third time. */
+/** One message in the queue: the first, second or third delivery of an operation. */
 export interface Delivery {
   readonly id: number;
   readonly operation: Operation;
@@ -29,7 +30,7 @@ export interface Crash {
   readonly delayMs: number;
 }
 
-/** Everything that chance decides, decided beforehand and the same for both runs. */
+/** All random choices, made before the runs and the same for both. */
 export interface Plan {
   readonly operations: readonly Operation[];
   readonly deliveries: readonly Delivery[];
@@ -42,7 +43,10 @@ const CRASH_POINTS: readonly CrashPoint[] = ["before the call", "during the call
 /** About the provider's own latency, so that a worker dies before, while and after the provider acts. */
 const MAX_CRASH_DELAY_MS = 10;
 
-/** Every example payload of `@octokit/webhooks-examples`, three deliveries of each, and who dies when. */
+/**
+ * Plans three deliveries of every example payload of `@octokit/webhooks-examples`, and where workers are
+ * killed.
+ */
 export function makePlan(random: Random, crashCount: number): Plan {
   const operations = readExamples().map(({ event, payload }) => ({ id: guid(random), event, payload }));
   const repeated = operations.flatMap((operation) =>

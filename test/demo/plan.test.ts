@@ -35,17 +35,25 @@ const good: Outcome = {
   durationMs: 1000,
 };
 
-test("a run that holds has no faults, and its last line says so", () => {
+test("a run that keeps its promises has no faults, and its last line has the four counts", () => {
   expect(faults(good)).toEqual([]);
   expect(summary(good)).toBe("unique=10 deliveries=30 effects=10 suppressed=20");
 });
 
 test.each([
-  ["an effect too many", { effects: 11 }],
-  ["one twice and one not at all", { effects: 10, missing: 1 }],
-  ["a delivery that is neither first nor suppressed", { suppressed: 19 }],
-  ["two answers for one operation", { disagreeing: 1 }],
-  ["no crash", { crashes: 0 }],
-])("%s is a fault", (_, changed) => {
-  expect(faults({ ...good, ...changed })).toHaveLength(1);
+  ["an effect too many", { effects: 11 }, "11 effects for 10 operations"],
+  ["one effect twice and one missing", { effects: 10, missing: 1 }, "1 operations without an effect"],
+  [
+    "a delivery that is neither first nor suppressed",
+    { suppressed: 19 },
+    "10 unique + 19 suppressed are not 30 deliveries",
+  ],
+  [
+    "two answers for one operation",
+    { disagreeing: 1 },
+    "1 operations whose deliveries got different answers",
+  ],
+  ["no crash", { crashes: 0 }, "no worker crashed, so the run shows nothing"],
+])("%s is a fault", (_, changed, fault) => {
+  expect(faults({ ...good, ...changed })).toEqual([fault]);
 });

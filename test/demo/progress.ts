@@ -1,4 +1,4 @@
-/** Shows how far a run has come: one line that is rewritten on a terminal, a line per quarter elsewhere. */
+/** Shows the progress of a run: one line that is rewritten on a terminal, a line per quarter elsewhere. */
 export function createProgress(label: string): (done: number, total: number) => void {
   return process.stdout.isTTY ? rewriting(label) : quarterly(label);
 }

@@ -5,19 +5,19 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./random.ts";
 
-/** What the outside world saw. */
+/** The effects and calls that the provider counted. */
 export interface ProviderCounts {
   readonly calls: number;
-  /** How often something really happened, by operation. */
+  /** Effects by operation id. */
   readonly effectsByOperation: ReadonlyMap<string, number>;
-  /** Calls that came with the key of an earlier one, and were answered without a second effect. */
+  /** Calls with the key of an earlier call, answered without a second effect. */
   readonly absorbed: number;
 }
 
-/** The side effect: a service that charges, sends or ships, and that nobody can make forget it. */
+/** The side effect: a service that charges, sends or ships, and cannot undo it. */
 export interface Provider {
   readonly url: string;
-  /** What happened since the last time this was asked; waits for calls that are still being handled. */
+  /** Returns the counts since the last call of this; waits for calls in progress. */
   takeCounts(): Promise<ProviderCounts>;
   close(): Promise<void>;
 }
@@ -26,8 +26,9 @@ const MIN_LATENCY_MS = 2;
 const LATENCY_SPREAD_MS = 8;
 
 /**
- * A provider on a loopback port. Like real payment providers it honours the header `Idempotency-Key`: the first call with
- * a key has the effect, later ones get the first one's answer. A call without a key always has an effect.
+ * A provider on a loopback port. Like real payment providers it honours the header `Idempotency-Key`: the
+ * first call with a key has the effect, later ones get the first one's answer. A call without a key always
+ * has an effect.
  */
 export async function startProvider(random: Random): Promise<Provider> {
   let calls = 0;
@@ -59,7 +60,7 @@ export async function startProvider(random: Random): Promise<Provider> {
   }
 
   const server = createServer((request, response) => {
-    // A caller that was killed in the middle of its call hears no answer; what it had asked for happens all the same.
+    // A caller that was killed during its call gets no answer; the effect happens anyway.
     answer(request).then(
       (receipt) => response.end(receipt),
       () => response.destroy(),

@@ -1,15 +1,15 @@
 import type { Delivery } from "./operations.ts";
 
 /**
- * A queue that delivers at least once: a delivery stays its consumer's until it is acknowledged, and comes again when the
- * consumer dies or gives it back.
+ * A queue that delivers at least once: a delivery belongs to its consumer until it is acknowledged, and is
+ * delivered again when the consumer dies or returns it.
  */
 export class Queue {
   readonly total: number;
   readonly #waiting: Delivery[];
   readonly #timers = new Set<NodeJS.Timeout>();
   #acknowledged = 0;
-  /** Called whenever there is something to take that was not there before. */
+  /** Called whenever a delivery becomes available. */
   onAvailable: () => void = () => {};
 
   constructor(deliveries: readonly Delivery[]) {
@@ -26,7 +26,7 @@ export class Queue {
     return this.#acknowledged === this.total;
   }
 
-  /** The next delivery; undefined if there is none for now. */
+  /** Returns the next delivery; undefined if none is available. */
   take(): Delivery | undefined {
     return this.#waiting.pop();
   }
@@ -35,13 +35,13 @@ export class Queue {
     this.#acknowledged++;
   }
 
-  /** Its consumer died: it is the next to be delivered. */
+  /** Delivers a message again first: its consumer died. */
   redeliver(delivery: Delivery): void {
     this.#waiting.push(delivery);
     this.onAvailable();
   }
 
-  /** Its consumer could not handle it now. */
+  /** Delivers a message again after a delay: its consumer could not handle it now. */
   redeliverLater(delivery: Delivery, delayMs: number): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -50,7 +50,7 @@ export class Queue {
     this.#timers.add(timer);
   }
 
-  /** Nothing comes any more. */
+  /** Ends all pending redeliveries. */
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.onAvailable = () => {};

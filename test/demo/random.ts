@@ -1,10 +1,10 @@
-/** A source of random numbers that a seed determines, so that a run can be repeated. */
+/** A source of random numbers that is determined by a seed, so that a run can be repeated. */
 export interface Random {
-  /** From 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   next(): number;
-  /** A whole number from 0 up to, not including, `below`. */
+  /** Returns a whole number from 0 up to, not including, the limit. */
   below(below: number): number;
-  /** A copy in another order (Fisher and Yates). */
+  /** Returns a copy in random order (Fisher and Yates). */
   shuffle<T>(items: readonly T[]): T[];
 }
 

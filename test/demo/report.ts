@@ -14,11 +14,11 @@ const ROWS: readonly (readonly [label: string, value: (outcome: Outcome) => numb
   ["calls to the provider", ({ providerCalls }) => providerCalls],
   ["  of these absorbed by its idempotency key", ({ absorbed }) => absorbed],
   ["operations whose deliveries got different answers", ({ disagreeing }) => disagreeing],
-  ["failures, tried again", ({ failures }) => failures.length],
+  ["failures, retried", ({ failures }) => failures.length],
   ["seconds", ({ durationMs }) => (durationMs / 1000).toFixed(1)],
 ];
 
-/** Both runs side by side. */
+/** Returns a table with both runs side by side. */
 export function comparison(outcomes: Readonly<Record<Column, Outcome>>): readonly string[] {
   const labelWidth = Math.max(...ROWS.map(([label]) => label.length));
   const line = (label: string, unguarded: unknown, guarded: unknown) =>
@@ -29,7 +29,7 @@ export function comparison(outcomes: Readonly<Record<Column, Outcome>>): readonl
   ];
 }
 
-/** How it can hold that `effects` = `unique` across crashes, and what would not. */
+/** Explains why `effects` = `unique` can hold across crashes, and under which conditions. */
 export function explanation({ absorbed }: Outcome): readonly string[] {
   return [
     "What the figures mean, and what they rest on:",
@@ -40,16 +40,16 @@ export function explanation({ absorbed }: Outcome): readonly string[] {
     "  message that comes again because its worker died or met a claim in progress is still the same delivery. So",
     "  deliveries = unique + suppressed.",
     "- The namespace's policy is RECLAIM with a lease of 1 s: a dead worker's claim goes to the next delivery. By itself",
-    "  that means at least once, because nobody can know how far the dead one came. Onceward can't undo an effect.",
+    "  that means at least once, because it is unknown how far the dead worker came. Onceward can't undo an effect.",
     `- So the effect is idempotent too: each call carries claim.deriveKey("provider") as its Idempotency-Key, the same on`,
     `  every attempt, and the provider answers a key that it knows without a second effect. ${absorbed} calls after crashes were`,
     "  absorbed that way. For a provider without such keys, choose HOLD: at most once, and a crash leaves the record",
-    "  ambiguous until somebody has looked.",
-    "- The unguarded workers handle whatever they are given, and send no key: they have none that is stable.",
+    "  ambiguous until an administrator resolves it.",
+    "- The unguarded workers handle every delivery, and send no key: they have no stable one.",
   ];
 }
 
-/** What does not hold of the guarded run; nothing, if all is well. */
+/** Returns the promises that the guarded run broke; empty if it kept all. */
 export function faults(outcome: Outcome): readonly string[] {
   const { unique, deliveries, effects, missing, suppressed, disagreeing, crashes } = outcome;
   const facts: readonly (readonly [holds: boolean, fault: string])[] = [
@@ -60,7 +60,7 @@ export function faults(outcome: Outcome): readonly string[] {
       `${unique} unique + ${suppressed} suppressed are not ${deliveries} deliveries`,
     ],
     [disagreeing === 0, `${disagreeing} operations whose deliveries got different answers`],
-    [crashes > 0, "no worker crashed, so that nothing was shown"],
+    [crashes > 0, "no worker crashed, so the run shows nothing"],
   ];
   return facts.flatMap(([holds, fault]) => (holds ? [] : [fault]));
 }

@@ -5,18 +5,21 @@ import type { Provider } from "./provider.ts";
 import { Queue } from "./queue.ts";
 
 const WORKERS = 8;
-/** A failure that nobody planned is tried again, but not for ever. */
+/** Unplanned failures are retried, up to this many in a run. */
 const MAX_FAILURES = 100;
 const FAILURE_DELAY_MS = 200;
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Outcome {
   readonly unique: number;
-  /** Messages in the queue; each was acknowledged once. A redelivery after a crash or a refusal is no other message. */
+  /**
+   * Messages in the queue; each was acknowledged once. A redelivery after a crash or a refusal is the same
+   * message.
+   */
   readonly deliveries: number;
-  /** How often the provider did something. */
+  /** Effects at the provider. */
   readonly effects: number;
-  /** Operations of which the provider did not do anything. */
+  /** Operations without an effect. */
   readonly missing: number;
   /** Deliveries that were acknowledged with the stored outcome of another. */
   readonly suppressed: number;
@@ -31,11 +34,11 @@ export interface Outcome {
   readonly durationMs: number;
 }
 
-/** What a run needs. */
+/** The parameters of a run. */
 export interface RunSetup {
   readonly plan: Plan;
   readonly provider: Provider;
-  /** Undefined: every delivery is simply handled. */
+  /** Undefined: without Onceward. */
   readonly guard: Guard | undefined;
   readonly onProgress: (acknowledged: number, total: number) => void;
   readonly signal: AbortSignal;

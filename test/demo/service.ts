@@ -16,7 +16,7 @@ import type { Guard } from "./messages.ts";
 
 const DATABASE = "onceward";
 
-/** A real Onceward on a Postgres of its own, with one tenant, for as long as the demo lasts. */
+/** An Onceward server on its own Postgres, with one tenant, for the duration of the demo. */
 export interface Service extends AsyncDisposable {
   readonly guard: Guard;
   readonly postgresVersion: string;
@@ -28,11 +28,11 @@ export async function startService(): Promise<Service> {
   try {
     const dir = await mkdtemp(join(tmpdir(), "onceward-demo-"));
     cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
-    // As root, Postgres runs as somebody else, who has to get in.
+    // As root, Postgres runs as another user, which must be able to enter.
     await chmod(dir, 0o755);
     const dataDir = join(dir, "postgres");
     const postgres = await startEmbeddedPostgres({ dataDir });
-    // Where its user could not get in after all, the data lies elsewhere, behind a link.
+    // Where that user can't enter, the data lies elsewhere, behind a link.
     const data = await realpath(dataDir);
     cleanUp.defer(() => rm(data, { recursive: true, force: true }));
     cleanUp.defer(() => postgres.stop());

@@ -3,12 +3,12 @@ import type { CrashPoint, Operation } from "./operations.ts";
 import { type Handler, handleUnguarded } from "./unguarded.ts";
 
 /**
- * A consumer of webhooks, in a process of its own, so that it can be killed. It handles one delivery at a time, and dies
- * where it is told to.
+ * A consumer of webhooks, in its own process so that it can be killed. It handles one delivery at a time, and
+ * waits to be killed at the point that it is told.
  */
 
 let handle: Handler = async () => failed("delivered before it was configured");
-let goOn: (stopAt: CrashPoint | undefined) => void = () => {};
+let resumeEffect: (stopAt: CrashPoint | undefined) => void = () => {};
 
 // Ctrl-C reaches every process of a terminal; the queue decides when this one ends.
 process.on("SIGINT", () => {});
@@ -21,8 +21,8 @@ process.on("message", (message: ToWorker) => {
     case "deliver":
       void deliver(message.operation);
       break;
-    case "go on":
-      goOn(message.stopAt);
+    case "continue":
+      resumeEffect(message.stopAt);
       break;
   }
 });
@@ -36,7 +36,7 @@ async function configure({
   if (guard === undefined) {
     handle = handleUnguarded(charge);
   } else {
-    // Loaded only where it is used, so that the unguarded workers are replaced as fast as they would be without it.
+    // Loaded only when it is used, so that unguarded workers start as fast as without it.
     const { handleGuarded } = await import("./guarded.ts");
     handle = handleGuarded(charge, guard, name);
   }
@@ -50,14 +50,14 @@ async function deliver(operation: Operation): Promise<void> {
   tell({ kind: "ended", ending });
 }
 
-/** Wherever the queue has decided that this worker dies, it says that it is there, and waits for it. */
+/** Calls the provider. At the point where this worker is to be killed, it reports that point and waits. */
 async function callProvider(url: string, { id }: Operation, key: string | undefined): Promise<string> {
   const stopAt = await beginEffect();
   if (stopAt === "before the call") await death();
   const headers = key === undefined ? {} : { "idempotency-key": key };
   const call = fetch(url, { method: "POST", body: id, headers });
   if (stopAt === "during the call") {
-    // Nobody is left to handle its failure.
+    // The worker is killed before it could handle a failure.
     call.catch(() => {});
     await death();
   }
@@ -70,7 +70,7 @@ async function callProvider(url: string, { id }: Operation, key: string | undefi
 
 function beginEffect(): Promise<CrashPoint | undefined> {
   const { promise, resolve } = Promise.withResolvers<CrashPoint | undefined>();
-  goOn = resolve;
+  resumeEffect = resolve;
   tell({ kind: "begins effect" });
   return promise;
 }

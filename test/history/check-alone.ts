@@ -1,10 +1,10 @@
 import type { Violation } from "./check.ts";
 import type { Operation } from "./operation.ts";
 
-/** A waiting call that is answered IN_PROGRESS sooner than this before its wait is over woke for nothing. */
+/** A waiting call that is answered IN_PROGRESS earlier than this before its wait ends woke without reason. */
 const WAIT_TOLERANCE_MS = 20;
 
-/** What each operation of a key shows by itself, whatever the others say. */
+/** Returns the violations that single operations of a key show by themselves. */
 export function checkAlone(operations: readonly Operation[]): Violation[] {
   return operations.flatMap((operation) => {
     const problems = [...foreignMarks(operation), ...wokenEarly(operation)];
@@ -26,7 +26,7 @@ function foreignMarks({ tenant, marks = [] }: Operation): Problem[] {
   const foreign = marks.filter((mark) => mark !== tenant);
   return foreign.map((mark) => ({
     invariant: 6,
-    message: `${tenant} was shown what bears the mark of ${mark}`,
+    message: `${tenant} was shown data with the mark of ${mark}`,
   }));
 }
 

@@ -1,5 +1,5 @@
 /**
- * Things that a service can get wrong. Each strikes now and then, where there is an occasion, so that a history holds
+ * Defects of a simulated service. Each strikes sometimes, where there is an occasion, so that a history has
  * few traces of it.
  */
 export const DEFECTS = [
@@ -19,7 +19,7 @@ export const DEFECTS = [
   "forgets before retention ends",
   "replays what was forgotten long ago",
   "takes over what policy holds",
-  "grants a repeated claim id anew",
+  "grants a repeated claim id again",
   "executes what it refuses",
   "shows another tenant's payload",
 ] as const;

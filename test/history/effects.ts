@@ -1,24 +1,25 @@
 import type { Violation } from "./check.ts";
 import { type History, type NamespacePolicy, nameOf, type Operation, type RecordName } from "./operation.ts";
 
-/** Something that really happened outside, and by whose claim. */
+/** An effect in the outside world, and the token of its claim. */
 export interface Effect extends RecordName {
   readonly token: number;
   readonly atMs: number;
 }
 
-/** What the outside world counted. */
+/** The effects that the outside world counted. */
 export interface Effects {
-  /** At a provider that charges whoever asks. */
+  /** At a provider that charges every caller. */
   readonly unfenced: readonly Effect[];
-  /** At one that compares tokens: see FencedProvider. */
+  /** At a provider that compares tokens: see FencedProvider. */
   readonly fenced: readonly Effect[];
 }
 
 /**
- * The third oracle. Fenced, no key has two effects. Unfenced, it has two only where the earlier claim may have lost its
- * lease under RECLAIM, or an administrator or retention came between: then nobody can know how far its holder came. An
- * effect is by a claim that was granted, and a claim that was completed with a success had one or found one.
+ * The third oracle. A fenced provider has no two effects for a key. An unfenced one has two only where the
+ * earlier claim may have lost its lease under RECLAIM, or an administrator or retention came between: then it
+ * is unknown how far its holder came. Each effect belongs to a granted claim, and a claim completed with a
+ * success had an effect or found one.
  */
 export function checkEffects(history: History, { unfenced, fenced }: Effects): Violation[] {
   const charges = Map.groupBy([...unfenced, ...fenced], nameOf);
@@ -43,7 +44,7 @@ export function checkEffects(history: History, { unfenced, fenced }: Effects): V
   });
 }
 
-/** The least that a record of the key can have been remembered, whoever asked for it. */
+/** Returns the shortest retention that a record of the key can have had. */
 function shortestRetentionMs(
   { retentionChanges = [] }: History,
   operations: readonly Operation[],
@@ -62,14 +63,14 @@ function shortestRetentionMs(
 
 function ungranted(effects: readonly Effect[], operations: readonly Operation[]): string[] {
   const strange = effects.filter(({ token }) => grantOf(token, operations) === undefined);
-  return strange.map(({ token }) => `an effect by token ${token}, which nobody was granted`);
+  return strange.map(({ token }) => `an effect by token ${token}, which was never granted`);
 }
 
 function missing(effects: readonly Effect[], operations: readonly Operation[]): string[] {
   return operations.flatMap(({ id, request, answer }) => {
     if (request.kind !== "complete" || request.result.isFailure || answer.kind !== "stored") return [];
     const hadOne = effects.some(({ token }) => token <= request.token);
-    return hadOne ? [] : [`${id}: completed, and nothing happened`];
+    return hadOne ? [] : [`${id}: completed without an effect`];
   });
 }
 
@@ -90,7 +91,7 @@ function doubled(
   });
 }
 
-/** Whether the holder of the earlier token can't be blamed, and nor can the service. */
+/** Returns whether the second effect is allowed: the earlier holder may have lost the key. */
 function mayHaveLostKey(
   earlier: number,
   later: number,
@@ -99,7 +100,7 @@ function mayHaveLostKey(
 ): boolean {
   const before = grantOf(earlier, operations);
   const after = grantOf(later, operations);
-  // An effect by nobody's token is told of by itself.
+  // `ungranted` reports an effect by a token that was never granted.
   if (before === undefined || after === undefined) return true;
   const between = operations.filter(
     (operation) =>
@@ -119,7 +120,7 @@ function isByAdministrator(operation: Operation): boolean {
   return (kind === "forget" || kind === "adminRelease") && operation.answer.kind !== "refused";
 }
 
-/** Completed, or given up by its own holder, before the next claim was even asked for. */
+/** Returns whether the token's claim was completed or released before the next claim was invoked. */
 function isSettledBy({ request, answer, returnedAtMs }: Operation, token: number, next: Operation): boolean {
   if (request.kind !== "complete" && request.kind !== "release") return false;
   const isOk = answer.kind === "stored" || answer.kind === "ok";
@@ -148,9 +149,9 @@ function grantOf(token: number, operations: readonly Operation[]): Operation | u
 }
 
 /**
- * A provider that is asked in two steps. `open` makes a token the only one that may charge, unless a later one came
- * before, and tells whether the key was charged already; so a holder that lost its lease is refused, and its successor
- * finds what it did.
+ * A provider with two steps. `open` makes a token the only one that may charge, unless a higher one came
+ * before, and returns whether the key was charged already. So a holder that lost its lease is refused, and
+ * its successor finds the effect.
  */
 export class FencedProvider {
   readonly effects: Effect[] = [];
@@ -163,7 +164,7 @@ export class FencedProvider {
     return this.effects.some((effect) => nameOf(effect) === name) ? "charged" : "open";
   }
 
-  /** Whether it happened. */
+  /** Charges; returns whether it did. */
   charge(record: RecordName, token: number, atMs: number): boolean {
     if (this.#highest.get(nameOf(record)) !== token) return false;
     this.effects.push({ tenant: record.tenant, namespace: record.namespace, key: record.key, token, atMs });

@@ -1,6 +1,6 @@
 import { type History, nameOf, type Operation, type RecordName, type SeenRecord } from "./operation.ts";
 
-/** A record, or that there is none, as it was read past the caches (a Lookup, or SQL) when everything was over. */
+/** A record, or its absence, as read from Postgres (a Lookup, or SQL) after the run. */
 export interface FinalRead extends RecordName {
   readonly seen: SeenRecord | undefined;
   readonly invokedAtMs: number;
@@ -8,9 +8,9 @@ export interface FinalRead extends RecordName {
 }
 
 /**
- * The second oracle. A read at the end is a lookup like any other, after which nothing comes: there is a legal order with
- * it exactly if what was read is among the states in which the operations may have left the key. A record of a key that
- * no operation names is in none of them.
+ * The second oracle. Adds reads at the end as lookups after which nothing follows: a legal order exists
+ * exactly if the record read is a state in which the operations may have left the key. A record of a key that
+ * no operation names is no such state.
  *
  * @throws Error if a key of the history was not read.
  */

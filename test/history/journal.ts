@@ -1,10 +1,10 @@
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { type Answer, isDefinite, type Operation } from "./operation.ts";
 
-/** Everything of an operation that is known when it is invoked. */
+/** The part of an operation that is known when it is invoked. */
 export type Invocation = Omit<Operation, "answer" | "returnedAtMs" | "marks">;
 
-/** What came of it. */
+/** The outcome of an operation. */
 export interface Return {
   readonly id: string;
   readonly answer: Answer;
@@ -12,9 +12,9 @@ export interface Return {
   readonly marks: readonly string[];
 }
 
-/** A file that one client process writes what it does to, a JSON line at a time. */
+/** A file to which one client process writes its operations, as JSON lines. */
 export interface Journal {
-  /** Written before the call is made, so that a process that is killed meanwhile leaves a trace of what it began. */
+  /** Written before the call, so that a process that is killed during it leaves a trace. */
   invoked(invocations: readonly Invocation[]): void;
   returned(returns: readonly Return[]): void;
   close(): void;
@@ -22,10 +22,10 @@ export interface Journal {
 
 type Line = { readonly invoked: Invocation } | { readonly returned: Return };
 
-/** @throws Error if the file is there already: a journal is of one process. */
+/** Creates a journal. @throws Error if the file exists: a journal belongs to one process. */
 export function openJournal(path: string): Journal {
   const file = openSync(path, "wx");
-  // Not buffered: what was handed to the kernel survives the process.
+  // Not buffered: bytes in the kernel survive the process.
   const write = (lines: readonly Line[]) => {
     writeSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   };
@@ -37,11 +37,11 @@ export function openJournal(path: string): Journal {
 }
 
 /**
- * The operations of all these journals. One that was begun and never returned has an unknown outcome. Nothing is assumed of
- * the order of lines in different files: all processes of a machine share a clock.
+ * Reads the operations of all these journals. An operation that never returned has an unknown outcome. Lines
+ * of different files need no order: all processes of a machine share a clock.
  *
- * @throws Error for a line that is none, but the last of a process that was killed while it wrote; and for an id that two
- * operations have.
+ * @throws Error for a malformed line, except the last of a process that was killed while it wrote; and for an
+ *   id that two operations have.
  */
 export function readJournals(paths: readonly string[]): Operation[] {
   const invocations = new Map<string, Invocation>();
@@ -64,6 +64,6 @@ function withReturn(invocation: Invocation, returned: Return | undefined): Opera
 
 function readLines(path: string): Line[] {
   const lines = readFileSync(path, "utf8").split("\n");
-  // What follows the last line's end is nothing, or a line that was cut off.
+  // After the last line end comes nothing, or a line that was cut off.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Line);
 }

@@ -2,25 +2,25 @@ import type { Violation } from "./check.ts";
 import { type History, isDefinite, type NamespacePolicy, nameOf, type Operation } from "./operation.ts";
 
 export interface LivenessOptions {
-  /** When the last fault was over. */
+  /** When the last fault had healed. */
   readonly healedAtMs: number;
-  /** How soon afterwards, and after a lease's end, a key can be claimed again. */
+  /** How soon after that, and after a lease's end, a key must be claimable again. */
   readonly withinMs?: number;
 }
 
-/** What a look at liveness found. */
+/** The result of a liveness check. */
 export interface Liveness {
   readonly violations: readonly Violation[];
-  /** How many keys were claimed late enough to tell. */
+  /** Keys that were claimed late enough to be judged. */
   readonly probedKeys: number;
 }
 
 const WITHIN_MS = 2000;
 
 /**
- * Invariant 9: once faults have healed, a claim that is made after every lease has ended, and 2 s more, is answered, and
- * not with IN_PROGRESS. The checker itself knows no such bound where an outcome is unknown, because the effect may come
- * at any time; here it is taken to have come, or to be lost, by the time of the healing.
+ * Checks invariant 9: after faults have healed, a claim that is made 2 s or more after every lease has ended
+ * is answered, and not with IN_PROGRESS. The checker itself has no such bound for an unknown outcome, because
+ * the effect may come at any time; here it is assumed to have come, or to be lost, when the faults healed.
  */
 export function checkLiveness(
   history: History,
@@ -60,7 +60,7 @@ function isProbe(
   });
 }
 
-/** The last moment at which a lease that this operation gave may end. */
+/** Returns the last moment at which a lease granted by this operation may end. */
 function leaseEndsBy(operation: Operation, policy: NamespacePolicy, healedAtMs: number): number {
   const { request, answer, invokedAtMs, returnedAtMs } = operation;
   if (request.kind !== "claim" && request.kind !== "extendLease") return Number.NEGATIVE_INFINITY;

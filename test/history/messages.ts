@@ -16,12 +16,12 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { Answer, Failure, Request, ResultName, SeenRecord } from "./operation.ts";
 
-/** One of the five calls, under its name, whether made alone or in a batch. */
+/** One of the five calls, by name, alone or as an item of a batch. */
 export type CallRequest = BatchRequestItem["request"];
-/** Its response, or its error. */
+/** A call's response or error. */
 export type CallResponse = BatchResponseItem["response"];
 
-/** What the checker needs of a request; undefined for one that asks for nothing. */
+/** Returns the parts of a request that the checker needs; undefined for an empty one. */
 export function describeRequest({ case: kind, value }: CallRequest): Request | undefined {
   switch (kind) {
     case "claim":
@@ -55,7 +55,7 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
   }
 }
 
-/** What the caller was told, as the answer to a call of that name. */
+/** Returns a response as the answer to a call of that name. */
 export function describeResponse(asked: CallRequest["case"], { case: kind, value }: CallResponse): Answer {
   if (kind === "error") return describeError(errorFromItem(value));
   if (kind !== asked) return { kind: "malformed", problem: `a ${asked} is answered as a ${kind}` };
@@ -80,7 +80,7 @@ function describeOutcome({ outcome }: ClaimResponse): Answer {
     case "completed": {
       const { result, resultExpired } = outcome.value;
       if ((result === undefined) !== resultExpired) {
-        return { kind: "malformed", problem: "a replay has neither a result nor its end, or both" };
+        return { kind: "malformed", problem: "a replay must have either a result or result_expired" };
       }
       return { kind: "completed", ...(result && { hash: nameOfResult(result).hash }) };
     }
@@ -101,9 +101,9 @@ const STATES: Readonly<Record<Record_State, SeenRecord["state"] | undefined>> = 
 };
 
 /**
- * A record as it was read.
+ * Returns a record as the checker needs it.
  *
- * @throws Error for one that is in no state.
+ * @throws Error for a record without a state.
  */
 export function seenRecord({ state: number, fencingToken, fingerprint, result }: KnownRecord): SeenRecord {
   const state = STATES[number];
@@ -125,11 +125,11 @@ const UNKNOWN: ReadonlySet<Code | undefined> = new Set([
   Code.Unknown,
 ]);
 
-/** What a failed call tells: nothing, unless it is a refusal of the service itself, whose code says that it is definite. */
+/** Returns a failed call's answer: unknown, unless the service itself refused it with a definite code. */
 export function describeError(cause: unknown): Answer {
   const error = errorFromCall(cause);
   const { code, reason } = error;
-  // A reply that did not fit any more: the call itself may have been granted.
+  // RESPONSE_TOO_LARGE: the call itself may have been granted.
   const isUnknown = UNKNOWN.has(code) || reason === "NO_ANSWER" || reason === "RESPONSE_TOO_LARGE";
   return isUnknown ? { kind: "unknown", reason, failure: failureOf(error) } : { kind: "refused", reason };
 }
@@ -142,18 +142,19 @@ function failureOf({ code = Code.Unknown, reason, message, cause }: OncewardErro
 }
 
 /**
- * Connect has no one code for it: a connection that is reset is Aborted, one that just ends Canceled, and whatever else
- * Node has a code of its own for, such as EPIPE, Internal.
+ * Returns whether a connection broke. Connect has several codes for it: Aborted for a reset, Canceled for one
+ * that just ends, and Internal for other errors that Node has a code for, such as EPIPE.
  */
 function hasBroken(code: Code, cause: unknown): boolean {
   if (code === Code.Aborted || code === Code.Canceled) return true;
   const beneath = cause instanceof ConnectError ? cause.cause : cause;
   if (!(beneath instanceof Error && "code" in beneath && typeof beneath.code === "string")) return false;
-  // A stream may be reset on a connection that lives on; only these two say that the connection was about to end.
+  // A stream may be reset on a connection that stays open; only these two mean that the connection was about
+  // to end.
   return beneath.code !== "ERR_HTTP2_STREAM_ERROR" || /REFUSED_STREAM|CANCEL/.test(beneath.message);
 }
 
-/** Names a result by all that a replay would show. */
+/** Names a result by everything that a replay shows. */
 export function nameOfResult({ kind, contentType, metadata, payload }: Result): ResultName {
   const names = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1));
   const isFailure = kind === Result_Kind.FAILURE;
@@ -163,12 +164,12 @@ export function nameOfResult({ kind, contentType, metadata, payload }: Result): 
 
 const MARK = /^tenant=([^;]*);/;
 
-/** A text that shows whose it is, for payloads, checkpoints and owners. */
+/** Returns a text that names its tenant, for payloads, checkpoints and owners. */
 export function marked(tenant: string, text: string): string {
   return `tenant=${tenant};${text}`;
 }
 
-/** The tenants whose marks a response bears. */
+/** Returns the tenants whose marks a response contains. */
 export function marksOf({ case: kind, value }: CallResponse): string[] {
   const texts: (string | Uint8Array | undefined)[] = [];
   if (kind === "claim") {
@@ -186,11 +187,11 @@ export function marksOf({ case: kind, value }: CallResponse): string[] {
 
 function tokenOf(token: bigint): number {
   const number = Number(token);
-  if (!Number.isSafeInteger(number)) throw new Error(`no number holds the fencing token ${token}`);
+  if (!Number.isSafeInteger(number)) throw new Error(`the fencing token ${token} exceeds the safe integers`);
   return number;
 }
 
-/** Half of a SHA-256: no two that are compared here share it. */
+/** Returns half of a SHA-256, which is enough to tell values apart here. */
 function hashOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex").slice(0, 32);
 }

@@ -1,8 +1,8 @@
 /**
- * What clients saw of the service: the operations that the recorder writes and the checker judges.
+ * The operations that the recorder writes and the checker judges.
  *
- * Instants are milliseconds on one monotonic clock of the machine (`nowMs`), so that what several processes recorded can
- * be compared. Fencing tokens are numbers here: the recorder refuses one that a number can't hold.
+ * Instants are milliseconds on one monotonic clock of the machine (`nowMs`), so that what several processes
+ * recorded can be compared. Fencing tokens are numbers here: the recorder refuses unsafe integers.
  */
 
 /** Names one record, as seen from outside. */
@@ -12,7 +12,7 @@ export interface RecordName {
   readonly key: string;
 }
 
-/** What was asked for. A fingerprint and a result are named by a hash of theirs. */
+/** A request. Fingerprints and results are named by their hashes. */
 export type Request = ClaimRequest | SettlingRequest | { readonly kind: "lookup" } | AdminRequest;
 
 export interface ClaimRequest {
@@ -21,13 +21,13 @@ export interface ClaimRequest {
   readonly claimId?: string;
   /** Unset: the policy's default. */
   readonly leaseMs?: number;
-  /** How long the call was to be held while the key is in progress. */
+  /** How long the call waits while the key is in progress. */
   readonly waitMs?: number;
   readonly acceptAmbiguous?: boolean;
   readonly retentionMs?: number;
 }
 
-/** What the holder of a claim, named by its token, does with it. */
+/** A request by the holder of a claim, which its token names. */
 export type SettlingRequest =
   | {
       readonly kind: "complete";
@@ -38,37 +38,37 @@ export type SettlingRequest =
   | { readonly kind: "release"; readonly token: number }
   | { readonly kind: "extendLease"; readonly token: number; readonly leaseMs?: number };
 
-/** What an administrator does to a record, through ResolveRecord or through retention. */
+/** A change of a record by an administrator, through ResolveRecord or through retention. */
 export type AdminRequest =
   | { readonly kind: "forget" }
   | { readonly kind: "adminRelease" }
   | { readonly kind: "adminComplete"; readonly result: ResultName }
   | RestampRequest;
 
-/** Not a call of its own: what a RetentionChange with `applyToExisting` does to one record. */
+/** The effect of a RetentionChange with `applyToExisting` on one record; not a call of its own. */
 export interface RestampRequest extends Retentions {
   readonly kind: "restamp";
 }
 
-/** A result as far as the checker needs it: whether it is the same, and which retention it has. */
+/** A result as the checker needs it: its identity, and which retention it has. */
 export interface ResultName {
   readonly hash: string;
-  /** A terminal failure, which has a retention of its own. */
+  /** Whether it is a terminal failure, which has its own retention. */
   readonly isFailure?: boolean;
 }
 
-/** How long a namespace remembers. */
+/** The retentions of a namespace. */
 export interface Retentions {
   readonly keyRetentionMs: number;
   readonly resultRetentionMs: number;
   readonly failureRetentionMs: number;
 }
 
-/** What the caller was told. */
+/** The answer that the caller got. */
 export type Answer =
-  /** Nobody can know whether it happened; the reason is for people. Without a failure, nobody was told anything. */
+  /** Unknown whether it happened; the reason is for people. Without `failure` no error arrived either. */
   | { readonly kind: "unknown"; readonly reason: string; readonly failure?: Failure }
-  /** A definite refusal: it had no effect. The reason is of the service's catalogue. */
+  /** A definite refusal, without effect. The reason is from the service's catalogue. */
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "claimed"; readonly token: number; readonly attempt?: number }
   | { readonly kind: "inProgress" }
@@ -77,37 +77,37 @@ export type Answer =
   | { readonly kind: "ambiguous" }
   /** The answer to a Complete. */
   | { readonly kind: "stored"; readonly alreadyCompleted: boolean }
-  /** The answer to a Release, an ExtendLease, or what an administrator did. */
+  /** The answer to a Release, an ExtendLease, or an administrator's change. */
   | { readonly kind: "ok" }
   /** The answers to a Lookup. */
   | { readonly kind: "absent" }
   | ({ readonly kind: "record" } & SeenRecord)
-  /** No answer to what was asked: another call's, or none where a batch owed one. */
+  /** Not an answer to the request: another call's answer, or a missing item of a batch. */
   | { readonly kind: "malformed"; readonly problem: string };
 
 /** The error that a caller saw of a call of unknown outcome. */
 export interface Failure {
-  /** As connect has it, such as "Unavailable". */
+  /** Connect's name of the code, such as "Unavailable". */
   readonly code: string;
   /**
-   * Who made it: the service, which answered with it; a connection that broke; or the caller's own side, whose time was up,
-   * or which could make nothing of what it got.
+   * The origin: the service, which answered with it; a connection that broke; or the caller's own side, whose
+   * deadline passed, or which could not parse the reply.
    */
   readonly by: "service" | "connection" | "caller";
   readonly message: string;
 }
 
-/** A record as somebody read it. */
+/** A record as a caller read it. */
 export interface SeenRecord {
   readonly state: "inProgress" | "completed" | "released" | "ambiguous";
   readonly token: number;
-  /** Undefined: no claim brought one. */
+  /** Undefined: no claim had one. */
   readonly fingerprint?: string;
-  /** Of a completed record; undefined once the result's retention has ended. */
+  /** The result's hash of a completed record; undefined once its retention has ended. */
   readonly hash?: string;
 }
 
-/** One call, or one item of a batch, from outside. */
+/** One call, or one item of a batch, as its caller saw it. */
 export interface Operation extends RecordName {
   /** Unique in the whole history. */
   readonly id: string;
@@ -116,25 +116,25 @@ export interface Operation extends RecordName {
   readonly request: Request;
   readonly answer: Answer;
   readonly invokedAtMs: number;
-  /** Infinity where the outcome is unknown: the effect may still come. */
+  /** Infinity if the outcome is unknown: the effect may still come. */
   readonly returnedAtMs: number;
-  /** The batch that it travelled in, and its place there. */
+  /** Its batch and its index there. */
   readonly batch?: { readonly id: string; readonly index: number };
   /** The tenants whose marks were found in the answer's payloads and owners. */
   readonly marks?: readonly string[];
 }
 
-/** A namespace's policy was given other retentions, from some moment between the two instants on. */
+/** A change of a namespace's retentions, which took effect between the two instants. */
 export interface RetentionChange extends Retentions {
   readonly tenant: string;
   readonly namespace: string;
   readonly invokedAtMs: number;
   readonly returnedAtMs: number;
-  /** For a change that is applied to existing records: when the last of them had it; Infinity if nobody knows. */
+  /** For a change that is applied to existing records: when the last of them had it; Infinity if unknown. */
   readonly appliedToExistingAtMs?: number;
 }
 
-/** What holds in a namespace at the beginning of a history. */
+/** A namespace's policy at the beginning of a history. */
 export interface NamespacePolicy extends Retentions {
   readonly tenant: string;
   readonly namespace: string;
@@ -142,7 +142,7 @@ export interface NamespacePolicy extends Retentions {
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
 }
 
-/** Everything that is judged together. */
+/** The operations and policies that are judged together. */
 export interface History {
   readonly operations: readonly Operation[];
   /** One for each namespace that was used. */
@@ -150,17 +150,17 @@ export interface History {
   readonly retentionChanges?: readonly RetentionChange[];
 }
 
-/** A record's name as one string; no two names share one. */
+/** Returns a record's name as one unambiguous string. */
 export function nameOf({ tenant, namespace, key }: RecordName): string {
   return JSON.stringify([tenant, namespace, key]);
 }
 
-/** Whether the caller was told what happened. */
+/** Returns whether the outcome is known. */
 export function isDefinite({ answer }: Operation): boolean {
   return answer.kind !== "unknown";
 }
 
-/** The machine's monotonic clock, the same in all of its processes. */
+/** Returns the machine's monotonic clock in milliseconds, the same in all of its processes. */
 export function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -1,25 +1,28 @@
 import type { History, NamespacePolicy, Operation, RetentionChange, Retentions } from "./operation.ts";
 import { type Range, range } from "./state.ts";
 
-/** How old a replica's knowledge of a policy, or a copy that it answers from, may be. */
+/** How stale a replica's policies and cached copies may be. */
 export const MAX_STALENESS_MS = 10_000;
 
-/** The retentions that may have been stamped on a record, each between its two bounds. */
+/** The ranges of the retentions that may have been stamped on a record. */
 export interface RetentionRanges {
   readonly key: Range;
   readonly result: Range;
   readonly failure: Range;
 }
 
-/** What policy says about one namespace, at every moment of a history. */
+/** The policy of a namespace at every moment of a history. */
 export interface PolicyBook {
   readonly policy: NamespacePolicy;
-  /** What a claim that took effect during its call, or later if its outcome is unknown, may have been stamped with. */
+  /**
+   * Returns the retentions that may have been stamped by a claim during its call, or later if its outcome is
+   * unknown.
+   */
   retentionsFor(operation: Operation): RetentionRanges;
   readonly changes: readonly RetentionChange[];
 }
 
-/** @throws Error for a namespace whose policy the history does not tell. */
+/** Returns the policies of a namespace. @throws Error if the history has none for it. */
 export function policyBook(history: History, tenant: string, namespace: string): PolicyBook {
   const here = (entry: { readonly tenant: string; readonly namespace: string }) =>
     entry.tenant === tenant && entry.namespace === namespace;
@@ -45,7 +48,7 @@ export function policyBook(history: History, tenant: string, namespace: string):
   };
 }
 
-/** The changes that are applied to existing records, as operations on one of them. */
+/** Returns the changes that are applied to existing records, as operations on one record. */
 export function restampsOf(book: PolicyBook, key: string): Operation[] {
   return book.changes.flatMap((change, index) => {
     const { tenant, namespace, invokedAtMs, appliedToExistingAtMs: returnedAtMs } = change;
@@ -54,7 +57,7 @@ export function restampsOf(book: PolicyBook, key: string): Operation[] {
     const request = { kind: "restamp", keyRetentionMs, resultRetentionMs, failureRetentionMs } as const;
     const answer = Number.isFinite(returnedAtMs)
       ? ({ kind: "ok" } as const)
-      : ({ kind: "unknown", reason: "not seen to its end" } as const);
+      : ({ kind: "unknown", reason: "its end was not seen" } as const);
     const id = `restamp-${index}-${key}`;
     return [
       {

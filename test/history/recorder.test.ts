@@ -173,14 +173,14 @@ test("a batch that is answered with fewer items is malformed", async () => {
   expect(readJournals([path])[0]?.answer.kind).toBe("malformed");
 });
 
-test("the marks of tenants are read from payloads", async () => {
+test("marks of tenants are read from payloads", async () => {
   const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from(marked("globex", "paid")) };
   await client({ claim: () => ({ case: "completed", value: { result } }) }).api.claim(ID);
   const [operation] = readJournals([path]);
   expect(operation).toMatchObject({ answer: { kind: "completed" }, marks: ["globex"] });
 });
 
-test("what an administrator does is recorded by hand", async () => {
+test("recordCall records an administrator's change", async () => {
   const { recording } = client({});
   expect(await recordCall(recording, RECORD, { kind: "forget" }, async () => "done")).toBe("done");
   const failing = async () => {
@@ -193,7 +193,7 @@ test("what an administrator does is recorded by hand", async () => {
   ]);
 });
 
-test("what a killed process had begun has an unknown outcome, and the line it was writing is no line", () => {
+test("a call of a killed process has an unknown outcome, and its unfinished line is ignored", () => {
   const request = { kind: "lookup" } as const;
   journal.invoked([{ ...RECORD, id: "c-1", client: "c", replica: "r", request, invokedAtMs: 1 }]);
   appendFileSync(path, '{"returned":{"id":"c-1","ans');
@@ -202,7 +202,7 @@ test("what a killed process had begun has an unknown outcome, and the line it wa
   ]);
 });
 
-test("journals of several processes are read as one, and no id twice", () => {
+test("journals of several processes are merged, and an id that occurs twice is refused", () => {
   const other = join(directory, "client-2.jsonl");
   const second = openJournal(other);
   const operation = {

@@ -16,7 +16,7 @@ import {
 } from "./messages.ts";
 import { type Answer, nowMs, type RecordName, type Request } from "./operation.ts";
 
-/** Who calls, and whom; a client's name is given once in a whole run. */
+/** The caller and the replica of recorded calls; a client's name is unique in a run. */
 export interface Recording {
   readonly journal: Journal;
   readonly client: string;
@@ -24,12 +24,12 @@ export interface Recording {
   readonly tenant: string;
 }
 
-/** Counts the operations of this process, so that each has an id of its own. */
+/** Counts the operations of this process, for their ids. */
 let lastOperation = 0;
 
 /**
- * For a client's transport: writes every attempt of an IdempotencyService RPC to the journal, as it went over the wire,
- * whoever made it (`api`, `calls` or `run`), and each item of a batch as an operation.
+ * Returns an interceptor for a client's transport that writes every attempt of an IdempotencyService RPC on
+ * the wire to the journal, and each item of a batch as an operation.
  */
 export function recordingInterceptor(recording: Recording): Interceptor {
   return (next) => async (request) => {
@@ -38,7 +38,7 @@ export function recordingInterceptor(recording: Recording): Interceptor {
   };
 }
 
-/** The same for a transport that takes no interceptors, of which every call is one of IdempotencyService. */
+/** Records the calls of a transport without interceptors; all must be IdempotencyService's. */
 export function recordingTransport(transport: Transport, recording: Recording): Transport {
   return {
     unary(method, signal, timeoutMs, header, input, contextValues) {
@@ -50,7 +50,7 @@ export function recordingTransport(transport: Transport, recording: Recording): 
   };
 }
 
-/** What is recorded of a call: which it is, and what it asks. */
+/** The recorded parts of a call: its method and its request. */
 type Attempt = Pick<UnaryRequest, "method" | "message">;
 
 async function recordAttempt<Reply extends { readonly message: unknown }>(
@@ -83,9 +83,10 @@ async function recordAttempt<Reply extends { readonly message: unknown }>(
 }
 
 /**
- * Records a call that no interceptor sees through: what an administrator does to a record. It is OK, or it failed.
+ * Records a call that interceptors don't record: an administrator's change of a record. Its answer is OK or
+ * an error.
  *
- * @throws what the call throws.
+ * @throws the error of the call.
  */
 export async function recordCall<Reply>(
   { journal, client, replica }: Recording,
@@ -130,10 +131,8 @@ function invocationsOf(
     if (request === undefined || item.value === undefined) return [];
     const { namespace, key } = item.value;
     const inBatch = method.localName === "batch";
-    const place = inBatch ? { id: `${call}.${index}`, batch: { id: call, index } } : { id: call };
-    return [
-      { index, invocation: { ...place, client, replica, tenant, namespace, key, request, invokedAtMs } },
-    ];
+    const ids = inBatch ? { id: `${call}.${index}`, batch: { id: call, index } } : { id: call };
+    return [{ index, invocation: { ...ids, client, replica, tenant, namespace, key, request, invokedAtMs } }];
   });
 }
 

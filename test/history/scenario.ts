@@ -11,11 +11,11 @@ import type {
 } from "./operation.ts";
 
 /**
- * A short way to write histories of one key: `claim(0, 10, granted(1))` was invoked at 0 ms, returned at 10 ms and was
- * granted token 1. The lease is 1 s unless said otherwise; retention is a minute, the result's half of it.
+ * Short forms for histories of one key: `claim(0, 10, granted(1))` was invoked at 0 ms, returned at 10 ms and
+ * was granted token 1. The lease is 1 s unless given; the retention is a minute, and the result's half of it.
  */
 
-/** A call whose outcome nobody was told. */
+/** The return of a call of unknown outcome. */
 export const LOST = Number.POSITIVE_INFINITY;
 
 export const IN_PROGRESS: Answer = { kind: "inProgress" };
@@ -36,22 +36,22 @@ const POLICY: NamespacePolicy = {
   failureRetentionMs: 10_000,
 };
 
-/** A claim was granted. */
+/** The answer of a granted claim. */
 export function granted(token: number, attempt?: number): Answer {
   return { kind: "claimed", token, ...(attempt !== undefined && { attempt }) };
 }
 
-/** A claim was answered with a stored result. */
+/** The answer of a claim that replays a result. */
 export function replayed(hash: string): Answer {
   return { kind: "completed", hash };
 }
 
-/** A call was refused, definitely. */
+/** The answer of a definite refusal. */
 export function refused(reason: string): Answer {
   return { kind: "refused", reason };
 }
 
-/** A lookup showed a record. */
+/** The answer of a lookup that found a record. */
 export function seen(
   state: "inProgress" | "completed" | "released" | "ambiguous",
   token: number,
@@ -105,17 +105,17 @@ export function lookup(from: number, to: number, answer: Answer): Operation {
   return operation(from, to, { kind: "lookup" }, answer);
 }
 
-/** What an administrator did. */
+/** An administrator's change. */
 export function admin(from: number, to: number, request: AdminRequest, answer: Answer = OK): Operation {
   return operation(from, to, request, answer);
 }
 
-/** The calls as the items of one batch, in this order. */
+/** Returns the calls as the items of one batch, in this order. */
 export function batch(id: string, ...operations: readonly Operation[]): Operation[] {
   return operations.map((item, index) => ({ ...item, batch: { id, index } }));
 }
 
-/** The operations of one key as a history. */
+/** Returns the operations of one key as a history. */
 export function scenario(
   operations: readonly Operation[],
   policy: Partial<NamespacePolicy> = {},
@@ -128,17 +128,17 @@ export function scenario(
   };
 }
 
-/** The invariants that a history breaks; none, if it is legal. */
+/** Returns the invariants that a history violates; empty if it is legal. */
 export function violated(...operations: readonly Operation[]): number[] {
   return invariantsOf(checkHistory(scenario(operations)));
 }
 
-/** The same under HOLD. */
+/** As `violated`, under HOLD. */
 export function violatedUnderHold(...operations: readonly Operation[]): number[] {
   return invariantsOf(checkHistory(scenario(operations, { onLeaseExpiry: "HOLD" })));
 }
 
-/** @throws Error if the search ran out of its budget. */
+/** Returns the violated invariants of a verdict. @throws Error if the search ran out of its budget. */
 export function invariantsOf({ violations, timeouts }: Verdict): number[] {
   if (timeouts.length > 0) throw new Error("the search ran out of its budget");
   return violations.map(({ invariant }) => invariant);

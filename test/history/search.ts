@@ -9,18 +9,18 @@ export interface SearchOptions {
   readonly book: PolicyBook;
   /** How much later than its last possible moment the end of a lease or a retention may be noticed. */
   readonly toleranceMs: number;
-  /** How many orders may be tried, counted in operations placed. */
+  /** How many operations may be placed, over all orders that are tried. */
   readonly budget: number;
 }
 
-/** Whether one key's operations have a legal order. */
+/** The result of a search for a legal order of one key's operations. */
 export type SearchResult =
   | { readonly kind: "legal" }
   | { readonly kind: "illegal"; readonly deadEnd: DeadEnd }
-  /** The budget ran out: nothing is known, and so it is no pass. */
+  /** The budget ran out: nothing is known, so it is not a pass. */
   | { readonly kind: "timeout" };
 
-/** The longest legal order that was found, and why none of the operations that might come next can. */
+/** The longest legal order that was found, and why none of the next operations is legal. */
 export interface DeadEnd {
   readonly placed: readonly Operation[];
   readonly state: State;
@@ -28,9 +28,9 @@ export interface DeadEnd {
 }
 
 /**
- * Looks for an order of one key's operations in which each takes effect at one moment of its call and is answered as the
- * model says (Wing and Gong's search, with Lowe's memory of where it has been). An operation of unknown outcome may take
- * effect at any time after it was invoked, or never.
+ * Searches an order of one key's operations in which each takes effect at one instant of its call and is
+ * answered as the model says (Wing and Gong's search, with Lowe's memory of visited states). An operation of
+ * unknown outcome may take effect at any time after it was invoked, or never.
  */
 export function search(operations: readonly Operation[], options: SearchOptions): SearchResult {
   return new Search(operations, options).run();
@@ -43,11 +43,11 @@ interface Next {
 
 class Search {
   readonly #options: SearchOptions;
-  /** In the order of their invocation; `#taken` and the memory go by the index here. */
+  /** In the order of their invocation; `#taken` and the memory use indexes into this. */
   readonly #operations: readonly Operation[];
-  /** The definite ones, in the order of their return. */
+  /** The indexes of definite operations, in the order of their return. */
   readonly #byReturn: readonly number[];
-  /** Those of a batch that must come first, by index. */
+  /** The earlier items of an operation's batch, by index. */
   readonly #predecessors: ReadonlyMap<number, readonly number[]>;
   readonly #standIns: ReadonlyMap<Operation, StandIn>;
   readonly #taken: boolean[];
@@ -77,7 +77,7 @@ class Search {
     return { kind: "illegal", deadEnd: this.#deadEnd };
   }
 
-  /** @param definitePlaced how many of those whose outcome is known are in the order. */
+  /** @param definitePlaced the number of definite operations in the order so far. */
   #visit(state: State, definitePlaced: number): boolean {
     const left = this.#byReturn.filter((index) => !this.#taken[index]);
     if (left.length === 0) return true;
@@ -98,7 +98,7 @@ class Search {
     return false;
   }
 
-  /** The longest order tells most, and of two the one that needs fewer effects that nobody was told of. */
+  /** Keeps the longest order, and of two equally long ones the one with fewer effects of unknown outcome. */
   #noteDeadEnd(state: State, definitePlaced: number, reasons: ReadonlyMap<Operation, Illegal[]>): void {
     const { placed } = this.#deadEnd;
     const isAsLong = definitePlaced === this.#definitePlaced;
@@ -111,7 +111,10 @@ class Search {
     };
   }
 
-  /** The operations that may come next with what they may leave: the definite ones first, by their return. */
+  /**
+   * Returns the operations that may come next with the states that they may leave: definite ones first, by
+   * their return.
+   */
   #nexts(state: State, left: readonly number[], reasons: Map<Operation, Illegal[]>): readonly Next[] {
     const firstReturnMs = this.#at(left[0] ?? 0).returnedAtMs;
     const nexts: Next[] = [];
@@ -132,7 +135,9 @@ class Search {
     return nexts;
   }
 
-  /** Of those that nobody could tell apart, only the first. */
+  /**
+   * Returns operations of unknown outcome that were invoked by then; of interchangeable ones only the first.
+   */
   #unknownsInvokedBy(ms: number): number[] {
     const found: number[] = [];
     const kinds = new Set<string>();
@@ -146,7 +151,10 @@ class Search {
     return found;
   }
 
-  /** Why an operation can't be next whatever the state: for an earlier item of its batch, or for a smaller token. */
+  /**
+   * Returns why an operation can't be next in any state: an earlier item of its batch, or a smaller token,
+   * must come first.
+   */
   #mustWait(index: number, left: readonly number[]): readonly Illegal[] | undefined {
     const earlier = this.#predecessors.get(index)?.find((predecessor) => !this.#taken[predecessor]);
     if (earlier !== undefined) return [illegal(11, `comes after ${this.#at(earlier).id} of its batch`)];
@@ -180,9 +188,9 @@ class Search {
 }
 
 /**
- * Whether an operation that changes nothing now would change nothing later either, so that it can as well come now and no
- * other order has to be tried. A claim or its settling acts on one token, and tokens never come back; an administrator
- * acts on whatever there is, and an extension counts from its own moment.
+ * Returns whether an operation that changes nothing now would change nothing later either, so that it can
+ * come now and no other order has to be tried. A claim, Complete or Release acts on one token, and tokens are
+ * never reused; an administrator acts on the current record, and an extension counts from its own moment.
  */
 function isOnceAndForAll({ request, answer }: Operation): boolean {
   if (answer.kind === "unknown") return false;
@@ -197,7 +205,10 @@ function isOnceAndForAll({ request, answer }: Operation): boolean {
   }
 }
 
-/** A batch equals its calls in order; one of unknown outcome may still come later than those after it. */
+/**
+ * Returns the items that must come before each item of a batch; an item of unknown outcome may come after
+ * later ones.
+ */
 function predecessorsInBatches(operations: readonly Operation[]): Map<number, number[]> {
   const predecessors = new Map<number, number[]>();
   for (const [index, { batch }] of operations.entries()) {

@@ -28,7 +28,7 @@ const failing = scenario([
   claim(140, 150, replayed("paid")),
 ]);
 
-test("what does not matter to a violation is left out, and what may have changed something is not", () => {
+test("shrinking drops operations that changed nothing, and keeps those that may have changed something", () => {
   const { operations } = shrink(failing);
   expect(operations.filter(isDefinite).map(({ id }) => id)).toEqual(["#8"]);
   expect(operations.map(({ id }) => id)).toEqual(["#1", "#4", "#5", "#6", "#8"]);
@@ -39,7 +39,7 @@ test("a legal history stays as it is", () => {
   expect(shrink(legal)).toBe(legal);
 });
 
-test("what is left of a simulated history still fails, and is short", () => {
+test("a shrunk simulated history still fails with at most three definite operations", () => {
   for (let seed = 1; seed <= 5; seed++) {
     const { history } = simulate({ seed, defect: "replays another result" });
     const [violation] = checkHistory(history).violations;
@@ -49,7 +49,7 @@ test("what is left of a simulated history still fails, and is short", () => {
   }
 });
 
-test("a violation is told as the key's timeline, with the place where it contradicts itself", () => {
+test("a violation is described as the key's timeline, which marks the contradiction", () => {
   const [violation] = checkHistory(scenario(failing.operations.slice(3, 8))).violations;
   expect(violation && describeViolation(violation).split("\n")).toEqual([
     'Invariant 4 of acme/charges "order-1": #1: accepted although there is no record',

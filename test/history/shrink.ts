@@ -1,15 +1,16 @@
 import { type CheckOptions, checkHistory } from "./check.ts";
 import { type History, isDefinite, type Operation } from "./operation.ts";
 
-/** A fraction of the usual one: a step that needs more is not taken. */
+/** A fraction of the usual budget: a step that needs more is not taken. */
 const BUDGET = 20_000;
 
 /**
- * A history of one key that fails, without what does not matter to its failing.
+ * Shrinks a failing history of one key to the operations that are needed for the failure.
  *
- * Every step only allows more than before, so that what is left fails for a reason that was there from the start: a call
- * that changed nothing is left out, and so is what came after everything else; of a call that may have changed something
- * it is forgotten what came of it. Dropping a grant, say, would make legal what follows from it look illegal.
+ * Each step only allows more than before, so that the rest fails for a reason that was there from the start:
+ * a call that changed nothing is left out, and so are calls after all others; a call that may have changed
+ * something gets an unknown outcome. Dropping a grant, for example, would make legal operations after it look
+ * illegal.
  *
  * @returns the history itself if it does not fail.
  */
@@ -29,7 +30,7 @@ export function shrink(history: History, options: CheckOptions = {}): History {
   return { ...history, operations };
 }
 
-/** Tries large steps first: a long history is soon a short one. */
+/** Tries large steps first, so that a long history shrinks quickly. */
 function withoutHalves(
   operations: readonly Operation[],
   fails: (operations: readonly Operation[]) => boolean,
@@ -44,19 +45,21 @@ function withoutHalves(
   return left;
 }
 
-/** What is left when these are dropped or, if they may have changed something, their outcome is forgotten. */
+/**
+ * Returns the operations without these; those that may have changed something stay with an unknown outcome.
+ */
 function without(operations: readonly Operation[], dropped: readonly Operation[]): readonly Operation[] {
   const weaker = operations.flatMap((operation) => {
     if (!dropped.includes(operation)) return [operation];
     return mayChange(operation) ? [forgetOutcome(operation)] : [];
   });
-  // What nobody was told of, and what began after everything else was over, explains nothing.
+  // An operation of unknown outcome that began after all definite ones had returned explains nothing.
   const lastReturnMs = Math.max(...weaker.filter(isDefinite).map(({ returnedAtMs }) => returnedAtMs));
   return weaker.filter((operation) => isDefinite(operation) || operation.invokedAtMs <= lastReturnMs);
 }
 
 function forgetOutcome(operation: Operation): Operation {
-  const answer = { kind: "unknown", reason: "does not matter" } as const;
+  const answer = { kind: "unknown", reason: "not needed" } as const;
   return { ...operation, answer, marks: [], returnedAtMs: Number.POSITIVE_INFINITY };
 }
 
@@ -75,7 +78,7 @@ function mayChange({ request, answer }: Operation): boolean {
   }
 }
 
-/** Each step makes it less. */
+/** Returns a number that each step reduces. */
 function weightOf(operations: readonly Operation[]): number {
   return operations.length + operations.filter(isDefinite).length;
 }

@@ -32,15 +32,15 @@ const REFUSED = (reason: string): Answer => ({ kind: "refused", reason });
 const COPIES_LAST_MS = 5000;
 /** Beyond the published bound. */
 const LONG_AGO_MS = 10_500;
-/** How much of the time a defect that has an occasion strikes. */
+/** The probability that a defect strikes when it has an occasion. */
 const STRIKES = 0.3;
 
 /**
- * The contract once more, as a machine that does one thing at a time at one known moment: written apart from the checker's
- * model, so that each is the other's test.
+ * An implementation of the contract that executes one operation at a time, at one known instant. It was
+ * written independently of the checker's model, so that each tests the other.
  */
 export class SimulatedService {
-  /** How often the defect did something that a service without it would not have done. */
+  /** How often the defect changed the service's behaviour. */
   struck = 0;
   readonly #random: Random;
   readonly #defect: Defect | undefined;
@@ -55,29 +55,29 @@ export class SimulatedService {
     this.#defect = defect;
   }
 
-  /** Does what is asked, at that moment, and answers. */
+  /** Executes a request at that moment, and returns the answer. */
   apply(key: string, request: Request, nowMs: number): Answer {
     if (this.#random.next() < 0.03) {
-      if (this.#defect === "executes what it refuses") this.#executeAllTheSame(key, request, nowMs);
+      if (this.#defect === "executes what it refuses") this.#executeAnyway(key, request, nowMs);
       return REFUSED("INVALID_REQUEST");
     }
     return this.#execute(key, request, nowMs);
   }
 
-  /** Whether the defect is this one, and strikes now. */
+  /** Returns whether this defect is set and strikes now. */
   strikes(defect: Defect): boolean {
     if (this.#defect !== defect || this.#random.next() >= STRIKES) return false;
     this.struck++;
     return true;
   }
 
-  /** The tenants whose marks an answer shows. */
+  /** Returns the tenants whose marks an answer shows. */
   marksOf({ tenant }: Pick<Operation, "tenant">, answer: Answer): readonly string[] {
     if (answer.kind !== "completed" || answer.hash === undefined) return [];
     return [this.strikes("shows another tenant's payload") ? "another" : tenant];
   }
 
-  #executeAllTheSame(key: string, request: Request, nowMs: number): void {
+  #executeAnyway(key: string, request: Request, nowMs: number): void {
     const before = JSON.stringify(this.#rows.get(key));
     this.#execute(key, request, nowMs);
     if (JSON.stringify(this.#rows.get(key)) !== before) this.struck++;
@@ -125,7 +125,7 @@ export class SimulatedService {
     if (row === undefined || row.phase === "released") return this.#grant(key, row, request, nowMs);
     if (row.phase === "completed") return this.#replay(key, row, request, nowMs);
     if (row.leaseEndsAtMs > nowMs) {
-      if (request.claimId === row.claimId && !this.strikes("grants a repeated claim id anew")) {
+      if (request.claimId === row.claimId && !this.strikes("grants a repeated claim id again")) {
         return { kind: "claimed", token: row.token, attempt: row.attempt };
       }
       const grants = request.claimId === row.claimId || this.strikes("grants while a lease runs");

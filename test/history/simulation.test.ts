@@ -4,11 +4,11 @@ import { checkHistory } from "./check.ts";
 import { DEFECTS, type Defect } from "./defects.ts";
 import { simulate } from "./simulation.ts";
 
-/** Histories per defect; the seeds are fixed, so that the rates are, too. */
+/** Histories per defect; the seeds are fixed, so the rates are fixed too. */
 const HISTORIES = 6;
-/** Enough to find what is wrong; proving that nothing is may take longer. */
+/** Enough to find a violation; proving that there is none may take longer. */
 const BUDGET = 20_000;
-/** Seen only by one who asks between two particular moments: it takes more keys until somebody does. */
+/** Visible only to a call between two particular moments, so it needs more keys. */
 const RARELY_SEEN: readonly Defect[] = ["loses an extension", "loses a release"];
 
 const EXPECTATIONS = DEFECTS.map((defect) =>
@@ -34,7 +34,7 @@ test("a legal history that takes more than a hundred thousand attempts is found 
 });
 
 test.each(EXPECTATIONS)(
-  "a service that $defect is caught in $percent % of the histories in which it did, or more",
+  "a service that $defect is caught in at least $percent % of the histories in which the defect struck",
   ({ defect, percent, keys }) => {
     let struck = 0;
     let caught = 0;

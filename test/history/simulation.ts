@@ -3,7 +3,7 @@ import type { Defect } from "./defects.ts";
 import type { Answer, History, NamespacePolicy, Operation, Request } from "./operation.ts";
 import { SimulatedService } from "./simulated-service.ts";
 
-/** What a simulation is made of; the seed decides everything else. */
+/** The parameters of a simulation; the seed decides everything else. */
 export interface SimulationOptions {
   readonly seed: number;
   readonly defect?: Defect;
@@ -13,7 +13,7 @@ export interface SimulationOptions {
   readonly calls?: number;
 }
 
-/** What came of it. */
+/** The result of a simulation. */
 export interface Simulation {
   readonly history: History;
   /** How often the defect struck. */
@@ -24,7 +24,10 @@ const LEASE_MS = 300;
 const TIMEOUT_MS = 100;
 const FINGERPRINTS = ["f1", "f1", "f1", "f2", undefined];
 
-/** Clients that claim, settle, lose replies and stall, against a simulated service, in simulated time. */
+/**
+ * Simulates clients that claim, settle, lose replies and stall, against a simulated service, in simulated
+ * time.
+ */
 export function simulate({
   seed,
   defect,
@@ -48,10 +51,10 @@ export function simulate({
   return { history: { operations: simulator.run(), policies: [policy] }, struck: service.struck };
 }
 
-/** What one client knows of one key. */
+/** A client's knowledge of one key. */
 interface Knowledge {
   token: number | undefined;
-  /** Of the last claim, if nobody said what became of it. */
+  /** The id of the last claim, if its outcome is unknown. */
   claimId: string | undefined;
 }
 
@@ -83,22 +86,22 @@ class Simulator {
   }
 
   run(): readonly Operation[] {
-    for (;;) {
-      const next = this.#events.pop();
-      if (next === undefined) return this.#operations;
+    // Ends: clients start no calls once the budget is used up, and each call has a bounded number of events.
+    for (let next = this.#events.pop(); next !== undefined; next = this.#events.pop()) {
       this.#nowMs = next.atMs;
       next.happen();
     }
+    return this.#operations;
   }
 
   #later(delayMs: number, happen: () => void): void {
     const event = { atMs: this.#nowMs + delayMs, happen };
     // The next event is the last.
-    const place = this.#events.findLastIndex(({ atMs }) => atMs > event.atMs);
-    this.#events.splice(place + 1, 0, event);
+    const index = this.#events.findLastIndex(({ atMs }) => atMs > event.atMs);
+    this.#events.splice(index + 1, 0, event);
   }
 
-  /** Now and then a client stalls for longer than a lease lasts, or than a result is remembered. */
+  /** Sometimes a client stalls for longer than a lease, or than a result's retention. */
   #pauseMs(): number {
     const dice = this.#random.next();
     if (dice < 0.05) return this.#between(2000, 9000);
@@ -120,7 +123,7 @@ class Simulator {
       // The request never arrives.
       this.#later(TIMEOUT_MS, () => this.#giveUp(client, asked, invokedAtMs));
     } else if (fate < 0.12) {
-      // The reply never arrives, or the request does so only when nobody waits for it any more.
+      // The reply never arrives, or the request arrives only after the caller gave up.
       this.#later(fate < 0.08 ? sendMs : TIMEOUT_MS + this.#between(0, 400), () => this.#execute(asked));
       this.#later(TIMEOUT_MS, () => this.#giveUp(client, asked, invokedAtMs));
     } else {
@@ -132,7 +135,7 @@ class Simulator {
     const answers = this.#execute(asked);
     const [first] = asked;
     const waitMs = first?.request.kind === "claim" ? (first.request.waitMs ?? 0) : 0;
-    // Held until the record resolves or the wait is over; then answered as if called at that moment.
+    // Waits until the record resolves or the wait ends; then answers as if called at that moment.
     if (answers[0]?.kind === "inProgress" && this.#nowMs < invokedAtMs + waitMs) {
       this.#later(10, () => this.#answer(client, asked, invokedAtMs));
       return;
@@ -222,7 +225,7 @@ class Simulator {
     const known = this.#knowledgeOf(client, key);
     if (request.kind === "claim" && answer.kind !== "unknown") known.claimId = undefined;
     if (answer.kind === "claimed") known.token = answer.token;
-    // Now and then somebody goes on with a token that is over.
+    // Sometimes a client keeps using a superseded token.
     else if (answer.kind === "refused" && this.#random.next() < 0.5) known.token = undefined;
   }
 

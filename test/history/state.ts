@@ -1,48 +1,48 @@
-/** What the checker believes about one record between two operations. */
+/** The checker's model of one record between two operations. */
 
-/** Something that lies between two bounds, both included: an instant, or how long something is. */
+/** An instant or a duration that is only known to lie between two bounds, both included. */
 export interface Range {
   readonly from: number;
   readonly to: number;
 }
 
-/** A record that was claimed, in milliseconds of the history's clock wherever time is meant. */
+/** A record that was claimed. Times are milliseconds on the history's clock. */
 export interface HeldRecord {
   readonly phase: "held" | "released" | "completed";
-  /** What the key is bound to; undefined: nothing yet. */
+  /** The fingerprint that the key is bound to; undefined: none yet. */
   readonly fingerprint: string | undefined;
-  /** The newest claim's; empty for none. */
+  /** The newest claim's id; empty for none. */
   readonly claimId: string;
   readonly attempt: number;
   readonly leaseMs: number;
   /** When the newest claim's lease ends. */
   readonly leaseEnds: Range;
-  /** The retentions it was stamped with: how long from `stampedAt`. */
+  /** The stamped retentions, which count from `stampedAt`. */
   readonly keyRetention: Range;
   readonly resultRetention: Range;
   readonly failureRetention: Range;
-  /** When it was claimed or, if completed, completed. */
+  /** When the record was claimed or, if completed, completed. */
   readonly stampedAt: Range;
-  /** When the key is forgotten. */
+  /** When the key's retention ends. */
   readonly keyEnds: Range;
-  /** Of a completed record: the result, and when it is forgotten. */
+  /** A completed record's result, and when its retention ends. */
   readonly hash: string;
   readonly isFailure: boolean;
   readonly resultEnds: Range;
 }
 
-/** A result that was forgotten, and that copies may still replay for a while. */
+/** A forgotten result that cached copies may still replay for a while. */
 export interface Copy {
   readonly fingerprint: string | undefined;
   readonly hash: string;
-  /** No call that is made later may still see it. */
+  /** Calls that are made later must not see it. */
   readonly untilMs: number;
 }
 
-/** The model of one key: absent unless there is a record. Never changed in place. */
+/** The model of one key: absent unless there is a record. Immutable. */
 export interface State {
   /**
-   * The token of the newest claim there ever was, 0 before the first; it stays when the record is forgotten. Where the
+   * The token of the newest claim so far, 0 before the first; it stays when the record is forgotten. If the
    * grant's reply was lost, the token is only known to be greater than this.
    */
   readonly token: number;
@@ -51,12 +51,12 @@ export interface State {
   readonly copies: readonly Copy[];
 }
 
-/** A key that nobody has claimed yet. */
+/** A key that was never claimed. */
 export const ABSENT: State = { token: 0, isTokenKnown: true, record: undefined, copies: [] };
 
-/** Why an operation can't have been answered as it was from a state. */
+/** Why an operation's answer is illegal in a state. */
 export interface Illegal {
-  /** Of the reliability design's numbered invariants. */
+  /** The number of the violated invariant. */
   readonly invariant: number;
   readonly because: string;
 }
@@ -66,10 +66,10 @@ export function illegal(invariant: number, because: string): Illegal {
   return { invariant, because };
 }
 
-/** What can come of an operation: the states that it may have left, or why it can't have come. */
+/** An outcome of an operation: a state that it may have left, or why its answer is illegal. */
 export type Step = State | Illegal;
 
-/** Whether a step is one that the model allows. */
+/** Returns whether the model allows a step. */
 export function isState(step: Step): step is State {
   return "copies" in step;
 }
@@ -79,22 +79,22 @@ export function range(from: number, to: number): Range {
   return { from, to };
 }
 
-/** The sum of something between two bounds and something between two others. */
+/** Returns the range of a sum. */
 export function sum(a: Range, b: Range): Range {
   return { from: a.from + b.from, to: a.to + b.to };
 }
 
-/** The lesser, or greater, of two things of which only bounds are known. */
+/** Returns the range of the lesser of two. */
 export function least(a: Range, b: Range): Range {
   return { from: Math.min(a.from, b.from), to: Math.min(a.to, b.to) };
 }
 
-/** @see least */
+/** Returns the range of the greater of two. */
 export function greatest(a: Range, b: Range): Range {
   return { from: Math.max(a.from, b.from), to: Math.max(a.to, b.to) };
 }
 
-/** A state as one string: two states that are written alike allow the same from there on. */
+/** Returns a state as one string: states with equal strings allow the same further answers. */
 export function stateKey({ token, isTokenKnown, record, copies }: State): string {
   const known = isTokenKnown ? "" : "+";
   const past = copies.map(({ hash, untilMs }) => `${hash}<${untilMs}`).join();
@@ -115,7 +115,7 @@ export function stateKey({ token, isTokenKnown, record, copies }: State): string
   );
 }
 
-/** For people. */
+/** Describes a state for a timeline. */
 export function describeState({ token, isTokenKnown, record }: State, originMs: number): string {
   const number = isTokenKnown ? String(token) : `more than ${token}`;
   if (record === undefined) return token === 0 ? "ABSENT" : `ABSENT (token ${number} before)`;

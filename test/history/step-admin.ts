@@ -15,7 +15,7 @@ import {
 } from "./state.ts";
 import { completed } from "./step-settle.ts";
 
-/** What may come of what an administrator did to a record. */
+/** Returns the states that an administrator's call with this answer may leave, or why it can't have come. */
 export function stepAdmin(state: State, request: AdminRequest, moment: Moment): Step[] {
   const { answer } = moment.operation;
   return sightings(state, moment).flatMap((sighting): Step[] => {
@@ -47,8 +47,8 @@ function effectOf(state: State, record: HeldRecord, request: AdminRequest, momen
 }
 
 /**
- * Retention counts as before from the claim or the completion, for as long as is said now. A record that was to be
- * remembered for less may keep to that.
+ * Applies new retentions, which still count from the claim or the completion. A record with a shorter
+ * retention may keep it.
  */
 function restamped(
   state: State,

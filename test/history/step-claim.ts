@@ -13,7 +13,10 @@ import { greatest, type HeldRecord, illegal, least, range, type State, type Step
 
 type Claimed = Extract<Answer, { kind: "claimed" }>;
 
-/** What may come of a claim that was answered so. An unknown outcome matters only where it was granted. */
+/**
+ * Returns the states that a claim with this answer may leave, or why it can't have come. An unknown outcome
+ * matters only if it was granted.
+ */
 export function stepClaim(state: State, request: ClaimRequest, moment: Moment): Step[] {
   const seen = sightings(state, moment);
   const { answer } = moment.operation;
@@ -26,7 +29,10 @@ export function stepClaim(state: State, request: ClaimRequest, moment: Moment): 
   ];
 }
 
-/** What was forgotten may still be replayed for a while, and it still binds the key there. */
+/**
+ * Returns the state unchanged if a copy of a forgotten result explains the answer; a copy still binds the
+ * key.
+ */
 function replaysOfCopies(state: State, request: ClaimRequest, { operation }: Moment): State[] {
   const { answer, invokedAtMs } = operation;
   const explained = state.copies.some((copy) => {
@@ -64,7 +70,10 @@ function answerFrom(sighting: Sighting, request: ClaimRequest, moment: Moment): 
   }
 }
 
-/** The same claim id, while the claim is unfinished and its lease runs, is answered with the same claim. */
+/**
+ * Returns the state if the answer is the caller's own running claim: same claim id, unfinished, lease not
+ * expired.
+ */
 function ownClaimAgain(
   { state, record }: Sighting,
   request: ClaimRequest,
@@ -78,7 +87,7 @@ function ownClaimAgain(
   return answer.token > running.token ? [{ ...running, token: answer.token, isTokenKnown: true }] : [];
 }
 
-/** The ways in which the claim may have been granted anew; without an answer, whatever its token. */
+/** Returns the states after a new grant; without an answer, its token is unknown. */
 function grantsFrom(
   sighting: Sighting,
   request: ClaimRequest,
@@ -107,7 +116,7 @@ function grantsFrom(
   ];
 }
 
-/** Why a record can't have been had; undefined if it can. */
+/** Returns why a record can't have been taken over; undefined if it can. */
 function obstacleTo(record: HeldRecord, request: ClaimRequest, moment: Moment): string | undefined {
   switch (record.phase) {
     case "released":
@@ -180,7 +189,7 @@ function ambiguousFrom({ state, record }: Sighting, request: ClaimRequest, momen
     return illegal(9, `answered AMBIGUOUS although the key is ${record?.phase ?? "absent"}`);
   if (moment.book.policy.onLeaseExpiry === "RECLAIM")
     return illegal(9, "answered AMBIGUOUS although policy reclaims");
-  if (request.acceptAmbiguous) return illegal(9, "answered AMBIGUOUS to one who accepts it");
+  if (request.acceptAmbiguous) return illegal(9, "answered AMBIGUOUS to a claim that accepts it");
   if (!mayHaveEnded(moment, record.leaseEnds)) return illegal(1, "answered AMBIGUOUS while the lease runs");
   return withRecord(state, record, { leaseEnds: endedBy(moment, record.leaseEnds) });
 }
@@ -193,7 +202,7 @@ function isMismatch(answer: Answer): boolean {
   return answer.kind === "refused" && answer.reason === "FINGERPRINT_MISMATCH";
 }
 
-/** It takes two fingerprints. */
+/** Returns whether two fingerprints differ; a missing one matches. */
 function mismatch(bound: string | undefined, brought: string | undefined): boolean {
   return bound !== undefined && brought !== undefined && bound !== brought;
 }

@@ -12,7 +12,10 @@ import {
 import type { Answer, ResultName, SettlingRequest } from "./operation.ts";
 import { greatest, type HeldRecord, illegal, least, range, type State, type Step, sum } from "./state.ts";
 
-/** What may come of a Complete, a Release or an ExtendLease that was answered so. */
+/**
+ * Returns the states that a Complete, a Release or an ExtendLease with this answer may leave, or why it can't
+ * have come.
+ */
 export function stepSettle(state: State, request: SettlingRequest, moment: Moment): Step[] {
   const { answer } = moment.operation;
   return sightings(state, moment).flatMap((sighting) => {
@@ -21,7 +24,7 @@ export function stepSettle(state: State, request: SettlingRequest, moment: Momen
   });
 }
 
-/** The effect, where it has one: on the unfinished claim that the token names. */
+/** Returns the effect on the unfinished claim that the token names; empty if there is no such claim. */
 function effectOf({ state, record }: Sighting, request: SettlingRequest, moment: Moment): State[] {
   const { own } = matchToken(state, request.token);
   if (own === undefined || record?.phase !== "held") return [];
@@ -43,7 +46,7 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
   }
 }
 
-/** The record with its result; retention counts from here. */
+/** Returns the record with its result; retention counts from this moment. */
 export function completed(
   state: State,
   record: HeldRecord,
@@ -119,7 +122,7 @@ function refusalFrom({ state, record }: Sighting, request: SettlingRequest, reas
   }
 }
 
-/** What may come of a Lookup that was answered so. */
+/** Returns the states that a Lookup with this answer may leave, or why it can't have come. */
 export function stepLookup(state: State, moment: Moment): Step[] {
   return sightings(state, moment).flatMap((sighting) => lookupFrom(sighting, moment));
 }
@@ -127,7 +130,7 @@ export function stepLookup(state: State, moment: Moment): Step[] {
 function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
   const { answer } = moment.operation;
   if (answer.kind === "absent")
-    return [record === undefined ? state : illegal(3, "absent although it is remembered")];
+    return [record === undefined ? state : illegal(3, "absent although its retention runs")];
   if (answer.kind !== "record") return [illegal(8, `a lookup can't be answered ${answer.kind}`)];
   if (record === undefined) return [illegal(1, "a record is shown where none can be")];
   const { own } = matchToken(state, answer.token);
@@ -143,7 +146,7 @@ function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
     if (!mayHaveEnded(moment, record.leaseEnds)) return [illegal(1, "ambiguous while the lease runs")];
     return [withRecord(own, record, { leaseEnds: endedBy(moment, record.leaseEnds) })];
   }
-  // Under RECLAIM a lapsed claim is shown as in progress, until somebody takes over.
+  // Under RECLAIM a claim with an expired lease is shown as in progress until another claim takes over.
   if (answer.state === "inProgress" && moment.book.policy.onLeaseExpiry === "HOLD") {
     if (!mayRun(moment, record.leaseEnds)) return [illegal(9, "in progress after the lease had ended")];
     return [withRecord(own, record, { leaseEnds: stillRunning(moment, record.leaseEnds) })];

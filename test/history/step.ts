@@ -4,8 +4,8 @@ import { stepAdmin } from "./step-admin.ts";
 import { stepClaim } from "./step-claim.ts";
 import { stepLookup, stepSettle } from "./step-settle.ts";
 
-/** Refusals that are decided without a look at the record. */
-const WHATEVER_THE_STATE: ReadonlySet<string> = new Set([
+/** Refusals that do not depend on the record. */
+const INDEPENDENT_OF_STATE: ReadonlySet<string> = new Set([
   "INVALID_REQUEST",
   "RESULT_TOO_LARGE",
   "CREDENTIAL_MISSING",
@@ -16,15 +16,14 @@ const WHATEVER_THE_STATE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The model: every state that an operation may have left, with the answer that it had, and why not where there is none.
+ * The model: returns every state that an operation with its answer may leave, or why the answer is illegal.
  *
- * An operation of unknown outcome yields only what it changed: that it did not happen, or changed nothing, is the same
- * as leaving it out.
+ * An operation of unknown outcome yields only states that it changed: leaving it out covers the rest.
  */
 export function step(state: State, moment: Moment): Step[] {
   const { request, answer } = moment.operation;
   if (answer.kind === "malformed") return [illegal(11, answer.problem)];
-  if (answer.kind === "refused" && isWhateverTheState(answer.reason)) return [state];
+  if (answer.kind === "refused" && isIndependentOfState(answer.reason)) return [state];
   switch (request.kind) {
     case "claim":
       return stepClaim(state, request, moment);
@@ -42,6 +41,6 @@ export function step(state: State, moment: Moment): Step[] {
   }
 }
 
-function isWhateverTheState(reason: string): boolean {
-  return WHATEVER_THE_STATE.has(reason) || reason.startsWith("QUOTA_");
+function isIndependentOfState(reason: string): boolean {
+  return INDEPENDENT_OF_STATE.has(reason) || reason.startsWith("QUOTA_");
 }

@@ -2,7 +2,10 @@ import type { Violation } from "./check.ts";
 import { type Answer, isDefinite, type Request } from "./operation.ts";
 import { describeState } from "./state.ts";
 
-/** What a violation looks like to people: the key's operations in the order of their calls, and where they contradict. */
+/**
+ * Describes a violation: the key's operations in the order of their calls, and where they contradict each
+ * other.
+ */
 export function describeViolation(violation: Violation): string {
   const { tenant, namespace, key, invariant, message, deadEnd } = violation;
   const operations = violation.operations.toSorted((a, b) => a.invokedAtMs - b.invokedAtMs);

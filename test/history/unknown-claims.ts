@@ -1,13 +1,13 @@
 import { isDefinite, type NamespacePolicy, type Operation } from "./operation.ts";
 
 /**
- * Claims of unknown outcome are what makes a search long: each may have been granted whenever the key was free. Those that
- * nobody could tell apart are therefore made alike, so that it does not matter which of them was granted.
+ * Returns a stand-in for each claim of unknown outcome, with the name of its kind. Such claims make a search
+ * long: each may have been granted whenever the key was free. Claims that no answer distinguishes are
+ * therefore made equal, so that the search tries only one of them.
  *
- * Alike are those that bring the same fingerprint, lease and retention. Their claim id is left out unless some call of
- * that id was granted, and each counts as invoked with the first of them as far as its lease goes. Both only allow more.
- *
- * @returns for each claim of unknown outcome what stands for it, and the name of its kind.
+ * Claims of a kind have the same fingerprint, lease and retention. Their claim id is left out unless some
+ * call with that id was granted, and each counts as invoked with the first of them for its lease. Both only
+ * allow more.
  */
 export function standIns(
   operations: readonly Operation[],

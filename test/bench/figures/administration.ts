@@ -8,15 +8,17 @@ import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 
-/** Of the tenant whose latency is looked at, as in P10. */
+/** Callers of the tenant whose latency is measured, as in P10. */
 const CALLERS = 8;
-/** Of the tenant that is administered, each of which asks for one preview after another. */
+/** Administrators of the other tenant; each asks for one preview after another. */
 const ADMINISTRATORS = 16;
 /** Where `fillRecords` puts its rows. */
 const NAMESPACE = "filled";
 const DAY_S = 86_400n;
 
-/** P14, what a tenant feels of another whose administrators preview, restamp and delete its records. */
+/**
+ * Measures P14: a tenant's latency while another's administrators preview, restamp and delete its records.
+ */
 export const measureAdministration: Figure = async ({ rig, options, violations, signal, pace, progress }) => {
   await using station = await rig.startStation();
   progress(`filling a table with ${options.rows} rows`);
@@ -53,11 +55,11 @@ export const measureAdministration: Figure = async ({ rig, options, violations, 
 
 /** The administration of a station's tenant. */
 interface Administration extends AsyncDisposable {
-  /** Begins to stamp retention anew on all of its records. */
+  /** Begins to stamp a new retention on all of its records. */
   restamp(): Promise<void>;
   /** Begins to delete all of its records. */
   delete(): Promise<void>;
-  /** Has every administrator ask for previews until it is disposed of. */
+  /** Makes every administrator ask for previews until it is disposed of. */
   startPreviews(): AsyncDisposable;
 }
 
@@ -68,11 +70,11 @@ async function openAdministration({ server, database, tenant }: Station): Promis
   return {
     async restamp() {
       await admin.updateNamespace({ ...retention(20n), applyToExisting: true });
-      // Not after the time in which every replica learns of the new policy.
+      // At once, instead of after all replicas have learned of the new policy.
       await database.query("update record_jobs set starts_at = now()");
     },
     async delete() {
-      // A tenant's jobs are done one after another.
+      // A tenant's jobs run one after another: end the one before.
       await database.query("update record_jobs set finished_at = now()");
       await admin.deleteNamespace({ name: NAMESPACE, force: true });
       await admin.updateNamespace({ ...retention(30n), allowMissing: true });

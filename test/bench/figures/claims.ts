@@ -11,10 +11,10 @@ const BARS = new Map([
   [256, 3],
   [1024, 4],
 ]);
-/** P6 looks at these callers' slowest. */
+/** P6 is measured with these callers. */
 const P6_CALLERS = 64;
 
-/** P1, durable claims a second; and P6, the 99th percentile of the same claims. */
+/** Measures P1, durable claims a second, and P6, the 99th percentile of the same claims. */
 export const measureClaims: Figure = async ({ rig, main, options, violations, signal, pace, progress }) => {
   const findings: Finding[] = [];
   const database = await rig.createDiyDatabase();
@@ -54,13 +54,13 @@ export const measureClaims: Figure = async ({ rig, main, options, violations, si
   }
   return findings;
 
-  /** What is there to be had from Postgres by anybody, and how near Onceward comes to it. */
+  /** Measures the rows a second that Postgres takes at most, and Onceward's share of them. */
   async function limit(databaseUrl: string): Promise<readonly Finding[]> {
     progress("the limit: pgbench");
     const perSecond = await measureLimit(databaseUrl, options.quick ? 1 : 5, signal);
     const best = Math.max(...findings.map(({ raw }) => raw["Onceward /s"] ?? 0));
     if (perSecond === undefined) {
-      progress("pgbench is not on the PATH: no limit");
+      progress("pgbench is not on the PATH: the limit is left out");
       return [];
     }
     return [

@@ -8,15 +8,15 @@ import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 
-/** The tenant whose latency is looked at. */
+/** Callers of the tenant whose latency is measured. */
 const CALLERS = 8;
-/** Of two tenants each has half; this one has fifty times as many callers as the other. */
+/** Fifty times as many callers, of the other tenant. */
 const GREEDY_CALLERS = 50 * CALLERS;
 const GREEDY = fileURLToPath(new URL("../greedy.ts", import.meta.url));
 /** Until the greedy tenant is at full speed. */
 const GREEDY_START_MS = 1500;
 
-/** P10, what a tenant feels of another that calls fifty times as much. */
+/** Measures P10: a tenant's latency while another calls fifty times as much. */
 export const measureFairness: Figure = async ({ main, options, violations, signal, pace, progress }) => {
   progress("a greedy neighbour");
   const durationMs = options.quick ? 500 : 3000;

@@ -6,7 +6,7 @@ import { oncewardTarget } from "../target-onceward.ts";
 
 const CALLERS = 256;
 
-/** P7, claims into a table that holds millions of rows already, by turns with claims into one that held none. */
+/** Measures P7: claims into a table with millions of rows, by turns with claims into one that was empty. */
 export const measureFullTable: Figure = async ({ rig, options, violations, signal, pace, progress }) => {
   await using empty = await rig.startStation();
   await using full = await rig.startStation();

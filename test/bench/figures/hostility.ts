@@ -9,13 +9,16 @@ import type { Figure } from "../figure.ts";
 const MAX_STALL_MS = 50;
 const CONNECTIONS = 60;
 const MIB = 1024 * 1024;
-/** Just below the largest message there may be. */
+/** Just below the largest message allowed. */
 const MESSAGE_BYTES = 4 * MIB - 1000;
-/** Until the server has taken what it takes; a request may take half a minute to come. */
+/** Long enough for the server to read all that it reads; a request may take half a minute to arrive. */
 const SETTLE_MS = 5000;
 const SAMPLE_EVERY_MS = 100;
 
-/** P13, what one caller can do to a server at the worst: the longest stall by one request, and memory by unfinished ones. */
+/**
+ * Measures P13, the most harm by one caller: the longest stall by one request, and memory taken by unfinished
+ * ones.
+ */
 export const measureHostility: Figure = async ({ rig, options, progress }) => {
   await using station = await rig.startStation({ stallProbe: true });
   const { server, database, tenant } = station;
@@ -58,7 +61,9 @@ export const measureHostility: Figure = async ({ rig, options, progress }) => {
   ];
 };
 
-/** How much more memory the server has at most while each connection has sent a message but for its last byte. */
+/**
+ * Returns the most MiB that the server gains while each connection has sent a message without its last byte.
+ */
 async function addedMiB(server: ServerProcess, apiKey: string | undefined, quick: boolean): Promise<number> {
   const head = [
     `POST ${pathOf("Batch")} HTTP/1.1`,

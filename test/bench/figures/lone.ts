@@ -7,7 +7,7 @@ import { oncewardTarget } from "../target-onceward.ts";
 
 const KEYS = 1000;
 
-/** P5, what a caller waits for who is alone: one call after another. */
+/** Measures P5: the latency of a single caller that makes one call after another. */
 export const measureLone: Figure = async (bench) => {
   const { rig, main, violations } = bench;
   const { target, pool } = diyTarget(await rig.createDiyDatabase());

@@ -5,10 +5,13 @@ import { oncewardTarget } from "../target-onceward.ts";
 
 const CALLERS = 1024;
 const SAMPLE_EVERY_MS = 100;
-/** After a start, before the server counts as idle. */
+/** After its start, until the server counts as idle. */
 const SETTLE_MS = 2000;
 
-/** P9, the server's resident memory: a fresh server that nobody calls, and the most while 1,024 callers claim and complete. */
+/**
+ * Measures P9, the server's resident memory: idle after its start, and the most while 1,024 callers claim and
+ * complete.
+ */
 export const measureMemory: Figure = async ({ rig, options, violations, signal, progress }) => {
   progress("memory");
   await using station = await rig.startStation();

@@ -5,9 +5,9 @@ import { openUnaryTarget } from "../target-unary.ts";
 
 const CALLERS = 256;
 
-/** P12, what stands around the core. Over unary calls, where each claim pays for it by itself. */
+/** Measures P12, the cost of the pipeline around the core, with unary calls, so that each claim pays it. */
 export const measureOverhead: Figure = async ({ rig, violations, signal, pace, progress }) => {
-  progress(`with and without what is around the core, ${CALLERS} callers`);
+  progress(`with and without the pipeline, ${CALLERS} callers`);
   await using whole = await rig.startStation();
   await using bare = await rig.startStation({ on: whole, bare: true });
   await using wholeTarget = await openUnaryTarget(whole);

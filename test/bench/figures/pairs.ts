@@ -4,7 +4,7 @@ import { FreshClaims } from "../target.ts";
 import { diyTarget } from "../target-diy.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 
-/** P2, claim and complete one after the other. */
+/** Measures P2: claim, then complete. */
 export const measurePairs: Figure = async ({ rig, main, violations, signal, pace, progress }) => {
   progress("claim and complete, 256 callers");
   const { target, pool } = diyTarget(await rig.createDiyDatabase());

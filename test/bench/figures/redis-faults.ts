@@ -8,23 +8,23 @@ import { oncewardTarget } from "../target-onceward.ts";
 
 const CALLERS = 64;
 const KEYS = 5000;
-/** A fault's first half second is when calls find out. */
+/** Calls notice a fault in its first half second. */
 const FAULT_MS = 2000;
 const QUICK_FAULT_MS = 300;
 
-/** What is done to Redis, and undone. */
+/** Faults of Redis and their ends. */
 const FAULTS: readonly (readonly [string, (redis: RedisProcess) => unknown])[] = [
-  ["well", () => {}],
+  ["running", () => {}],
   ["flushed", (redis) => redis.flush()],
   ["frozen", (redis) => redis.freeze()],
-  ["going on", (redis) => redis.thaw()],
+  ["resumed", (redis) => redis.thaw()],
   ["killed", (redis) => redis.kill()],
   ["restarted", (redis) => redis.restart()],
 ];
 
 /**
- * Replays from a server whose Redis is being flushed, frozen, killed and restarted; a call that fails ends the bench, and
- * an answer that is wrong is counted. The server keeps nothing in memory, so that Redis is asked for every replay.
+ * Measures replays while Redis is flushed, frozen, killed and restarted. A call that fails ends the bench; a
+ * wrong answer is counted. The server keeps nothing in memory, so every replay asks Redis.
  */
 export const measureRedisFaults: Figure = async (bench) => {
   const { rig, options, violations, progress } = bench;

@@ -6,12 +6,12 @@ import { diyTarget } from "../target-diy.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 
 const CALLERS = 256;
-/** What everybody asks for at the moment. */
+/** Keys that all callers ask for. */
 const HOT_KEYS = 10;
 const SPREAD_KEYS = 100_000;
 const QUICK_SPREAD_KEYS = 1000;
 
-/** P3, replays of completed keys. */
+/** Measures P3: replays of completed keys. */
 export const measureReplays: Figure = async (bench) => {
   const { rig, main, options, violations, progress } = bench;
   const { target, pool } = diyTarget(await rig.createDiyDatabase());

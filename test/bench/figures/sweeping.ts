@@ -6,18 +6,18 @@ import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 
 const CALLERS = 256;
-/** Long against the time between two sweeps. */
+/** Much longer than the time between two sweeps. */
 const SLICE_MS = 8000;
 const QUICK_SLICE_MS = 1000;
-/** By when the sweep must have caught up after a slice; otherwise the rows left go into the next finding as they are. */
+/** How long the sweep may take to catch up after a slice; rows that are left count into the next slice. */
 const CATCH_UP_MS = 20_000;
-/** Between the slice before the rows are due and the one in which they are. */
+/** Between the slice before the rows are due and the slice in which they become due. */
 const BETWEEN_MS = 500;
 
 /**
- * P8, claims while as many rows become due for the sweep as are claimed: their moments are staggered over a slice. Both
- * slices of a turn find the same rows there, the first before they are due, and begin after a checkpoint: for a while after
- * one Postgres logs each page whole that it touches.
+ * Measures P8: claims while as many rows become due for the sweep, evenly over a slice. Both slices of a turn
+ * find the same rows, the first before they are due, and both begin after a checkpoint: for a while after a
+ * checkpoint Postgres logs whole pages.
  */
 export const measureSweeping: Figure = async (bench) => {
   const { rig, options, violations, signal, pace, progress } = bench;
@@ -71,14 +71,18 @@ export const measureSweeping: Figure = async (bench) => {
   ];
 };
 
-/** @throws Error if they are due already: then it was not only claims that were measured before. */
+/**
+ * Waits until rows are due.
+ *
+ * @throws Error if they are due already: then the slice before measured the sweep too.
+ */
 async function untilDue({ from }: Due): Promise<void> {
   const leftMs = from.getTime() - Date.now();
   if (leftMs < 0) throw new Error(`rows were due ${-leftMs} ms before they should have been`);
   await new Promise((resolve) => setTimeout(resolve, leftMs));
 }
 
-/** How long the most overdue row has waited. */
+/** Returns how long the most overdue row has waited, in seconds. */
 async function readLagS({ database }: Station): Promise<number> {
   const [row] = await database.query<{ lag_s: number }>(
     "select coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s from records where sweep_at <= now()",

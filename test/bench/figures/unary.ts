@@ -7,7 +7,7 @@ import { openUnaryTarget } from "../target-unary.ts";
 const CALLERS = 256;
 const KEYS = 1000;
 
-/** P4, plain unary gRPC as any language's client speaks it, on a server that has one core. */
+/** Measures P4: plain unary gRPC, as clients of any language send it, to a server on one core. */
 export const measureUnary: Figure = async ({ rig, violations, signal, pace, progress }) => {
   await using station = await rig.startStation();
   const pinned = await pinToOneCore(station.server.pid);

@@ -7,14 +7,16 @@ import { openUnaryTarget, type UnaryTarget } from "../target-unary.ts";
 
 const WAITERS = 10_000;
 const QUICK_WAITERS = 500;
-/** Completed one after another, a moment apart, as they come in. */
+/** Completed one after another, `APART_MS` apart. */
 const COMPLETED = 500;
 const QUICK_COMPLETED = 100;
 const APART_MS = 5;
 const WAIT_S = 60;
 const OPENING_LIMIT_MS = 20_000;
 
-/** P11, calls that wait for a record: what they cost Postgres, and how soon they are told. */
+/**
+ * Measures P11, calls that wait for a record: the statements that they cost, and how soon they are answered.
+ */
 export const measureWaiting: Figure = async (bench) => {
   const { rig, options, progress, signal } = bench;
   await using station = await rig.startStation();
@@ -63,7 +65,7 @@ async function claimAll(target: UnaryTarget, count: number): Promise<ReadonlyMap
   return held;
 }
 
-/** Most waiters end with the server, and nobody asks them how. */
+/** Handles the rejection of a waiter whose answer is not needed: most end with the server. */
 function ignored(waiter: Promise<boolean>): Promise<boolean> {
   waiter.catch(() => {});
   return waiter;

@@ -13,11 +13,11 @@ import { TENANTS } from "../load/spaces.ts";
 import type { Rig } from "../rig.ts";
 import type { Acknowledgement } from "./losses.ts";
 
-/** Callers that claim keys of their own and complete them, whatever happens to the service. */
+/** Callers that claim their own keys and complete them under any fault. */
 export interface Callers extends AsyncDisposable {
-  /** What they were told so far. */
+  /** The acknowledgements so far. */
   readonly acknowledgements: readonly Acknowledgement[];
-  /** Lets every caller end what it is at. May be called again. */
+  /** Waits for every caller to end its current key. May be called again. */
   stop(): Promise<void>;
 }
 
@@ -25,10 +25,10 @@ const CALLERS = 64;
 const TIMEOUT_MS = 5000;
 const REST_MS = 20;
 const [TENANT] = TENANTS;
-/** Where they claim. */
+/** The namespace of their keys. */
 export const NAMESPACE = "charges";
 
-/** A client of one of the replicas, for the first tenant. */
+/** Returns a client of one of the replicas, for the first tenant. */
 export function connectTo(rig: Rig, number: number): IdempotencyClient {
   const replica = rig.replicas[number % rig.replicas.length];
   if (replica === undefined) throw new Error("there are no replicas");
@@ -36,7 +36,7 @@ export function connectTo(rig: Rig, number: number): IdempotencyClient {
   return createClient(IdempotencyService, transport);
 }
 
-/** Starts them; `round` is part of their keys. */
+/** Starts callers; `round` is part of their keys. */
 export function startCallers(rig: Rig, round: string): Callers {
   const acknowledgements: Acknowledgement[] = [];
   let isStopping = false;
@@ -75,7 +75,7 @@ export function startCallers(rig: Rig, round: string): Callers {
   return { acknowledgements, stop, [Symbol.asyncDispose]: stop };
 }
 
-/** That a call failed is no more than that it was not acknowledged. @throws anything else. */
+/** Ignores a failed call: it was not acknowledged. @throws anything else. */
 export function unlessRefused(error: unknown): undefined {
   if (!(error instanceof ConnectError)) throw error;
 }

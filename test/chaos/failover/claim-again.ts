@@ -7,8 +7,8 @@ const BATCH = 500;
 const TIMEOUT_MS = 20_000;
 
 /**
- * Claims the keys of claims that were lost, and counts the tokens that are not above those that had been granted. The newest
- * come first: what gave out their tokens is furthest behind for them.
+ * Claims the keys of lost claims again, and counts the tokens that are not above the lost ones. The newest
+ * come first, because the restored sequence is furthest behind for them.
  */
 export async function claimAgain(rig: Rig, lostInOrder: readonly Acknowledgement[]): Promise<number> {
   const lost = lostInOrder.toReversed();

@@ -11,7 +11,7 @@ function lost(seen: SeenRecord | undefined) {
   return [claims.length, completes.length];
 }
 
-test("what is there as it was acknowledged is not lost", () => {
+test("a record that is as acknowledged has lost neither claim nor completion", () => {
   expect(lost({ state: "completed", token: 7, hash: "paid" })).toEqual([0, 0]);
 });
 
@@ -19,16 +19,16 @@ test("a record that is back in progress has lost its completion", () => {
   expect(lost({ state: "inProgress", token: 7 })).toEqual([0, 1]);
 });
 
-test("a record that is gone, or another's, has lost both", () => {
+test("a record that is gone, or has another token, has lost both", () => {
   expect(lost(undefined)).toEqual([1, 1]);
   expect(lost({ state: "completed", token: 3, hash: "paid" })).toEqual([1, 1]);
 });
 
-test("another result is a lost one", () => {
+test("a record with another result has lost its completion", () => {
   expect(lost({ state: "completed", token: 7, hash: "declined" })).toEqual([0, 1]);
 });
 
-test("losses reach back to the first acknowledgement that is gone", () => {
+test("the length of a loss counts from the first lost acknowledgement", () => {
   expect(lostForMs({ claims: [], completes: [completed] }, 150)).toBe(30);
   expect(lostForMs({ claims: [claimed], completes: [completed] }, 150)).toBe(50);
   expect(lostForMs({ claims: [], completes: [] }, 150)).toBe(0);

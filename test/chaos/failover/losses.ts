@@ -1,26 +1,26 @@
 import { nameOf, type RecordName, type SeenRecord } from "../../history/operation.ts";
 
-/** Something that the service said had happened. */
+/** A claim or completion that the service acknowledged. */
 export interface Acknowledgement {
   readonly kind: "claim" | "complete";
   readonly record: RecordName;
   readonly token: number;
-  /** Of the result that was completed with; undefined for a claim. */
+  /** The hash of the completion's result; undefined for a claim. */
   readonly hash?: string;
-  /** When the caller was told, on the clock of histories. */
+  /** When the reply arrived, on the clock of histories. */
   readonly atMs: number;
 }
 
-/** What is not there any more. */
+/** The acknowledgements that are lost. */
 export interface Losses {
   readonly claims: readonly Acknowledgement[];
   readonly completes: readonly Acknowledgement[];
 }
 
 /**
- * Compares what was acknowledged with what is there; `found` is by `nameOf` a record. A claim is lost if its token is not
- * the record's, and a completion if the record is not completed with its token and result. Nobody else may have worked at
- * these keys.
+ * Compares acknowledgements with the records found, which are keyed by `nameOf`. A claim is lost if its token
+ * is not the record's, a completion if the record is not completed with its token and result. Only one caller
+ * may have used each key.
  */
 export function lossesOf(
   acknowledgements: readonly Acknowledgement[],
@@ -37,7 +37,10 @@ export function lossesOf(
   };
 }
 
-/** How long before the kill the first of what was lost had been acknowledged; 0 if nothing was. */
+/**
+ * Returns how long before the kill the first lost acknowledgement was given, in milliseconds; 0 if none is
+ * lost.
+ */
 export function lostForMs({ claims, completes }: Losses, killedAtMs: number): number {
   const firstAtMs = Math.min(killedAtMs, ...[...claims, ...completes].map(({ atMs }) => atMs));
   return killedAtMs - firstAtMs;

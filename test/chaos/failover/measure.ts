@@ -11,36 +11,42 @@ import { connectTo, NAMESPACE, startCallers, unlessRefused } from "./callers.ts"
 import { claimAgain } from "./claim-again.ts";
 import { lossesOf, lostForMs } from "./losses.ts";
 
-/** How the standby stands, and how far away. */
+/** How the primary acknowledges, and how far away the standby is. */
 export interface Setting {
   readonly standing: Standing;
-  /** What the primary writes reaches the standby, and its answer the primary, this much later than at once. */
+  /** `slow` delays what the primary sends to the standby, and its answers, by 150 ms each. */
   readonly link: "local" | "slow";
 }
 
-/** What one failover did. */
+/** The figures of one failover. */
 export interface Failover {
   readonly setting: Setting;
   readonly seed: number;
-  /** Before the standby had taken over. */
+  /** Counted until the standby had taken over. */
   readonly acknowledged: { readonly claims: number; readonly completes: number };
   readonly lost: { readonly claims: number; readonly completes: number };
-  /** How long before the kill the first of what was lost had been acknowledged. */
+  /** How long before the kill the first lost acknowledgement was given. */
   readonly lostForMs: number;
-  /** Of the lost claims, claimed anew: those whose token is not above the one that was lost. */
+  /** Lost claims that, claimed again, got a token not above the lost one. */
   readonly tokensAgain: number;
   /** From the kill to the first claim that the standby grants. */
   readonly awayMs: number;
 }
 
-/** Before the kill: for the callers to be at their pace, and then some, so that kills come at different moments. */
+/**
+ * Load before the kill: enough to reach the callers' pace, plus a random part, so that kills come at
+ * different moments.
+ */
 const LOAD_MS = 2000;
 const MORE_LOAD_MS = 1000;
 const BACK_TIMEOUT_MS = 20_000;
 const TRY_TIMEOUT_MS = 1000;
 const REST_MS = 10;
 
-/** Lets callers work, kills the primary, goes on with its standby, and looks for what was acknowledged. */
+/**
+ * Runs callers, kills the primary, promotes its standby, and looks for the acknowledged claims and
+ * completions.
+ */
 export async function measureFailover(
   rig: Rig,
   setting: Setting,
@@ -78,7 +84,7 @@ export async function measureFailover(
   };
 }
 
-/** Claims keys until one is granted, and answers when that was. */
+/** Claims keys until one is granted, and returns when that was. */
 async function untilGranted(rig: Rig, round: string, signal: AbortSignal): Promise<number> {
   const clients = rig.replicas.map((_, number) => connectTo(rig, number));
   const giveUpAtMs = nowMs() + BACK_TIMEOUT_MS;
@@ -94,7 +100,7 @@ async function untilGranted(rig: Rig, round: string, signal: AbortSignal): Promi
   throw new Error(`nothing was granted within ${BACK_TIMEOUT_MS} ms of the failover`);
 }
 
-/** The way from a standby to its primary; without a port where there is nothing in between. */
+/** Opens the connection from a standby to its primary; without a port for a direct one. */
 async function startLink(primaryUrl: string, { link }: Setting) {
   if (link === "local") return { port: undefined, [Symbol.asyncDispose]: async () => {} };
   const proxy = await startTcpProxy(socketOf(primaryUrl));

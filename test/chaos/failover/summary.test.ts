@@ -26,7 +26,7 @@ test("a synchronous standby may lose nothing, and an asynchronous one may", () =
   expect(isKept(lossy)).toBe(true);
 });
 
-test("a failover is told on a line", () => {
+test("a failover is described in one line", () => {
   expect(describeFailover(lossy)).toBe(
     "asynchronous, 150 ms away, seed 2: 1200 claims and 1190 completions acknowledged, 40 and 41 lost, " +
       "of the last 148 ms; 0 tokens not above lost ones; answers again after 413 ms",

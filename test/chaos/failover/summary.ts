@@ -1,12 +1,14 @@
 import { DELAY_MS } from "../../helpers/network/tcp-proxy.ts";
 import type { Failover, Setting } from "./measure.ts";
 
-/** Whether it kept what is promised: with a synchronous standby nothing is lost; of others nothing is said. */
+/**
+ * Returns whether a failover kept the promise: a synchronous standby loses nothing; an asynchronous one may.
+ */
 export function isKept({ setting, lost, tokensAgain }: Failover): boolean {
   return setting.standing === "asynchronous" || lost.claims + lost.completes + tokensAgain === 0;
 }
 
-/** One failover on a line. */
+/** Describes a failover in one line. */
 export function describeFailover({ setting, seed, acknowledged, lost, ...more }: Failover): string {
   return [
     `${nameOfSetting(setting)}, seed ${seed}:`,
@@ -27,7 +29,7 @@ const HEAD = [
   "answers again after, ms",
 ];
 
-/** A table for README.md: of each setting, the least and the most of its failovers. */
+/** Returns the table for README.md: for each setting, the least and the most of its failovers. */
 export function formatSummary(failovers: readonly Failover[]): string {
   const rows = [...Map.groupBy(failovers, ({ setting }) => nameOfSetting(setting))].map(([name, own]) => [
     name,

@@ -10,7 +10,7 @@ import { REPLICA_FAULTS } from "./replicas.ts";
 import { SWEEP_FAULTS } from "./sweepers.ts";
 import { VERSION_FAULTS } from "./versions.ts";
 
-/** Every fault that there is. */
+/** All faults. */
 export const FAULTS: readonly Fault[] = [
   ...REPLICA_FAULTS,
   ...CLIENT_FAULTS,

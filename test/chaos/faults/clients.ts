@@ -1,9 +1,9 @@
 import { type Fault, last } from "./fault.ts";
 
-/** What happens to those who call. */
+/** Faults of clients. */
 export const CLIENT_FAULTS: readonly Fault[] = [
   {
-    // For two leases: holders of claims go on afterwards as if nothing had happened.
+    // For two leases: holders continue afterwards without knowing.
     name: "holder-freeze",
     target: "client",
     async inject(scene) {

@@ -24,14 +24,15 @@ import { anyReplica, type Fault, last } from "./fault.ts";
 
 const CROWD = 1000;
 const [TENANT] = TENANTS;
-/** Of the crowd's own: more calls on one key than a history can be judged with. */
+/** The crowd's own namespace: a history with so many calls on one key could not be judged. */
 const NAMESPACE = "crowd";
 const TIMEOUT_MS = 10_000;
 const LARGE_BYTES = 60_000;
-/** Together below what a reply may hold. */
+/** Their results together fit into one reply. */
 const UNREAD_ITEMS = 60;
 const UNREAD_CALLS = 20;
-/** Callers that are too many, or behave badly. */
+
+/** Faults of too many, or badly behaved, callers. */
 export const CROWD_FAULTS: readonly Fault[] = [
   {
     name: "crowd-at-one-key",
@@ -45,7 +46,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
       await Promise.all(
         Array.from({ length: CROWD }, async (_, number) => {
           const claim = { ...id, claimId: `caller-${number}` };
-          // What is lost in another fault is no grant that anybody knows of.
+          // A call that another fault loses is no known grant.
           const reply = await clients[number % clients.length]
             ?.claim(claim, { timeoutMs: TIMEOUT_MS })
             .catch(() => undefined);
@@ -56,7 +57,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
     },
   },
   {
-    // Asks for much, and takes nothing of it from the kernel, whose buffers and whose peer's fill up.
+    // Requests large replies and reads none, so that the buffers of both kernels fill up.
     name: "client-never-reads",
     target: "client",
     async inject(scene) {
@@ -64,15 +65,15 @@ export const CROWD_FAULTS: readonly Fault[] = [
       const apiKey = scene.rig.apiKeys[TENANT] ?? "";
       const id = { namespace: NAMESPACE, key: randomUUID() };
       const client = createClient(IdempotencyService, grpcTransport(inbound.port, [bearing(apiKey)]));
-      // Under another fault there may be nothing to read; then there is just somebody who does not.
+      // Under another fault nothing may be stored; then the replies are small.
       await storeLarge(client, id).catch(() => {});
-      // Past the proxy, which would read in its place.
+      // Without the proxy, which would read the replies.
       const { socket, send } = await openHttp2(process.grpcPort);
       socket.pause();
       void send(unreadCalls(id, apiKey));
       await last(scene, 3000);
       socket.destroy();
-      // Others are served as before; nothing but the load tells.
+      // The load shows whether others are served as before.
       await pause(100);
     },
   },
@@ -88,7 +89,10 @@ async function storeLarge(client: IdempotencyClient, id: RecordId): Promise<void
   await client.complete({ ...id, fencingToken, result }, { timeoutMs: TIMEOUT_MS });
 }
 
-/** Windows that never close, and calls whose replies are some 70 MB: more than any buffer on the way holds. */
+/**
+ * Returns frames that open all windows, and calls whose replies are some 70 MB: more than any buffer on the
+ * way holds.
+ */
 function unreadCalls(id: RecordId, apiKey: string): Buffer {
   const items = Array.from({ length: UNREAD_ITEMS }, () => ({
     request: { case: "lookup" as const, value: id },

@@ -2,7 +2,7 @@ import type { Random } from "../../demo/random.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
-/** Whom a fault hits, where that is not everybody. */
+/** The replica or client that a fault hits; neither: it hits all. */
 export interface Victim {
   readonly replica?: string;
   readonly client?: string;
@@ -14,34 +14,34 @@ export interface ClientProcess {
   readonly pid: number;
 }
 
-/** What a fault has at hand. */
+/** The parameters of a fault. */
 export interface Scene {
   readonly rig: Rig;
-  /** The fault's own: what it draws does not depend on what else happens. */
+  /** The fault's own, so that its choices do not depend on other events. */
   readonly random: Random;
   readonly clients: readonly ClientProcess[];
-  /** To be told whom it hits. */
+  /** Called with the victim. */
   readonly onVictim: (victim: Victim) => void;
-  /** Aborted when the run is interrupted: a fault then heals at once. */
+  /** Aborted when the run is interrupted; a fault then heals at once. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Something that goes wrong, and is put right again.
+ * Something that breaks and heals.
  *
- * `inject` resolves once it has healed, also when it fails: when what was killed says that it serves, and from when on the
- * service has nothing to wait for. Faults of one `target` take turns: what is killed can't be
- * frozen. Those of different targets may overlap.
+ * `inject` resolves once the fault has healed, also when it fails: when a killed process serves again, and
+ * the service has nothing left to wait for. Faults of one `target` take turns, because a killed process can't
+ * be frozen. Faults of different targets may overlap.
  */
 export interface Fault {
   readonly name: string;
   readonly target: "postgres" | "rows" | "redis" | "replica" | "client";
   inject(scene: Scene): Promise<void>;
-  /** Why it can't be injected here; undefined: it can. */
+  /** Returns why it can't be injected here; undefined: it can. */
   whyNot?(rig: Rig): Promise<string | undefined>;
 }
 
-/** Any one of the replicas, which is the fault's victim. */
+/** Picks a replica as the fault's victim. */
 export function anyReplica({ rig, random, onVictim }: Scene): Replica {
   const replica = rig.replicas[random.below(rig.replicas.length)];
   if (replica === undefined) throw new Error("there are no replicas");
@@ -49,7 +49,7 @@ export function anyReplica({ rig, random, onVictim }: Scene): Replica {
   return replica;
 }
 
-/** Some time, in which the fault lasts; over at once when the run is interrupted. */
+/** Waits while the fault lasts; returns at once when the run is interrupted. */
 export async function last({ random, signal }: Scene, fromMs: number, toMs = fromMs): Promise<void> {
   const ms = fromMs + random.below(toMs - fromMs + 1);
   await new Promise<void>((resolve) => {

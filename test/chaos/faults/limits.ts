@@ -8,7 +8,7 @@ const FEW_FILES = 48;
 const MANY_SOCKETS = 100;
 const SMALL_HEAP_MB = 64;
 
-/** Replicas with too little of something. */
+/** Faults of replicas that run out of files or memory. */
 export const LIMIT_FAULTS: readonly Fault[] = [
   {
     name: "replica-out-of-files",
@@ -35,7 +35,7 @@ export const LIMIT_FAULTS: readonly Fault[] = [
     whyNot: () =>
       run("prlimit", ["--version"]).then(
         () => undefined,
-        () => "there is no prlimit",
+        () => "prlimit is not installed",
       ),
   },
   {

@@ -1,7 +1,7 @@
 import type { ProxyMode } from "../../helpers/network/tcp-proxy.ts";
 import { anyReplica, type Fault, last, type Scene } from "./fault.ts";
 
-/** What happens on the way to Postgres: of one replica, or of all of them. */
+/** Faults of the network to Postgres, of one replica or of all. */
 export const POSTGRES_NETWORK_FAULTS: readonly Fault[] = [
   networkFault("postgres-reply-lost", "lose-replies", 300, 1000),
   networkFault("postgres-blackhole", "swallow", 1500, 4000),
@@ -21,7 +21,7 @@ function networkFault(name: string, mode: ProxyMode, fromMs: number, toMs: numbe
       await last(scene, fromMs, toMs);
       for (const proxy of proxies) {
         proxy.setMode("forward");
-        // Bytes are missing in what is open: it would never be in step again.
+        // Open connections lack bytes and can't be used again.
         if (mode === "swallow") proxy.cut();
       }
     },

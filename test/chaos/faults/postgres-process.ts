@@ -1,6 +1,6 @@
 import { type Fault, last } from "./fault.ts";
 
-/** What happens to Postgres' processes. */
+/** Faults of Postgres' processes. */
 export const POSTGRES_PROCESS_FAULTS: readonly Fault[] = [
   {
     name: "postgres-kill",
@@ -33,7 +33,7 @@ export const POSTGRES_PROCESS_FAULTS: readonly Fault[] = [
     },
   },
   {
-    // What was acknowledged is on the standby, which takes over; a new one stands by until the end of the run.
+    // The standby has everything that was acknowledged.
     name: "postgres-failover",
     target: "postgres",
     async inject(scene) {

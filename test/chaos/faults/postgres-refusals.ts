@@ -13,7 +13,7 @@ const LOCK_TRIES = 20;
 const LOCK_RETRY_MS = 500;
 const LOCKED_MS = 30_000;
 
-/** What Postgres may refuse, or be kept from. */
+/** Faults in which Postgres refuses work, or can't do it. */
 export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
   {
     name: "postgres-too-many-connections",
@@ -21,7 +21,7 @@ export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
     async inject(scene) {
       const { postgres } = scene.rig;
       const taken = await takeConnections(postgres);
-      // Whoever connects anew finds none.
+      // New connections find none free.
       await taken[0]?.query(END_BACKENDS);
       const more = await takeConnections(postgres);
       await last(scene, 1000, 3000);
@@ -54,7 +54,7 @@ export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
       await disk.fill?.();
       await last(scene, 1000, 3000);
       await disk.empty();
-      // It may have ended, where it could not even write its log.
+      // Postgres ends if it can't write its log.
       const isBack = () => postgres.query("select 1").then(Boolean, () => false);
       if (!(await waitUntil(isBack, RECOVERY_TIMEOUT_MS))) await postgres.restart();
     },
@@ -66,7 +66,7 @@ export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
     async inject(scene) {
       const client = await lockNewest(scene);
       await last(scene, LOCKED_MS);
-      // Where Postgres went away meanwhile, the locks went with it.
+      // If Postgres restarted in between, the locks are gone.
       await client.query("rollback").catch(() => {});
       await client.end();
     },
@@ -84,7 +84,9 @@ async function takeConnections(postgres: ChaosPostgres) {
   return clients;
 }
 
-/** Locks the rows that are most in use, on the connection that it answers; other faults may keep it from that for a while. */
+/**
+ * Locks the newest rows; returns the connection that holds the locks. Retries while other faults prevent it.
+ */
 async function lockNewest({ rig: { postgres } }: Scene) {
   for (let attempt = 1; ; attempt++) {
     const client = await postgres.connect().catch(() => undefined);

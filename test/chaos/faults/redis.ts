@@ -5,8 +5,8 @@ import { type Fault, last, type Scene } from "./fault.ts";
 const COPIES = "onceward:*";
 
 /**
- * What happens to Redis. A real one does it all itself: a replica of nobody says READONLY, one without memory says OOM, and
- * one whose writers are paused executes their SETs late.
+ * Faults of Redis, made by a real one: a replica without a master answers READONLY, a Redis without memory
+ * answers OOM, and one whose writers are paused executes their SETs late.
  */
 export const REDIS_FAULTS: readonly Fault[] = [
   redisFault("redis-kill", async (redis, scene) => {
@@ -48,7 +48,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
     }
   }),
   redisFault("redis-late-sets", async (redis, scene) => {
-    // Past whatever is forgotten meanwhile; reads go on.
+    // Writes are executed after records were forgotten; reads continue.
     await redis.command("client", "pause", 5000, "write");
     await last(scene, 5000);
     await redis.command("client", "unpause");

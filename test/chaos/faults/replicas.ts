@@ -2,7 +2,7 @@ import { anyReplica, type Fault, last } from "./fault.ts";
 
 const DRAINED = 0;
 
-/** What happens to replicas. */
+/** Faults of replicas. */
 export const REPLICA_FAULTS: readonly Fault[] = [
   {
     name: "replica-kill",
@@ -15,7 +15,7 @@ export const REPLICA_FAULTS: readonly Fault[] = [
     },
   },
   {
-    // Replies are held back while what they answer is committed; then it dies with them.
+    // Replies are dropped after their statements have committed; then the replica is killed.
     name: "replica-kill-before-reply",
     target: "replica",
     async inject(scene) {

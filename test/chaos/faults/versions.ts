@@ -9,7 +9,7 @@ import { anyReplica, type Fault, last } from "./fault.ts";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Old and new side by side, as while a new version is rolled out. */
+/** Old and new versions side by side, as during a rollout. */
 export const VERSION_FAULTS: readonly Fault[] = [
   {
     name: "replica-old-version",
@@ -31,14 +31,14 @@ export const VERSION_FAULTS: readonly Fault[] = [
     },
     whyNot: async () =>
       (await previousVersion()) === undefined
-        ? "the history of this clone does not go back to it"
+        ? "the clone is too shallow to hold the old version"
         : undefined,
   },
 ];
 
 /**
- * The last commit before the newest change of the schema: a server of that version runs on a schema that is ahead of it.
- * Undefined where git does not know.
+ * Finds the last commit before the newest change of the schema: a server of that version runs on a newer
+ * schema. Undefined if git does not have it.
  */
 async function previousVersion(): Promise<string | undefined> {
   const git = async (...args: string[]) => (await run("git", ["-C", ROOT, ...args])).stdout.trim();

@@ -21,11 +21,11 @@ const CHANGE_INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 4000;
 const CHANGED = "brief";
 
-/** An administrator of the first tenant, who resolves records and changes a namespace's retention. */
+/** An administrator of the first tenant, which resolves records and changes a namespace's retention. */
 export interface Administrator {
-  /** Until it is told to stop. */
+  /** Runs until `isStopping`. */
   run(isStopping: () => boolean): Promise<void>;
-  /** What was changed so far; a change that was lost may have happened. */
+  /** Returns the changes so far; a change of unknown outcome may have happened. */
   changes(): readonly RetentionChange[];
 }
 
@@ -74,7 +74,7 @@ export function createAdministrator(
       changes[index] = { ...change, ...more };
     };
     const unapplied = applyToExisting ? { appliedToExistingAtMs: Number.POSITIVE_INFINITY } : {};
-    // Until it is known how it went, it may come at any time.
+    // Until the outcome is known, the change may take effect at any time.
     note({ returnedAtMs: Number.POSITIVE_INFINITY, ...unapplied });
     const update = {
       namespace: { name: CHANGED, policy: { keyRetention: seconds(keyRetentionMs / 1000) } },
@@ -134,7 +134,7 @@ function resolutionOf(
   };
 }
 
-/** What a call was answered is in the journal; here it only must not end the load. */
+/** Ignores a failed call: the journal has its answer. @throws anything else. */
 function unlessRefused(error: unknown): undefined {
   if (!(error instanceof ConnectError)) throw error;
 }

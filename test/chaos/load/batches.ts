@@ -10,8 +10,8 @@ import type { Target } from "./spaces.ts";
 const MAX_KEYS = 5;
 
 /**
- * Claims several keys of one tenant in a batch, some of them twice or with a lookup behind, and then settles what was
- * granted.
+ * Claims several keys of one tenant in a batch, some of them twice or between lookups, and then settles the
+ * granted claims.
  */
 export async function runBatch(
   calls: Calls,

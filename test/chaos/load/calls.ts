@@ -10,18 +10,18 @@ import { recordingInterceptor } from "../../history/recorder.ts";
 import { grpcTransport } from "../grpc-transport.ts";
 import type { ClientPlan, ReplicaAddress } from "./messages.ts";
 
-/** A client of every replica for every tenant, whose calls are recorded and bounded in time. */
+/** Clients of every replica for every tenant; calls are recorded and have a deadline. */
 export interface Calls {
   /**
-   * Makes a call through any replica; undefined if it failed, however it did. After one whose outcome nobody knows it
-   * rests, so that an outage does not fill a key's history with what can't be ordered.
+   * Makes a call through any replica; returns undefined if it failed. After a call of unknown outcome it
+   * pauses, so that an outage does not fill a key's history with operations that can't be ordered.
    */
   tell<Reply>(
     records: readonly RecordName[],
     call: (client: IdempotencyClient, options: { timeoutMs: number }) => Promise<Reply>,
     timeoutMs?: number,
   ): Promise<Reply | undefined>;
-  /** Whether so many calls on the key were lost here that more would only make it hard to judge. */
+  /** Returns whether so many calls on the key were lost that more would make it hard to judge. */
   isWornOut(record: RecordName): boolean;
 }
 
@@ -45,7 +45,7 @@ export function createCalls(plan: ClientPlan, journal: Journal, random: Random):
       const [first] = records;
       const own = clients.get(first?.tenant ?? "");
       const client = own?.[random.below(own.length)];
-      if (client === undefined) throw new Error(`nobody calls for ${first?.tenant}`);
+      if (client === undefined) throw new Error(`there is no client for ${first?.tenant}`);
       try {
         return await call(client, { timeoutMs });
       } catch (error) {
@@ -68,13 +68,13 @@ function connect(
 ): IdempotencyClient {
   const interceptors = [
     bearing(apiKey),
-    // Last, so that it is next to the wire.
+    // Last, so that it records what is on the wire.
     recordingInterceptor({ journal, client, replica: name, tenant }),
   ];
   return createClient(IdempotencyService, grpcTransport(grpcPort, interceptors));
 }
 
-/** Says who calls. */
+/** Returns an interceptor that sends an API key. */
 export function bearing(apiKey: string): Interceptor {
   return (next) => (request) => {
     request.header.set("authorization", `Bearer ${apiKey}`);

@@ -12,8 +12,8 @@ import { pickTarget, type Target } from "./spaces.ts";
 import { startWatch } from "./watch.ts";
 
 /**
- * A client process: workers that claim, hold, settle and look up at keys that other processes work at, too, until the
- * process is told to stop. What it asked and was answered goes to its journal.
+ * A client process: workers that claim, hold, settle and look up keys that other processes use too, until the
+ * process is told to stop. Its calls and their answers go to its journal.
  */
 const unanswered = new Map<number, (answer: string) => void>();
 let stopping = false;
@@ -26,9 +26,9 @@ process.on("message", (message: ToClient) => {
   } else if (message.kind === "stop") stopping = true;
   else void run(message.plan);
 });
-// Whoever started it is gone: nobody would read the journal.
+// The run has ended: nothing would read the journal.
 process.on("disconnect", () => process.exit());
-// A terminal's Ctrl-C is for the run, which stops its clients itself.
+// A terminal's Ctrl-C reaches the run, which stops its clients itself.
 process.on("SIGINT", () => {});
 tell({ kind: "ready" });
 
@@ -48,7 +48,7 @@ function askProvider(ask: ProviderQuestion["ask"], target: Target, token: number
   return new Promise((resolve) => unanswered.set(id, resolve));
 }
 
-/** A pace at which the service, and not its load, has the machine. */
+/** The longest pause between two calls of a worker: a pace that leaves the machine to the service. */
 const PAUSE_MS = 12;
 
 async function run(plan: ClientPlan): Promise<void> {

@@ -9,34 +9,34 @@ import type { Provider } from "./provider.ts";
 import type { Look } from "./watch.ts";
 
 const CLIENT = fileURLToPath(new URL("client.ts", import.meta.url));
-/** Longer than any call of a client and what it does before it looks whether to stop. */
+/** Longer than any call of a client and the rest of its session. */
 const STOP_TIMEOUT_MS = 60_000;
 
 /** Client processes under load. */
 export interface Fleet extends AsyncDisposable {
-  /** Alive. */
+  /** The running processes. */
   readonly clients: readonly ClientProcess[];
-  /** Lets every worker end what it is at; rejects if a client ended by itself. */
+  /** Waits for every worker to end its session; rejects if a client ended by itself. */
   stop(): Promise<FleetOutcome>;
 }
 
-/** What is left of a load when it is over. */
+/** The results of a load. */
 export interface FleetOutcome {
   readonly journalPaths: readonly string[];
   readonly retentionChanges: readonly RetentionChange[];
-  /** Whether replicas served clients, all the time. */
+  /** Whether replicas served clients, several times a second. */
   readonly looks: readonly Look[];
 }
 
 export interface FleetOptions {
   readonly size: number;
-  /** Where journals go. */
+  /** The directory for journals. */
   readonly dir: string;
   readonly provider: Provider;
   readonly planFor: (number: number, journalPath: string) => ClientPlan;
 }
 
-/** Starts the clients; resolves once all are at work. */
+/** Starts the clients; resolves once all are running. */
 export async function startFleet({ size, dir, provider, planFor }: FleetOptions): Promise<Fleet> {
   const journalPaths: string[] = [];
   const retentionChanges: RetentionChange[] = [];
@@ -84,7 +84,7 @@ export async function startFleet({ size, dir, provider, planFor }: FleetOptions)
 }
 
 function send(client: ChildProcess, message: ToClient): void {
-  // One that has just died is heard of by its exit.
+  // A client that has just died is reported by its exit event.
   if (client.connected) client.send(message, () => {});
 }
 

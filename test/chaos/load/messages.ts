@@ -1,15 +1,15 @@
 import type { RecordName, RetentionChange } from "../../history/operation.ts";
 import type { Look } from "./watch.ts";
 
-/** Where a replica is reached by one client process. */
+/** The address at which a client process reaches a replica. */
 export interface ReplicaAddress {
   readonly name: string;
   readonly grpcPort: number;
 }
 
-/** What a client process is told once. */
+/** The plan of a client process. */
 export interface ClientPlan {
-  /** Given to no other client of a run. */
+  /** Unique in a run. */
   readonly client: string;
   readonly seed: number;
   readonly journalPath: string;
@@ -25,7 +25,7 @@ export interface ClientPlan {
   readonly workers: number;
 }
 
-/** What the provider of effects is asked; `id` is answered. */
+/** A question to the provider of effects; `id` names its answer. */
 export interface ProviderQuestion {
   readonly id: number;
   readonly ask: "open" | "charge";

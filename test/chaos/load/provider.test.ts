@@ -3,7 +3,7 @@ import { createProvider } from "./provider.ts";
 
 const record = { tenant: "acme", namespace: "charges", key: "order-1" };
 
-test("an unfenced provider charges whoever asks", () => {
+test("an unfenced provider charges every caller", () => {
   const provider = createProvider();
   for (const token of [2, 1]) {
     expect(provider.answer({ id: 1, ask: "charge", fenced: false, record, token })).toBe("charged");
@@ -11,7 +11,7 @@ test("an unfenced provider charges whoever asks", () => {
   expect(provider.unfenced.map(({ token }) => token)).toEqual([2, 1]);
 });
 
-test("a fenced one charges for the newest token, once", () => {
+test("a fenced provider charges once, for the newest token", () => {
   const provider = createProvider();
   const ask = (asked: "open" | "charge", token: number) =>
     provider.answer({ id: 1, ask: asked, fenced: true, record, token });

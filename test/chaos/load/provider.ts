@@ -2,12 +2,12 @@ import { type Effect, type Effects, FencedProvider } from "../../history/effects
 import { nowMs } from "../../history/operation.ts";
 import type { ProviderQuestion } from "./messages.ts";
 
-/** The outside world: it counts what really happened, whoever asked for it. */
+/** The outside world: it counts every effect. */
 export interface Provider extends Effects {
   answer(question: ProviderQuestion): string;
 }
 
-/** One that compares tokens where it is asked to, and otherwise charges whoever asks. */
+/** Creates a provider that compares tokens where a question says so, and otherwise charges every caller. */
 export function createProvider(): Provider {
   const fencing = new FencedProvider();
   const unfenced: Effect[] = [];

@@ -14,9 +14,9 @@ import type { ClientPlan } from "./messages.ts";
 import type { Outside } from "./sessions.ts";
 import type { Target } from "./spaces.ts";
 
-/** Does what a program does that knows the service by its client only. */
+/** Uses the service as a program does: through the `run` of its client. */
 export interface Runs {
-  /** Has the target's effect through `run`, unless it was had before. */
+  /** Runs the target's effect through `run`, unless it was completed before. */
   runOnce(target: Target): Promise<void>;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ const WAIT_MS = 1500;
 /** Short: each attempt of unknown outcome makes the key's history harder to judge. */
 const TIMEOUT_MS = 500;
 
-/** Payloads that show whose they are. */
+/** A codec for texts that name their tenant. */
 const textCodec: Codec<string> = {
   encode: (text) => ({ payload: Buffer.from(text), contentType: "text/plain" }),
   decode: ({ payload }) => Buffer.from(payload).toString(),
@@ -41,14 +41,14 @@ export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside,
     }),
   );
 
-  /** @throws before anything has happened; and where another holder has, or will have, the effect in its place. */
+  /** Has the effect. @throws before any effect, and if another holder has taken over. */
   async function haveEffect(target: Target, token: number): Promise<string> {
     const draw = random.next();
     if (draw < 0.1) throw new Error("not now");
     if (draw < 0.2) throw new TerminalError(marked(target.tenant, "declined"));
     const opened = target.fenced ? await outside.open(target, token) : "open";
     const became = opened === "open" ? await outside.charge(target, token) : opened;
-    if (became === "superseded") throw new Error("somebody else has taken over");
+    if (became === "superseded") throw new Error("another holder has taken over");
     return marked(target.tenant, `${target.namespace}/${target.key} by ${plan.client} #${token}`);
   }
 
@@ -56,7 +56,7 @@ export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside,
     async runOnce(target) {
       const { tenant, namespace, key } = target;
       const client = clients.get(tenant);
-      if (client === undefined) throw new Error(`nobody runs for ${tenant}`);
+      if (client === undefined) throw new Error(`there is no client for ${tenant}`);
       const options = { namespace, key, fingerprint: fingerprintOf(key), codec: textCodec };
       await client
         .run(options, ({ fencingToken }) => haveEffect(target, Number(fencingToken)))
@@ -68,7 +68,7 @@ export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside,
   };
 }
 
-/** As the client itself connects to several addresses, with each attempt recorded on its way to the wire. */
+/** Connects to all replicas as the client does for several addresses, and records each attempt. */
 function connectAll(plan: ClientPlan, tenant: string, apiKey: string, journal: Journal): Replicas {
   const { client, replicas } = plan;
   return new Replicas(
@@ -84,8 +84,9 @@ function connectAll(plan: ClientPlan, tenant: string, apiKey: string, journal: J
   );
 }
 
-/** What a run may end with; what was really done is counted outside. */
+/** Ignores the errors that a run may end with; the provider counts effects. @throws anything else. */
 function unlessExpected(error: unknown): void {
-  const isOwn = error instanceof Error && ["not now", "somebody else has taken over"].includes(error.message);
+  const isOwn =
+    error instanceof Error && ["not now", "another holder has taken over"].includes(error.message);
   if (!isOwn && !(error instanceof OncewardError) && !(error instanceof TerminalError)) throw error;
 }

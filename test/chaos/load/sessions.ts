@@ -7,33 +7,33 @@ import { marked } from "../../history/messages.ts";
 import type { Calls } from "./calls.ts";
 import type { Target } from "./spaces.ts";
 
-/** What happens outside; both resolve once it has been counted. */
+/** The effects; both calls resolve once the effect has been counted. */
 export interface Outside {
   open(target: Target, token: number): Promise<string>;
   charge(target: Target, token: number): Promise<string>;
 }
 
-/** A claim that was held here, and may have been superseded since. */
+/** A claim of this client, which may have been superseded since. */
 export interface Held {
   readonly target: Target;
   readonly token: bigint;
-  /** Undefined: its effect has not happened, and never will. */
+  /** Undefined: it has no effect. */
   readonly result: ReturnType<typeof success> | undefined;
 }
 
-/** What a worker does at the keys. */
+/** The sessions of a worker. */
 export interface Sessions {
-  /** A claim, and what comes of it. */
+  /** Claims, and does what a holder does if it is granted. */
   claimOnce(target: Target): Promise<void>;
-  /** Charges, and completes until it is told how that went. */
+  /** Charges, and completes until an answer arrives. */
   settle(target: Target, token: bigint): Promise<void>;
-  /** Something late, with a token that may have been superseded. */
+  /** Settles or extends late, with a token that may have been superseded. */
   actLate(): Promise<void>;
   lookUp(target: Target): Promise<void>;
 }
 
 const LEASE_MS = 1000;
-/** How often a lost call is made again, with the same claim id or the same result. */
+/** Attempts of a call whose answer is lost, with the same claim id or result. */
 const TRIES = 3;
 const REMEMBERED = 50;
 
@@ -87,7 +87,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const reply = await calls.tell([target], (api, options) => api.complete(request, options));
       if (reply !== undefined || calls.isWornOut(target)) return;
-      // A refusal is an answer, too, but one that a repeat gets again.
+      // `tell` returns undefined for a refusal too; a repeat of it gets the same refusal.
       if (attempt === 0 && chance(0.5)) return;
     }
   }
@@ -104,11 +104,11 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
     await calls.tell([target], (api, options) => api.extendLease({ ...id, ...checkpoint }, options));
   }
 
-  /** What the holder of a claim does, from what goes well to what no holder means to do. */
+  /** Does what a holder may do: settle, release, extend, crash, or come too late. */
   async function work(target: Target, token: bigint): Promise<void> {
     const draw = random.next();
     if (draw < 0.12) return giveUp(target, token);
-    // Crashes, as far as others can tell.
+    // As if the holder had crashed.
     if (draw < 0.2) return;
     if (draw < 0.27) {
       const declined = failure(marked(target.tenant, `declined #${token}`));
@@ -119,7 +119,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
       await extend(target, token);
       await pause(random.below(LEASE_MS));
     } else if (draw < 0.45) {
-      // Longer than its lease: somebody else may have the claim meanwhile.
+      // Longer than its lease: another claim may be granted in between.
       await pause(LEASE_MS + random.below(LEASE_MS));
     } else await pause(random.below(25));
     return settle(target, token);

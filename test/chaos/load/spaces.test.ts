@@ -7,7 +7,7 @@ const draw = (seed: number, elapsedMs: number, count: number) => {
   return Array.from({ length: count }, () => pickTarget(random, elapsedMs, "r"));
 };
 
-test("clients that never talk to each other meet at the same keys", () => {
+test("clients use the same keys without communication", () => {
   const names = (seed: number) => new Set(draw(seed, 60_000, 500).map((target) => JSON.stringify(target)));
   const [one, other] = [names(1), names(2)];
   expect([...one].filter((name) => other.has(name)).length).toBeGreaterThan(50);
@@ -19,7 +19,7 @@ test("every space is used, and its keys begin with its prefix", () => {
   expect(targets.every(({ key, prefix }) => key.startsWith(`${prefix}r-`))).toBe(true);
 });
 
-test("two namespaces have keys that are alike once they are joined", () => {
+test("two namespaces have keys that are equal once names are joined with dots", () => {
   const joined = NAMESPACES.map(({ namespace, prefix }) => `${namespace}.${prefix}`);
   expect(joined.filter((name) => name.startsWith("charges.x."))).toHaveLength(2);
 });

@@ -2,15 +2,15 @@ import type { Random } from "../../demo/random.ts";
 import type { NamespacePolicy } from "../../history/operation.ts";
 
 /**
- * The names that the load works on. Every client knows which keys are in use at a moment from the clock that all share,
- * and so they meet without talking to each other; and no key sees more operations than the checker can order.
+ * A group of keys that the load uses. Each client derives the keys in use from the shared clock, so clients
+ * use the same keys without communication, and no key gets more operations than the checker can order.
  */
 export interface Space {
   readonly tenant: string;
   readonly namespace: string;
-  /** What keys begin with. */
+  /** The beginning of every key. */
   readonly prefix: string;
-  /** Whether the provider of its effects compares tokens. */
+  /** Whether the provider compares tokens. */
   readonly fenced: boolean;
 }
 
@@ -26,8 +26,8 @@ const LONG = { keyRetentionMs: DAY_MS, resultRetentionMs: DAY_MS, failureRetenti
 const RECLAIM = { defaultLeaseMs: LEASE_MS, onLeaseExpiry: "RECLAIM" } as const;
 
 /**
- * The keys of `charges` and of `charges.x` are the same texts once a name is joined with dots. What `brief` remembers is
- * changed while the load runs.
+ * `charges` and `charges.x` have keys that are equal once names are joined with dots. The retention of
+ * `brief` changes while the load runs.
  */
 export const NAMESPACES: readonly LoadNamespace[] = [
   { namespace: "charges", prefix: "x.", fenced: false, ...RECLAIM, ...LONG },
@@ -44,7 +44,7 @@ export const NAMESPACES: readonly LoadNamespace[] = [
   },
 ];
 
-/** The first one is administered; the others show each other's results to whoever mixes tenants up. */
+/** The first one is administered; the others have equal keys, which show a service that mixes tenants up. */
 export const TENANTS = ["acme", "globex", "initech"] as const;
 
 export const SPACES: readonly Space[] = TENANTS.flatMap((tenant) =>
@@ -56,18 +56,18 @@ export interface Target extends Space {
   readonly key: string;
 }
 
-/** A new key begins in every space after this. */
+/** The time after which every space gets a new key. */
 const STEP_MS = 1000;
-/** How many keys of a space are in use at a time: each for so many steps, which a lease or more fits into. */
+/** Keys of a space in use at a time; each is in use for this many steps, longer than a lease. */
 const LIVE_KEYS = 5;
-/** For so long all clients that rush meet at one key. */
+/** How long all rushing clients use one key. */
 const RUSH_MS = 250;
 const RUSHING = 0.25;
 const OLD = 0.12;
-/** Beyond it lie the ends of retentions and of copies' validity. */
+/** Old enough that retentions and cached copies have expired. */
 const OLD_KEYS = 150;
 
-/** Picks keys as they are in use `elapsedMs` after the load began; `round` tells one load's keys from another's. */
+/** Picks a key in use `elapsedMs` after the load began; `round` separates the keys of loads. */
 export function pickTarget(random: Random, elapsedMs: number, round: string): Target {
   const newest = Math.floor(elapsedMs / STEP_MS) + LIVE_KEYS;
   const draw = random.next();
@@ -76,7 +76,7 @@ export function pickTarget(random: Random, elapsedMs: number, round: string): Ta
   return target(random.below(SPACES.length), newest - age, round);
 }
 
-/** A key of the administered tenant that is in use, or was a little while ago. */
+/** Picks a key of the administered tenant that is, or recently was, in use. */
 export function pickAdministered(random: Random, elapsedMs: number, round: string): Target {
   const newest = Math.floor(elapsedMs / STEP_MS) + LIVE_KEYS;
   return target(random.below(NAMESPACES.length), newest - random.below(2 * LIVE_KEYS), round);
@@ -88,7 +88,7 @@ function target(space: number, number: number, round: string): Target {
   return { ...found, key: `${found.prefix}${round}-${number}` };
 }
 
-/** The policies that hold at the beginning. */
+/** Returns the policies at the beginning of a run. */
 export function initialPolicies(): NamespacePolicy[] {
   return TENANTS.flatMap((tenant) =>
     NAMESPACES.map(({ prefix: _prefix, fenced: _fenced, ...policy }) => ({ ...policy, tenant })),

@@ -6,7 +6,7 @@ import { bearing } from "./calls.ts";
 import type { ClientPlan } from "./messages.ts";
 import { TENANTS } from "./spaces.ts";
 
-/** A look at whether one client is served by one replica: a claim of a new key, which nobody but Postgres can grant. */
+/** A check whether a replica serves a client: a claim of a new key, which only Postgres can grant. */
 export interface Look {
   readonly client: string;
   readonly replica: string;
@@ -15,24 +15,24 @@ export interface Look {
   readonly grantedAtMs: number | undefined;
 }
 
-/** Looks at every replica all the time. */
+/** Checks every replica several times a second. */
 export interface Watch {
-  /** Resolves with all looks, once those that are under way have ended. */
+  /** Stops; resolves to all checks once those in flight have ended. */
   stop(): Promise<readonly Look[]>;
 }
 
-/** Of the watch's own, so that no history is longer for it. */
+/** The watch's own namespace, so that its claims are in no history. */
 export const WATCHED = "watch";
-/** How much later than it happened a recovery may be seen. */
+/** Between two checks: a recovery may be seen this much later than it happened. */
 const INTERVAL_MS = 200;
-/** A look that takes longer than a recovery may tells nothing any more. */
+/** The longest allowed recovery: a check that takes longer shows nothing. */
 const TIMEOUT_MS = 2000;
 const [TENANT] = TENANTS;
 
-/** Starts it. What a look does not wait for is the one before it: each comes at its time. */
+/** Starts a watch. Checks do not wait for earlier ones. */
 export function startWatch({ client, replicas, apiKeys, round }: ClientPlan): Watch {
   const looks: Look[] = [];
-  const underWay = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<void>>();
   const timers = replicas.map(({ name, grpcPort }) => {
     const transport = grpcTransport(grpcPort, [bearing(apiKeys[TENANT] ?? "")]);
     const api = createClient(IdempotencyService, transport);
@@ -47,14 +47,14 @@ export function startWatch({ client, replicas, apiKeys, round }: ClientPlan): Wa
       looks.push({ client, replica: name, askedAtMs, grantedAtMs: isGranted ? nowMs() : undefined });
     }
     return setInterval(() => {
-      const looking = look().finally(() => underWay.delete(looking));
-      underWay.add(looking);
+      const looking = look().finally(() => inFlight.delete(looking));
+      inFlight.add(looking);
     }, INTERVAL_MS);
   });
   return {
     async stop() {
       for (const timer of timers) clearInterval(timer);
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       return looks;
     },
   };

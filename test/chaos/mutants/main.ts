@@ -7,11 +7,11 @@ import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
 /**
- * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect each, and prints
- * how soon each was caught, for every seed. Exits 1 if one survives.
+ * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect
+ * each, and prints how soon each was caught, for every seed. Exits 1 if a mutant survives.
  */
 const MAX_MS = 180_000;
-/** A load is judged when it is over, and so a mutant gets several, each longer than the one before. */
+/** A load is judged after it ends, so a mutant gets several loads, each longer than the one before. */
 const FIRST_ROUND_MS = 10_000;
 const LONGER = 2;
 
@@ -35,17 +35,17 @@ async function run(seeds: number, only: readonly string[] | undefined): Promise<
     rows.push(row);
   }
   const heads = ["mutant", ...Array.from({ length: seeds }, (_, index) => `seed ${index + 1}`)];
-  console.log(`\nCaught after seconds of load and judgement (invariants that were found broken):\n`);
+  console.log(`\nSeconds of load and judgement until caught (violated invariants):\n`);
   for (const row of [heads, heads.map(() => "---"), ...rows]) console.log(`| ${row.join(" | ")} |`);
 }
 
 interface Caught {
   readonly afterS: number;
-  /** The numbers of those that it broke. */
+  /** The numbers of the violated invariants. */
   readonly invariants: string;
 }
 
-/** Undefined if the time is over and nothing was found. */
+/** Returns when the mutant was caught; undefined if it survived `MAX_MS`. */
 async function hunt(mutant: Mutant, seed: number): Promise<Caught | undefined> {
   await using server = await applyMutant(mutant);
   await using rig = await startRig({ replicas: 3, main: server.main });

@@ -1,17 +1,20 @@
-/** One defect of the service, as replacements of its text. It exists in a copy only, never in what is shipped. */
+/**
+ * A defect of the service, as replacements of its source text. It is applied to a copy, never to the shipped
+ * source.
+ */
 export interface Mutant {
   readonly name: string;
-  /** What is wrong with it. */
+  /** The wrong behaviour. */
   readonly defect: string;
   readonly replacements: readonly Replacement[];
-  /** Faults that it takes to show; none, for most. */
+  /** Faults without which the defect does not show; most need none. */
   readonly faults: readonly string[];
 }
 
 export interface Replacement {
   /** Below `server/src`. */
   readonly file: string;
-  /** Found exactly once, or the mutant is out of date. */
+  /** Must occur exactly once; otherwise the mutant is out of date. */
   readonly from: string;
   readonly to: string;
 }
@@ -60,10 +63,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "read-then-take",
-    defect: "what a claim takes over is decided by what was read before",
+    defect: "a take-over is decided by an earlier read",
     replacements: [
       { file: CLAIM, from: `  where ${CLAIMABLE}`, to: "" },
-      // As long as a round trip between reading and taking over.
+      // As long as a round trip between the read and the take-over.
       {
         file: CLAIM,
         from: `   order by i.tenant_id, i.namespace collate "C", i.key collate "C"\n)`,
@@ -74,7 +77,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "cache-key-without-tenant",
-    defect: "a copy is found by whoever asks for the same key",
+    defect: "a copy is found by every tenant that asks for the same key",
     replacements: [
       {
         file: "cache/replay-cache.ts",
@@ -86,12 +89,12 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "hint-overwrites-completed",
-    defect: "that a key is in progress is remembered, and answered after its completion",
+    defect: "a cached IN_PROGRESS is answered after the key's completion",
     replacements: [
       {
         file: "claims/claim.ts",
-        from: "mapEach(commands, (command, place) => replayOf(copies[place], command));",
-        to: `mapEach(commands, (command, place) => {
+        from: "mapSettled(commands, (command, place) => replayOf(copies[place], command));",
+        to: `mapSettled(commands, (command, place) => {
         const hint = hints.get(recordName(command.id));
         if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
         return replayOf(copies[place], command);
@@ -108,12 +111,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: "claims/claim.ts",
         from: 'import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";',
-        to: 'import { type CachedCompletion, cachedCompletionOf, recordName } from "../domain/record.ts";',
-      },
-      {
-        file: "claims/claim.ts",
-        from: "const REPLY_MARGIN_MS = 100;",
-        to: `const REPLY_MARGIN_MS = 100;
+        to: `import { type CachedCompletion, cachedCompletionOf, recordName } from "../domain/record.ts";
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
       },
     ],
@@ -121,7 +119,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
   },
   {
     name: "late-fill-after-forget",
-    defect: "a copy that is filled in late is found although its record was forgotten",
+    defect: "a copy that is written late is found although its record was forgotten",
     replacements: [
       {
         file: "store/tenants/tenants.ts",
@@ -133,7 +131,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
   },
   {
     name: "servers-clock",
-    defect: "leases are reckoned by the clock of the server that is asked",
+    defect: "leases follow the clock of the replica that answers",
     replacements: [
       {
         file: CLAIM,
@@ -171,7 +169,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
   },
   {
     name: "sweep-ignores-retention",
-    defect: "the sweep deletes what is still remembered",
+    defect: "the sweep deletes records before their retention ends",
     replacements: [
       {
         file: "store/records/sweep-records.ts",
@@ -201,7 +199,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
   },
   {
     name: "no-fingerprint-on-hit",
-    defect: "a fingerprint is not compared where a copy answers",
+    defect: "a cached copy is replayed without comparing the fingerprint",
     replacements: [
       {
         file: "claims/claim.ts",
