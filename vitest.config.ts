@@ -5,12 +5,23 @@ import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
 // For the tests' processes and all that they start.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
-/** What statements and transactions answer: runs once per Postgres version that is there. */
+/** Tests of statements and transactions: run once per Postgres version that is installed. */
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,adapters/inbox}/**/*.test.ts"];
-/** What stands before the database or beside it, Redis and RabbitMQ among it: runs on one Postgres, whichever it is. */
+/** Of these, the tests of who may do what, how much and how fast. Other tests run the same statements. */
+const ONE_VERSION_TESTS = [
+  "test/admin/{administration-quotas,admission,authority,authority-held-up,background-failures,canary}.test.ts",
+  "test/admin/{denials,isolation,operator-keys,refresh-failures,replicas,resolve-record-refusals}.test.ts",
+  "test/admin/{tenant-shares,tls,tokens}.test.ts",
+  "test/contract/{credentials,testing-parity}.test.ts",
+  "test/store/{installation-watch-failures,large-results,reply-room}.test.ts",
+  "test/adapters/inbox/crash.test.ts",
+];
+/** Tests of the layers before and beside the database, Redis and RabbitMQ among them: run on one Postgres. */
 const ONE_DATABASE_TESTS = [
   "test/{cache,cli,client,neighbours,outage,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
 ];
+/** Tests of the tools that test and develop, and of the package as it is published: `npm run check` runs them, `npm test` does not. */
+const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,packaging}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
@@ -40,6 +51,16 @@ const OLDER_MAJORS_TESTS = [
 /** Files leave nothing behind in their worker, and the next one finds the sources loaded: a fifth of the run. */
 const ISOLATION = { isolate: false };
 
+/**
+ * Bounds of what ends by itself, so that only a hang meets them: each is several times what the slowest test takes while the
+ * machine is four times oversubscribed.
+ */
+const BOUNDS = {
+  testTimeout: 90_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 30_000, interval: 20 } },
+};
+
 /** Aliases by which each package's whole name is another's. */
 function aliasesOf(names: Readonly<Record<string, string>>) {
   return Object.entries(names).map(([name, replacement]) => ({ find: new RegExp(`^${name}$`), replacement }));
@@ -48,24 +69,29 @@ function aliasesOf(names: Readonly<Record<string, string>>) {
 interface DatabaseProject {
   readonly name: string;
   readonly include: string[];
+  readonly exclude?: string[];
   readonly globalSetup: string[];
   /** A directory with another Postgres than the packaged one. */
   readonly binaries?: string;
 }
 
-function databaseProject({ name, include, globalSetup, binaries = "" }: DatabaseProject) {
+function databaseProject({ name, include, exclude = [], globalSetup, binaries = "" }: DatabaseProject) {
   return {
     ...shared,
     test: {
       name,
       include,
+      exclude,
       globalSetup,
       provide: { postgresBinaries: binaries },
       ...ISOLATION,
-      testTimeout: 20_000,
-      hookTimeout: 60_000,
+      ...BOUNDS,
     },
   };
+}
+
+function plainProject(name: string, include: string[]) {
+  return { ...shared, test: { name, include, ...ISOLATION, ...BOUNDS } };
 }
 
 export default defineConfig({
@@ -73,20 +99,12 @@ export default defineConfig({
     // Two cores: a third worker only makes the others late.
     maxWorkers: 2,
     projects: [
-      {
-        ...shared,
-        test: {
-          name: "unit",
-          ...ISOLATION,
-          include: [
-            "server/src/**/*.test.ts",
-            "clients/*/src/**/*.test.ts",
-            "test/{embedded,commands,repository,packaging,examples,demo,bench,history,chaos}/**/*.test.ts",
-          ],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
+      plainProject("unit", [
+        "server/src/**/*.test.ts",
+        "clients/*/src/**/*.test.ts",
+        "test/{commands,repository,examples}/**/*.test.ts",
+      ]),
+      plainProject("tools", TOOL_TESTS),
       databaseProject({
         name: "postgres 18",
         include: [...DATABASE_TESTS, ...ONE_DATABASE_TESTS],
@@ -106,6 +124,7 @@ export default defineConfig({
             databaseProject({
               name: "postgres 15",
               include: DATABASE_TESTS,
+              exclude: ONE_VERSION_TESTS,
               globalSetup: [POSTGRES_SETUP],
               binaries: system15,
             }),

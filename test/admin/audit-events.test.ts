@@ -9,7 +9,11 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
-import { connectAdmin, describeAdministration, type TenantAdminClient } from "../helpers/calls/admin.ts";
+import {
+  connectAdmin,
+  describeAdministrationOverAll,
+  type TenantAdminClient,
+} from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
@@ -19,7 +23,7 @@ import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 
-describeAdministration("ListAuditEvents", (world, transport) => {
+describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
   function allOf(admin: TenantAdminClient, pageSize: number, firstToken = ""): Promise<AuditEvent[]> {
     return readPages(async (pageToken) => {
       const { events: items, nextPageToken } = await admin.listAuditEvents({ pageSize, pageToken });

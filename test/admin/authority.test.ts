@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
@@ -7,14 +7,14 @@ import { connectClient, type IdempotencyClient, type TransportName } from "../he
 import { errorOf } from "../helpers/calls/errors.ts";
 import { endLeases, granted } from "../helpers/calls/records.ts";
 import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { countRows, forgetRecords } from "../helpers/database/time.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { ONE_TRANSPORT } from "../helpers/network/transports-under-test.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 /** A tenant, and a caller of it with a key of its own. */
@@ -26,19 +26,8 @@ interface Bearer extends AdministeredTenant {
 /** The bound that the contract publishes. */
 const FOLLOWS_WITHIN_MS = 10_000;
 
-let database: TestDatabase;
 /** Loads credentials and tenants at every call, so that what a test changes in SQL holds at once. */
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url, {}, { waiterTickMs: 20, credentialAgeMs: 0 });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer({}, { waiterTickMs: 20, credentialAgeMs: 0 });
 
 /** What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on. */
 const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; reason: string }>> = {
@@ -128,41 +117,38 @@ async function expectRefused(waiting: readonly Waiting[]): Promise<void> {
   expect(granted).toEqual([]);
 }
 
-describe.each(transportsUnderTest())(
-  "A claim that waits, over %s, whose authority has ended",
-  (transport) => {
-    test.each(Object.entries(WAKINGS))("is refused when its record %s", async (_what, wake) => {
-      const waiting = await waitForEachEnding(transport, 60);
-      await endAll(waiting);
-      await Promise.all(waiting.map(({ bearer }) => wake(bearer)));
-      await expectRefused(waiting);
-    });
+describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose authority has ended", (transport) => {
+  test.each(Object.entries(WAKINGS))("is refused when its record %s", async (_what, wake) => {
+    const waiting = await waitForEachEnding(transport, 60);
+    await endAll(waiting);
+    await Promise.all(waiting.map(({ bearer }) => wake(bearer)));
+    await expectRefused(waiting);
+  });
 
-    test("is refused when its wait ends", async () => {
-      const waiting = await waitForEachEnding(transport, 1.5);
-      await endAll(waiting);
-      await expectRefused(waiting);
-    });
+  test("is refused when its wait ends", async () => {
+    const waiting = await waitForEachEnding(transport, 1.5);
+    await endAll(waiting);
+    await expectRefused(waiting);
+  });
 
-    test("is refused before its wait ends, while its record is in progress", async () => {
-      const waiting = await waitForEachEnding(transport, 60);
-      const endedAtMs = performance.now();
-      await endAll(waiting);
-      await expectRefused(waiting);
-      expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
-    });
+  test("is refused before its wait ends, while its record is in progress", async () => {
+    const waiting = await waitForEachEnding(transport, 60);
+    const endedAtMs = performance.now();
+    await endAll(waiting);
+    await expectRefused(waiting);
+    expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
+  });
 
-    test("leaves no row of a removed tenant", async () => {
-      const bearer = await newBearer(transport);
-      const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
-      await untilWaiting(server, 1);
-      await (await operator()).deleteTenant({ name: bearer.tenant.name });
-      await runRecordJobs(database);
-      expect(await answer).toMatchObject({ reason: "CREDENTIAL_INVALID" });
-      expect(await countRows(database, bearer.tenant)).toBe(0);
-    });
-  },
-);
+  test("leaves no row of a removed tenant", async () => {
+    const bearer = await newBearer(transport);
+    const answer = errorOf(bearer.client.claim({ ...ORDER, wait: seconds(60) }));
+    await untilWaiting(server, 1);
+    await (await operator()).deleteTenant({ name: bearer.tenant.name });
+    await runRecordJobs(database);
+    expect(await answer).toMatchObject({ reason: "CREDENTIAL_INVALID" });
+    expect(await countRows(database, bearer.tenant)).toBe(0);
+  });
+});
 
 test("A waiting claim is refused within 10 s after its key was revoked directly in the database", async () => {
   const remembering = await startTestServer(database.url);
@@ -177,7 +163,7 @@ test("A waiting claim is refused within 10 s after its key was revoked directly 
   expect(performance.now() - revokedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
 });
 
-describe.each(transportsUnderTest())("A claim that waits, over %s, whose policy has changed", (transport) => {
+describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose policy has changed", (transport) => {
   /** How a waiter's claim is stamped that is granted after `change`. */
   async function stampedAfter(change: (bearer: Bearer) => Promise<unknown>) {
     const bearer = await newBearer(transport);

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };
@@ -12,20 +11,9 @@ const PATIENCE = { timeout: 60_000, interval: 100 };
 const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs"];
 const TASKS = ["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs"];
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url, {
-    ONCEWARD_SWEEP_INTERVAL: "100ms",
-    ONCEWARD_USAGE_FLUSH: "100ms",
-  });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
+const { database, server } = useServer({
+  ONCEWARD_SWEEP_INTERVAL: "100ms",
+  ONCEWARD_USAGE_FLUSH: "100ms",
 });
 
 /** Lets every statement of every task fail. */

@@ -145,7 +145,7 @@ async function beWithoutDatabase(): Promise<void> {
       () => true,
       () => false,
     );
-  await vi.waitUntil(isBack, { timeout: 10_000 });
+  await vi.waitUntil(isBack, { timeout: 30_000 });
 }
 
 /** All rows of tables, as text. */

@@ -13,7 +13,7 @@ import {
   OWN,
 } from "../helpers/attacks/foreign-requests.ts";
 import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/attacks/whole-answers.ts";
-import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
+import { type AdministeredTenant, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
 import { grant } from "../helpers/calls/verbs.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
@@ -45,7 +45,7 @@ const OF_NO_REQUEST = new Set(["read_api_keys", "read_tenants", "read_namespaces
 /** With copies in memory, which must not answer a stranger either. */
 const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms" };
 
-describeAdministration(
+describeAdministrationOverAll(
   "Who asks about another tenant's affairs",
   (world, transport) => {
     let owner: AdministeredTenant;

@@ -32,7 +32,7 @@ test("replicas discover each other, and a replica that stops removes itself", as
   const first = await newReplica();
   const second = await newReplica();
   expect(await known(second)).toBe(2);
-  await expect.poll(() => known(first), { timeout: 15_000, interval: 50 }).toBe(2);
+  await expect.poll(() => known(first), { timeout: 30_000, interval: 50 }).toBe(2);
   await second.stop();
   expect(await database.query("select 1 from replicas")).toHaveLength(1);
 });

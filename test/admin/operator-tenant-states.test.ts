@@ -71,7 +71,7 @@ describeAdministration("An operator", (world, transport) => {
 
     await database.query("update record_jobs set starts_at = now() where tenant_id = $1", [tenant.id]);
     const rowsOf = () => database.query("select 1 from tenants where id = $1", [tenant.id]);
-    await expect.poll(rowsOf, { timeout: 15_000, interval: 100 }).toEqual([]);
+    await expect.poll(rowsOf, { timeout: 30_000, interval: 100 }).toEqual([]);
     expect(await errorOf(operator.getTenant({ name }))).toMatchObject(gone);
     await operator.createTenant({ tenant: { name } });
     expect((await eventsOf(name)).map(({ action, denial }) => (denial === "" ? action : denial))).toContain(

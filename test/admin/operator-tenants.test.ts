@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { ApiKey_Role, Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, describeAdministration, type OperatorClient } from "../helpers/calls/admin.ts";
+import { connectAdmin, describeAdministrationOverAll, type OperatorClient } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
@@ -9,7 +9,7 @@ import { grant, seconds } from "../helpers/calls/verbs.ts";
 
 const DAY = seconds(86_400);
 
-describeAdministration("An operator", (world, transport) => {
+describeAdministrationOverAll("An operator", (world, transport) => {
   let made = 0;
   /** A tenant of a test's own, by its name. */
   async function makeTenant(operator: OperatorClient): Promise<string> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
-import { type AdminWorld, describeAdministration } from "../helpers/calls/admin.ts";
+import { type AdminWorld, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
 import { secondsOf } from "../helpers/database/time.ts";
@@ -8,7 +8,7 @@ import { secondsOf } from "../helpers/database/time.ts";
 const HOUR_S = 3600;
 const KEY_RETENTION = { paths: ["policy.key_retention"] };
 
-describeAdministration("a policy", (world: () => AdminWorld) => {
+describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
   describe("of a tenant", () => {
     test("is the service's default until a field is set", async () => {
       const { admin, tenant } = await world().administeredTenant();

@@ -1,28 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const SHARE = 4;
 /** A tenant counts for a second after its call, and a busy machine may take longer between two. */
-const PATIENCE = { timeout: 15_000, interval: 0 };
+const PATIENCE = { timeout: 30_000, interval: 0 };
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url, { ONCEWARD_TENANT_SHARE: String(SHARE) });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer({ ONCEWARD_TENANT_SHARE: String(SHARE) });
 
 async function newTenant(columns: PolicyColumns = {}): Promise<IdempotencyClient> {
   return connectClient(server, (await createTenant(database, columns)).apiKey);

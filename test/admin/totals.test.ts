@@ -1,30 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { countRecordsPage, FROM_THE_START, takeCount } from "../../server/src/store/tenants/tenant-totals.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
 import { countRows } from "../helpers/database/time.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-const PATIENCE = { timeout: 15_000, interval: 50 };
+const PATIENCE = { timeout: 30_000, interval: 50 };
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 interface CountedTenant {
   readonly tenant: TestTenant;

@@ -56,7 +56,7 @@ describeWithRedis("A cached completion in Redis", () => {
     expect(outcome).toMatchObject({ case: "completed", value: { result, resultExpired: false } });
     expect(expiresAt).toEqual(fromPostgres.record?.expiresAt);
     await expect
-      .poll(() => statementsDuring(servers[1], () => two.claim(ORDER)), { timeout: 5000 })
+      .poll(() => statementsDuring(servers[1], () => two.claim(ORDER)), { timeout: 30_000 })
       .toEqual({});
     await redis.command("flushall");
   });
@@ -183,7 +183,7 @@ describeWithRedis("A cached completion in Redis", () => {
           if (hasEnded) expect(outcome.value.resultExpired).toBe(true);
           return hasEnded;
         },
-        { timeout: 5000 },
+        { timeout: 30_000 },
       )
       .toBe(true);
     expect(await redis.command("exists", name)).toBe(1);

@@ -125,7 +125,7 @@ describeWithRedis("A connection to Redis", () => {
   test("that is lost fails no call and is sent no command until it is back", async () => {
     const { connection, cache, failures } = await connect();
     await redis.kill();
-    await vi.waitUntil(() => connection.status !== "ready", { timeout: 5000 });
+    await vi.waitUntil(() => connection.status !== "ready", { timeout: 30_000 });
     const sends = vi.spyOn(connection, "getBuffer");
     failures.length = 0;
     expect(await cache.get("bytes")).toEqual({ bytes: undefined, answered: false });
@@ -133,7 +133,7 @@ describeWithRedis("A connection to Redis", () => {
     cache.publish("onceward:channel", "");
     expect([sends.mock.calls.length, failures]).toEqual([0, []]);
     await redis.restart();
-    await vi.waitUntil(() => !cache.isBypassed(), { timeout: 5000 });
+    await vi.waitUntil(() => !cache.isBypassed(), { timeout: 30_000 });
     cache.set("bytes", () => Buffer.from("back"), 60_000);
     await expect.poll(() => cache.get("bytes")).toEqual({ bytes: Buffer.from("back"), answered: true });
   });

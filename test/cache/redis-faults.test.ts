@@ -168,7 +168,7 @@ describeWithRedis("Redis", () => {
               "none",
             );
           },
-          { timeout: 10_000 },
+          { timeout: 30_000 },
         )
         .toBe(1);
       await claimFromRedis(server, client);

@@ -96,7 +96,7 @@ describeWithRedis("Completions are cached", () => {
       await waiting;
       return answer;
     };
-    await expect.poll(isWoken, { timeout: 20_000 }).toBe("completed");
+    await expect.poll(isWoken, { timeout: 30_000 }).toBe("completed");
   }
 
   async function startTlsRedis() {
@@ -138,7 +138,7 @@ describeWithRedis("Completions are cached", () => {
     onTestFinished(() => wary.stop());
     const refusals = () =>
       wary.log.filter(({ err }) => String(JSON.stringify(err)).includes("self-signed certificate"));
-    await expect.poll(refusals, { timeout: 10_000 }).not.toEqual([]);
+    await expect.poll(refusals, { timeout: 30_000 }).not.toEqual([]);
     await untilBypassed(wary, true);
     expect((await connectClient(wary, tenant.apiKey).claim(ORDER)).outcome.case).toBe("completed");
     expect(await countLooks(wary, "redis", "hit")).toBe(0);

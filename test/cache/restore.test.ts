@@ -18,7 +18,7 @@ const NAMESPACE = "charges";
 /** Creates, dumps and restores a Postgres, also on a busy machine. */
 const TIMEOUT_MS = 120_000;
 /** A replica that lost its connection opens another at its next statement. */
-const PATIENCE = { timeout: 15_000, interval: 100 };
+const PATIENCE = { timeout: 30_000, interval: 100 };
 
 /** Starts two replicas with the default caches: in memory, and in a shared Redis. */
 async function startReplicas({ url }: RestorableDatabase): Promise<readonly TestServer[]> {

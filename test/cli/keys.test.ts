@@ -53,13 +53,10 @@ test("a change that was refused because of the caller is in the audit, with the 
   const { exit, stderr } = await asCaller("keys", "create", "--role", "caller");
   expect({ exit, stderr }).toMatchObject({ exit: 1, stderr: expect.stringContaining("ROLE_DENIED") });
   const [, requestId] = /\(request (\S+)\)\n$/.exec(stderr) ?? [];
-  for (;;) {
-    const events = (await cli.json("audit", "list", "--action", "CreateApiKey")) as object[];
-    // Denials are written beside their answers.
-    if (events.length === 0) continue;
-    expect(events).toMatchObject([{ outcome: "OUTCOME_DENIED", denial: "ROLE_DENIED", requestId }]);
-    return;
-  }
+  // Denials are written beside their answers.
+  await expect
+    .poll(() => cli.json("audit", "list", "--action", "CreateApiKey"))
+    .toMatchObject([{ outcome: "OUTCOME_DENIED", denial: "ROLE_DENIED", requestId }]);
 });
 
 test.each([
@@ -92,16 +89,25 @@ test("a wrong credential and an unreachable service have different exit codes", 
   expect(await cliFor({ grpcPort: 1 }, "ow_any")("tenant", "show")).toMatchObject({ exit: 3, stdout: "" });
 });
 
+test("a process of the command line ends as the command does, and prints the same", async () => {
+  const { cli, tenant } = await world().tenantWithCli();
+  const shown = await cli.asProcess("tenant", "show");
+  expect(shown).toEqual(await cli("tenant", "show"));
+  expect(shown).toMatchObject({ exit: 0, stdout: expect.stringContaining(tenant.name), stderr: "" });
+  const refused = await cli.asProcess("operator", "info");
+  expect(refused).toMatchObject({ exit: 1, stdout: "", stderr: expect.stringContaining("ROLE_DENIED") });
+  expect(await cli.asProcess("tenant", "nothing")).toMatchObject({ exit: 2, stdout: "" });
+});
+
 test("usage is shown by hour, with how late repeats came", async () => {
   const { cli, caller } = await world().tenantWithCli();
   for (let repeat = 0; repeat < 3; repeat++) await caller.claim(CLAIM);
-  for (;;) {
-    const { exit, stdout } = await cli("usage", "show", "--namespace", "charges");
-    expect(exit).toBe(0);
-    if (!/ charges +3 /.test(stdout)) continue;
-    expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
-    expect(stdout).toContain("How late repeats came in charges");
-    expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
-    return;
-  }
+  const show = async () => await cli("usage", "show", "--namespace", "charges");
+  // Usage is stored now and then.
+  await expect.poll(async () => (await show()).stdout).toMatch(/ charges +3 /);
+  const { exit, stdout } = await show();
+  expect(exit).toBe(0);
+  expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
+  expect(stdout).toContain("How late repeats came in charges");
+  expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
 });

@@ -1,25 +1,13 @@
 import type { Transport } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
 import { credential } from "../../clients/typescript/src/transport/transport-options.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 /** A client over the transport that `createOnceward` makes for an address, which notes the calls that it is asked for. */
 async function newObservedOnceward() {

@@ -13,24 +13,12 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { tracing } from "../../clients/typescript/src/otel.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 async function newOnceward(options: Partial<OncewardOptions>): Promise<Onceward> {
   const { apiKey } = await createTenant(database);
@@ -113,7 +101,7 @@ test("the event released comes after the release", async () => {
     },
   });
   await expect(onceward.run(operation, failing)).rejects.toThrow();
-  await vi.waitFor(() => expect(states).toEqual([expect.stringContaining("Error")]));
+  await vi.waitFor(() => expect(states).toEqual([expect.stringContaining("Error")]), 30_000);
   expect(events.map(({ type }) => type)).toEqual(["claimed", "released"]);
 });
 
@@ -134,7 +122,7 @@ test("a lost lease emits an event while the function runs", async () => {
   const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
     await database.query("update records set lease_expires_at = now() - interval '1 s'");
     await onceward.calls.claim({ ...operation, owner: "worker-2" });
-    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: "lease-lost" }), 5000);
+    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: "lease-lost" }), 30_000);
   });
   await expect(run).rejects.toMatchObject({ name: "CompletionError" });
   const reason = "CLAIM_SUPERSEDED";

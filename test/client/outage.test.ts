@@ -28,7 +28,7 @@ async function untilState({ id }: TestTenant, state: number): Promise<void> {
   await vi.waitFor(async () => {
     const rows = await database.query("select state::int from records where tenant_id = $1", [id]);
     expect(rows).toEqual([{ state }]);
-  });
+  }, 30_000);
 }
 
 /** The same replica, back on the same port. */
@@ -70,7 +70,7 @@ test("a waiter outlives a restart of the service", async () => {
   await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
   const held = Promise.withResolvers<string>();
   const holder = onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const waiter = onceward.run(operation, () => "again");
   await restartServer();
   held.resolve("once");
@@ -94,7 +94,7 @@ test("a run survives a load balancer without replicas that answers 503 with an H
   await using onceward = createOnceward({ address: `http://127.0.0.1:${port}`, apiKey });
   const run = onceward.run(operation, () => "charged");
   run.catch(() => {});
-  await vi.waitUntil(() => pages.mock.calls.length >= 3, { timeout: 10_000 });
+  await vi.waitUntil(() => pages.mock.calls.length >= 3, { timeout: 30_000 });
   for (const connection of connections) connection.destroy();
   balancer.close();
   await once(balancer, "close");

@@ -11,23 +11,11 @@ import {
   protobufCodec,
   TerminalError,
 } from "@onceward/client";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { expect, test, vi } from "vitest";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 /** A client of a tenant of its own; `await using` closes it. */
 async function newOnceward(
@@ -100,7 +88,10 @@ test("a waiter takes over when the holder gives up", async () => {
   await using client = await newOnceward();
   const held = Promise.withResolvers<void>();
   const holder = client.onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(
+    async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
+    30_000,
+  );
   const waiter = client.onceward.runDetailed(operation, () => "by the waiter");
   held.reject(new Error("out of order"));
   await expect(holder).rejects.toThrow("out of order");
@@ -113,8 +104,9 @@ test.each([{ waitMs: 0 }, { onInProgress: "throw" }, { onInProgress: "throw", wa
     await using client = await newOnceward();
     const held = Promise.withResolvers<string>();
     const holder = client.onceward.run({ ...operation, owner: "worker-1" }, () => held.promise);
-    await vi.waitFor(async () =>
-      expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
+    await vi.waitFor(
+      async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
+      30_000,
     );
     const error = await rejectionOf(client.onceward.run({ ...operation, ...patience }, () => "again"));
     expect(error).toMatchObject({ name: "InProgressError", owner: "worker-1", attempt: 1 });
@@ -127,7 +119,10 @@ test("a wait ends after waitMs", async () => {
   await using client = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holder = client.onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(
+    async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
+    30_000,
+  );
   await expect(client.onceward.run({ ...operation, waitMs: 50 }, () => "again")).rejects.toMatchObject({
     reason: "IN_PROGRESS",
   });
@@ -437,7 +432,7 @@ test("a run that waits for another holder ends as soon as its client closes, and
   const { onceward: holder, tenant } = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holding = holder.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await holder.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await holder.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const waiting = Promise.withResolvers<void>();
   const leaving = createOnceward({
     address: `http://127.0.0.1:${server.grpcPort}`,
@@ -460,7 +455,7 @@ test("a closing client lets its runs finish, and then refuses", async () => {
   const { onceward } = await newOnceward();
   const held = Promise.withResolvers<string>();
   const running = onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const closed = onceward.close();
   await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CLOSED" });
   held.resolve("done");

@@ -1,21 +1,12 @@
 import { createOnceward, type Onceward, type OncewardEvent, TerminalError } from "@onceward/client";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
+const { database, server } = useServer();
 
 afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
   warn.mockRestore();
 });
 
@@ -120,7 +111,7 @@ test("after an outage during the wait for another holder the function does not r
   const fn = vi.fn();
   const waiter = onceward.run({ ...failOpen, waitMs: 500 }, fn);
   waiter.catch(() => {});
-  await vi.waitFor(() => expect(events).toEqual([{ namespace: "charges", type: "waiting" }]));
+  await vi.waitFor(() => expect(events).toEqual([{ namespace: "charges", type: "waiting" }]), 30_000);
   proxy.setMode("refuse");
   await expect(waiter).rejects.toMatchObject({ reason: "NO_ANSWER" });
   expect(fn).not.toHaveBeenCalled();

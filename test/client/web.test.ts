@@ -3,37 +3,28 @@ import { createContext, runInContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 import { createOnceward as createNodeOnceward } from "@onceward/client";
 import { rolldown } from "rolldown";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deriveKey } from "../../clients/typescript/src/keys/keys.ts";
 import type * as Web from "../../clients/typescript/src/web.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const ENTRY = fileURLToPath(new URL("../../clients/typescript/src/web.ts", import.meta.url));
 /** What a page pays for the whole client, everything exported, with connect and Protobuf. */
 const MAX_GZIP_BYTES = 40 * 1024;
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let bundled: string;
 let imports: readonly string[];
 let web: typeof Web;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   const bundle = await rolldown({ input: ENTRY, platform: "browser" });
   const { output } = await bundle.generate({ format: "iife", name: "web", minify: true });
   await bundle.close();
   bundled = output[0].code;
   imports = output.flatMap((chunk) => (chunk.type === "chunk" ? chunk.imports : []));
   web = runAsPage(bundled);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 /** Runs a script where there is what browsers have, as far as it uses it, and nothing of Node's. */
@@ -100,7 +91,7 @@ test("a page waits for another holder, and stores failures", async () => {
   const { onceward, node } = await newOnceward();
   const held = Promise.withResolvers<string>();
   const holder = node.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await node.calls.lookup(operation)).record).toBeDefined());
+  await vi.waitFor(async () => expect((await node.calls.lookup(operation)).record).toBeDefined(), 30_000);
   const waiter = onceward.run(operation, vi.fn());
   held.resolve("once");
   expect([await holder, await waiter]).toEqual(["once", "once"]);

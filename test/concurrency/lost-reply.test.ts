@@ -1,28 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let direct: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   direct = connectClient(server, tenant.apiKey);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 /** Returns a client with an open connection through a proxy. */
@@ -50,7 +41,7 @@ async function loseReply(
       key,
       state,
     ]);
-  await vi.waitUntil(async () => (await find()).length === 1, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await find()).length === 1, { timeout: 30_000, interval: 5 });
 }
 
 test("a claim whose reply was lost has the same answer when it is repeated with its claim id", async () => {

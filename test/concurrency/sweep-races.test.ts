@@ -1,32 +1,20 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/store/pool.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { ageRecords, granted, grantsAmong } from "../helpers/calls/records.ts";
 import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { countRows } from "../helpers/database/time.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const LONG_AGO_S = 3600;
 const MAX_ROWS = 1000;
 /** SQLSTATE of a lock timeout; not deadlock_detected, which may end either transaction. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 async function newCaller(): Promise<{ readonly tenant: TestTenant; readonly client: IdempotencyClient }> {
   const tenant = await createTenant(database, { key_retention_s: 60 });

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { bytes } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let client: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   client = connectClient(server, tenant.apiKey);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 const FINGERPRINT = Buffer.alloc(32, 1);

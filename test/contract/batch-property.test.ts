@@ -5,9 +5,9 @@ import { runBatch } from "../helpers/calls/batches.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
 import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
 import {
-  describeSharedContract,
+  describeSharedContractOnce,
   type SharedCaller,
   type SharedContract,
 } from "../helpers/servers/shared-contract.ts";
@@ -122,7 +122,7 @@ function equalsItsCalls(contract: SharedContract): void {
   );
 }
 
-describeSharedContract("A batch equals the same calls made one after another", equalsItsCalls);
-describeContract("A batch equals its calls where copies of completed records are kept", equalsItsCalls, {
+describeSharedContractOnce("A batch equals the same calls made one after another", equalsItsCalls);
+describeContractOnce("A batch equals its calls where copies of completed records are kept", equalsItsCalls, {
   ONCEWARD_CACHE_MIB: "64",
 });

@@ -79,7 +79,7 @@ describeContract(
         return row?.past;
       };
       await grant(client);
-      await expect.poll(isPast, { interval: 10, timeout: 5000 }).toBe(true);
+      await expect.poll(isPast, { interval: 10, timeout: 30_000 }).toBe(true);
       expect(await errorOf(client.lookup(ORDER))).toEqual(invalid);
     });
 

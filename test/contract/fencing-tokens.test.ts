@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
 import { countRows, forgetRecords, sweep } from "../helpers/database/time.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
+import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
 
 const PAST_KEY_RETENTION_S = 73 * 3600;
 
-describeSharedContract("The fencing tokens of a key strictly increase", (contract) => {
+describeSharedContractOnce("The fencing tokens of a key strictly increase", (contract) => {
   test("across a release", async () => {
     const { client } = await contract.newCaller();
     const first = await grant(client);
@@ -46,7 +46,7 @@ describeSharedContract("The fencing tokens of a key strictly increase", (contrac
   });
 });
 
-describeContract("On a server the fencing tokens of a key strictly increase", (contract) => {
+describeContractOnce("On a server the fencing tokens of a key strictly increase", (contract) => {
   test("across the sweep", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     const first = await complete(client);

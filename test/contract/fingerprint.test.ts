@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { fingerprintOf, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { describeSharedContractOnce, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 
 const ONE = fingerprintOf("charge 10 EUR");
 const OTHER = fingerprintOf("charge 99 EUR");
@@ -19,7 +19,7 @@ const STATES: Readonly<Record<string, (caller: SharedCaller, fencingToken: bigin
   "past its lease": ({ timePasses }) => timePasses(31),
 };
 
-describeSharedContract("A fingerprint", (contract) => {
+describeSharedContractOnce("A fingerprint", (contract) => {
   for (const policy of ["RECLAIM", "HOLD"]) {
     test.each(Object.keys(STATES))(
       `that differs is refused where the record is %s, under ${policy}`,

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { bytes, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
 
 const result = success("done");
 
-describeSharedContract("When a lease runs out under RECLAIM", (contract) => {
+describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => {
   test("the next claim gets the key, as a further attempt of the same operation", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client, { owner: "worker-1" });
@@ -64,7 +64,7 @@ describeSharedContract("When a lease runs out under RECLAIM", (contract) => {
   });
 });
 
-describeSharedContract("When a lease runs out under HOLD", (contract) => {
+describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
   const HOLD = { on_lease_expiry: "HOLD" };
 
   test("a claim is told that the outcome is ambiguous, who held it, and how far it came", async () => {

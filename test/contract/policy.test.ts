@@ -3,10 +3,10 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { secondsBetween } from "../helpers/database/time.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
+import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
 
-describeSharedContract("Policy", (contract) => {
+describeSharedContractOnce("Policy", (contract) => {
   test("is the service's default where nobody set anything", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
@@ -69,7 +69,7 @@ describeSharedContract("Policy", (contract) => {
   });
 });
 
-describeContract("A policy that is changed", (contract) => {
+describeContractOnce("A policy that is changed", (contract) => {
   test("is followed by a server that has not seen the tenant before", async () => {
     const { client, tenant } = await contract.newCaller();
     await grant(client, { key: "before" });

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { countRows, secondsBetween } from "../helpers/database/time.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
+import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
 
 const HOUR_S = 3600;
 
-describeSharedContract("Retention", (contract) => {
+describeSharedContractOnce("Retention", (contract) => {
   test("of an unfinished key counts from its newest claim", async () => {
     const { client, timePasses } = await contract.newCaller();
     await grant(client);
@@ -130,7 +130,7 @@ describeSharedContract("Retention", (contract) => {
   });
 });
 
-describeSharedContract("Every reply carries the key's expires_at:", (contract) => {
+describeSharedContractOnce("Every reply carries the key's expires_at:", (contract) => {
   test("those to Claim, Complete, Release, ExtendLease and Lookup", async () => {
     const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     const granted = await client.claim(ORDER);
@@ -154,7 +154,7 @@ describeSharedContract("Every reply carries the key's expires_at:", (contract) =
   });
 });
 
-describeContract("Retention on a server", (contract) => {
+describeContractOnce("Retention on a server", (contract) => {
   test("ends though the sweep has not come by", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     await complete(client);

@@ -2,8 +2,8 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import type { ClaimResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
+import { describeSharedContractOnce, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 
 /** Replies round to a microsecond or a millisecond. */
 const ROUNDING_MS = 2;
@@ -31,7 +31,7 @@ function outcomeOf(reply: ClaimResponse): string | undefined {
   return reply.outcome.case;
 }
 
-describeSharedContract("The server's time", (contract) => {
+describeSharedContractOnce("The server's time", (contract) => {
   test("is in the reply to a claim that is granted, in progress, recovered or completed", async () => {
     const caller = await contract.newCaller();
     const { client } = caller;
@@ -93,7 +93,7 @@ describeSharedContract("The server's time", (contract) => {
   });
 });
 
-describeContract(
+describeContractOnce(
   "The server's time, from a copy in memory",
   (contract) => {
     test("is the database's as the server reckons it, at each repeat", async () => {

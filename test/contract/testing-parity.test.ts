@@ -5,7 +5,7 @@ import { comparable } from "../helpers/calls/comparable.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
 import { anyOperation, type Operation, requestOf } from "../helpers/calls/operations.ts";
 import { relativeTimes } from "../helpers/database/time.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
+import { describeContractOnce } from "../helpers/servers/contract.ts";
 import { newCallerInMemory, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 import type { PolicyColumns } from "../helpers/servers/tenants.ts";
 
@@ -81,10 +81,9 @@ function noteGrant(granted: Map<string, bigint[]>, name: string, response: ItemR
   if (tokens.at(-1) !== fencingToken) granted.set(name, [...tokens, fencingToken]);
 }
 
-/** Over three transports: about a hundred histories. */
-const RUNS_PER_TRANSPORT = 35;
+const HISTORIES = 40;
 
-describeContract("The in-memory Onceward answers as a server does", (contract) => {
+describeContractOnce("The in-memory Onceward answers as a server does", (contract) => {
   test("whatever is called, and whenever", async () => {
     const history = fc.array(anyStep, { minLength: 5, maxLength: 25 });
     await fc.assert(
@@ -96,7 +95,7 @@ describeContract("The in-memory Onceward answers as a server does", (contract) =
         const expected = comparable(await take(onServer, steps), keys);
         expect(comparable(await take(inMemory, steps), keys)).toEqual(expected);
       }),
-      { numRuns: RUNS_PER_TRANSPORT },
+      { numRuns: HISTORIES },
     );
   }, 120_000);
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { callHeaders, openUnaryConnection } from "../bench/unary-connection.ts";
 import { connectAdmin, type TenantAdminClient } from "../helpers/calls/admin.ts";
@@ -8,10 +8,9 @@ import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
 // A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
@@ -19,7 +18,7 @@ import { untilWaiting } from "../helpers/servers/waiters.ts";
 // number.
 
 const NAMESPACE = "charges";
-const PATIENCE = { timeout: 15_000, interval: 20 };
+const PATIENCE = { timeout: 30_000, interval: 20 };
 
 interface Neighbour {
   readonly tenant: TestTenant;
@@ -27,22 +26,14 @@ interface Neighbour {
   readonly admin: TenantAdminClient;
 }
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let greedy: Neighbour;
 let modest: Neighbour;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   [greedy, modest] = [await newNeighbour(), await newNeighbour()];
   await grant(modest.caller, { key: "connected" });
   await modest.admin.getTenant({});
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 async function newNeighbour(): Promise<Neighbour> {

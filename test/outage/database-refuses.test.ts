@@ -1,30 +1,22 @@
 import type pg from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openConnection } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let client: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   client = connectClient(server, tenant.apiKey);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 /** Ends all connections of servers to this database. @returns the backends' process numbers. */
@@ -40,7 +32,7 @@ async function terminateConnections(): Promise<number[]> {
 async function replaceConnections(): Promise<void> {
   const ended = await terminateConnections();
   const left = () => database.query("select from pg_stat_activity where pid = any ($1)", [ended]);
-  await vi.waitUntil(async () => (await left()).length === 0, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await left()).length === 0, { timeout: 30_000, interval: 5 });
 }
 
 /** Changes a setting of the database for new connections, and ends the existing ones. */

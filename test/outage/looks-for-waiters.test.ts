@@ -9,7 +9,7 @@ import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-const PATIENCE = { timeout: 15_000, interval: 20 };
+const PATIENCE = { timeout: 30_000, interval: 20 };
 const OTHER = { ...ORDER, key: "order-2" };
 
 test("waiting claims are kept while polls fail repeatedly, and are woken once one succeeds", async () => {

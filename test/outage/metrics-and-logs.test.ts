@@ -91,7 +91,7 @@ test("a sweep counts the records that it deletes", async () => {
   );
   const deleted = async () =>
     (await readMetrics(server)).get('onceward_sweep_records_total{action="deleted"}');
-  await expect.poll(deleted, { timeout: 5000 }).toBeGreaterThan(0);
+  await expect.poll(deleted, { timeout: 30_000 }).toBeGreaterThan(0);
 });
 
 /** Returns the log's lines from here on. */

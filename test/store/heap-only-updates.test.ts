@@ -1,26 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { fingerprintOf, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const BATCHES = 20;
 const BATCH = 200;
 const PAYLOAD = "x".repeat(100);
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 test("nine completes in ten are heap-only updates: they touch no index", async () => {
   const { apiKey } = await createTenant(database);
@@ -45,7 +33,7 @@ test("nine completes in ten are heap-only updates: they touch no index", async (
   }
   // A session reports its counts when it ends.
   await server.stop();
-  await expect.poll(async () => (await countUpdates()).allOfThem, { timeout: 10_000 }).toBe(ids.length);
+  await expect.poll(async () => (await countUpdates()).allOfThem, { timeout: 30_000 }).toBe(ids.length);
   expect((await countUpdates()).heapOnly / ids.length).toBeGreaterThanOrEqual(0.9);
 });
 

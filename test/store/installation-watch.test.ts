@@ -7,7 +7,7 @@ import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 /** A replica looks every 3 s. The rest is for a busy machine. */
-const PATIENCE = { timeout: 15_000, interval: 100 };
+const PATIENCE = { timeout: 30_000, interval: 100 };
 /** For tests that wait for several looks. */
 const LONG = { timeout: 60_000 };
 

@@ -10,10 +10,10 @@ import { type ServerProcess, startServerProcess } from "../helpers/servers/serve
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
-const KEYS = 200;
+const KEYS = 120;
 const FEW_KEYS = 40;
-/** An idle server uses about 130 MB. All payloads at once, as text and as bytes, would use 800 MB more. */
-const MAX_RSS_MB = 500;
+/** An idle server uses about 130 MB. All payloads at once, as text and as bytes, would use 480 MB more. */
+const MAX_RSS_MB = 450;
 
 let database: TestDatabase;
 let server: ServerProcess;
@@ -87,7 +87,7 @@ test("a result of 1 MiB is replayed byte for byte", async () => {
   expect(await client.complete({ ...id, fencingToken, result })).toMatchObject({ alreadyCompleted: true });
 });
 
-test("200 results of 1 MiB that are requested at once are all replayed, and the server holds few of them at a time", async () => {
+test("120 results of 1 MiB that are requested at once are all replayed, and the server holds few of them at a time", async () => {
   await copyReport(KEYS - 1);
   const peakMb = await peakDuring(async () => {
     const claims = Array.from({ length: KEYS }, async (_, index) =>

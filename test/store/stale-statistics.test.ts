@@ -55,26 +55,53 @@ const BATCH_ROWS = 1000;
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** The age of the tables' statistics. */
-const STATISTICS: Readonly<Record<string, (database: TestDatabase) => Promise<void>>> = {
-  "that were never gathered": (database) => fillTables(database, ROWS),
-  async "of empty tables"(database) {
+/** Creates databases by the age of their statistics, from a filled database or from the empty template. */
+const STATISTICS: Readonly<Record<string, (filled: string) => Promise<TestDatabase>>> = {
+  "that were never gathered": (filled) => createTestDatabase(filled),
+  async "of empty tables"() {
+    const database = await createUnanalyzedDatabase();
     await database.query("vacuum analyze");
     await fillTables(database, ROWS);
+    return database;
   },
-  async "from before the rows were due"(database) {
-    await fillTables(database, ROWS);
+  async "from before the rows were due"(filled) {
+    const database = await createTestDatabase(filled);
     await database.query("update records set sweep_at = sweep_at + interval '1 day'");
     await database.query("vacuum analyze");
     await database.query("update records set sweep_at = sweep_at - interval '1 day'");
+    return database;
   },
   // As after a vacuum in a quiet night in which nearly all records ended, when the pages are filled again.
-  async "of tables that were nearly emptied"(database) {
-    await fillTables(database, ROWS);
+  async "of tables that were nearly emptied"(filled) {
+    const database = await createTestDatabase(filled);
     await database.query("vacuum analyze");
     await database.query("update pg_class set reltuples = 1 where relnamespace = 'public'::regnamespace");
+    return database;
   },
 };
+
+/** Makes a database whose statistics only a test gathers. */
+async function createUnanalyzedDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  for (const { name } of await database.query<{ name: string }>(
+    "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+  )) {
+    await database.query(`alter table ${name} set (autovacuum_enabled = false)`);
+  }
+  return database;
+}
+
+/** Filled once, and copied for each kind of statistics. */
+let filled: TestDatabase;
+
+beforeAll(async () => {
+  filled = await createUnanalyzedDatabase();
+  await fillTables(filled, ROWS);
+  // Postgres copies no database that has connections.
+  await filled.close();
+});
+
+afterAll(() => filled?.drop());
 
 function idOf(n: number) {
   return { tenantId: CROWDED_TENANT, namespace: "charges", key: crowdedKey(n) };
@@ -265,13 +292,7 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
   let database: TestDatabase;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
-    for (const { name } of await database.query<{ name: string }>(
-      "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
-    )) {
-      await database.query(`alter table ${name} set (autovacuum_enabled = false)`);
-    }
-    await STATISTICS[age]?.(database);
+    database = (await STATISTICS[age]?.(new URL(filled.url).pathname.slice(1))) as TestDatabase;
   });
 
   afterAll(async () => {

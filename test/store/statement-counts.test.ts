@@ -1,33 +1,24 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { granted, grantsAmong } from "../helpers/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let client: IdempotencyClient;
 let cachedAtMs: number;
 let refreshes = 0;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   client = connectClient(server, tenant.apiKey);
   // From here on the credential and the policy are cached.
   cachedAtMs = performance.now();
   await client.lookup({ namespace: "charges", key: "connected" });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 /** While they are used, a credential and its tenant are each refreshed at most this often. */

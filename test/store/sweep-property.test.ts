@@ -1,27 +1,15 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { BatchResponseItem } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { sweep } from "../helpers/database/time.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const RUNS = 30;
 const MAX_RECORDS = 60;
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 /** A possible row. Times are seconds from now, and none is so near that it passes during the test. */
 interface Row {

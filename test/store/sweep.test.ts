@@ -1,30 +1,19 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { FENCING_MARGIN_MS } from "../../server/src/store/records/record-row.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
 import { complete, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { countRows, sweep } from "../helpers/database/time.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const MARGIN_S = FENCING_MARGIN_MS / 1000;
 const MAX_ROWS = 1000;
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 async function newCaller(
   policy: PolicyColumns,
@@ -186,5 +175,5 @@ test("a server sweeps periodically, and counts the rows in its metrics", async (
   await ageRecords(database, tenant, 600);
   const sweeping = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   onTestFinished(() => sweeping.stop());
-  await expect.poll(() => countRows(database, tenant), { timeout: 10_000, interval: 20 }).toBe(0);
+  await expect.poll(() => countRows(database, tenant), { timeout: 30_000, interval: 20 }).toBe(0);
 });

@@ -27,7 +27,7 @@ import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 /** Calls in flight at once. */
 const AT_ONCE = 16;
 /** Requests of each RPC with several invalid fields. */
-const COMBINATIONS = 15;
+const COMBINATIONS = 8;
 
 let target: Target;
 let session: ClientHttp2Session;

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type {
   BatchRequestItemSchema,
   ClaimRequestSchema,
@@ -7,10 +7,9 @@ import type {
 import { connectClient, type IdempotencyClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 type BadClaim = MessageInitShape<typeof ClaimRequestSchema>;
 
@@ -67,18 +66,7 @@ const BAD_BINARY_DURATIONS: Readonly<Record<string, BadClaim>> = {
   "a lease below any duration": { lease: { seconds: -MAX_INT64 - 1n, nanos: -999_999_999 } },
 };
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
   let client: IdempotencyClient;

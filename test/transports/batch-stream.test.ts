@@ -1,5 +1,4 @@
 import http2, { type IncomingHttpHeaders } from "node:http2";
-import { setTimeout as sleep } from "node:timers/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import pg from "pg";
@@ -12,10 +11,12 @@ import {
   BatchStreamResponseSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { untilStill } from "../helpers/attacks/until-still.ts";
 import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
 import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
+import { untilBlocked } from "../helpers/database/connections.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
@@ -63,6 +64,18 @@ async function holdRecords({ database }: Target): Promise<() => Promise<void>> {
   const letGo = () => connection.end();
   onTestFinished(letGo);
   return letGo;
+}
+
+/** Resolves once the server has read what was sent before: it answers a ping after that. */
+async function untilRead({ stream }: OpenBatchStream): Promise<void> {
+  await expect.poll(() => stream.writableLength).toBe(0);
+  await ping(stream);
+}
+
+function ping({ session }: OpenBatchStream["stream"]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    session?.ping((error) => (error === null ? resolve() : reject(error)));
+  });
 }
 
 describe("batches on a stream", () => {
@@ -135,8 +148,7 @@ describe("batches on a stream", () => {
       [1, 2, 3].map((id) => framed(BatchStreamRequestSchema, { id, items: items(lookup()) })),
     );
     for (const byte of frames.subarray(0, 60)) {
-      batches.stream.write(Buffer.of(byte));
-      await sleep(1);
+      await new Promise((resolve) => batches.stream.write(Buffer.of(byte), resolve));
     }
     batches.stream.end(frames.subarray(60));
     expect(await batches.ended).toBe("OK");
@@ -148,7 +160,8 @@ describe("batches on a stream", () => {
     const letGo = await holdRecords(target);
     batches.send({ id: 1, items: items(lookup()) });
     batches.stream.end();
-    await sleep(50);
+    await untilRead(batches);
+    await untilBlocked(target.database);
     await letGo();
     expect(await batches.ended).toBe("OK");
     expect(batches.answers).toHaveLength(1);
@@ -232,7 +245,8 @@ describe("a stream is ended for", () => {
     const letGo = await holdRecords(target);
     batches.send({ id: 1, items: items(lookup()) });
     batches.stream.write(frame);
-    await sleep(50);
+    await untilRead(batches);
+    await untilBlocked(target.database);
     await letGo();
     expect(await batches.ended).toBe(status);
     expect(batches.answers.map(({ id }) => id)).toEqual([1]);
@@ -246,6 +260,19 @@ describe("a stream is ended for", () => {
 });
 
 describe("a stream limits", () => {
+  /** The other tests' target ends a stream that stops for a second. On a busy machine these tests stop longer. */
+  let impatient: Target;
+
+  beforeAll(async () => {
+    impatient = target;
+    target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "60s" });
+  });
+
+  afterAll(async () => {
+    if (target !== impatient) await target.end();
+    target = impatient;
+  });
+
   test("the batches in flight: the sender of more waits for answers", async () => {
     const { batches } = await ownTenant();
     const letGo = await holdRecords(target);
@@ -256,7 +283,10 @@ describe("a stream limits", () => {
     const count = 3 * MAX_UNDER_WAY;
     const ids = Array.from({ length: count }, (_, place) => place + 1);
     for (const id of ids) batches.send({ id, items: items(large) });
-    await sleep(300);
+    await untilStill(
+      () => batches.stream.writableLength,
+      () => ping(batches.stream),
+    );
     // Unread messages lie in the windows of HTTP/2 and with their sender.
     expect(batches.stream.writableLength).toBeGreaterThan((count - MAX_UNDER_WAY - 2) * 60_000);
     await letGo();
@@ -274,7 +304,10 @@ describe("a stream limits", () => {
     // Of 3 KB each, with an answer of 600 KB each.
     const count = 150;
     for (let id = 1; id <= count; id++) batches.send({ id, items: items(...replays) });
-    await sleep(500);
+    await untilStill(
+      () => batches.stream.writableLength,
+      () => ping(batches.stream),
+    );
     expect(batches.stream.writableLength).toBeGreaterThan(0);
     batches.stream.resume();
     batches.stream.end();

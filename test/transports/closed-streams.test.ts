@@ -1,27 +1,15 @@
 import type { Http2Stream } from "node:http2";
 import { createClient } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 test.each(["server", "client"] as const)(
   "a closed stream of the %s holds nothing of its call",
@@ -37,7 +25,7 @@ test.each(["server", "client"] as const)(
     // Opens a BatchStream, which the client ends after a second.
     await client.batch({ items: [{ request: { case: "lookup", value: ORDER } }] }, { timeoutMs: 5000 });
     await expect
-      .poll(() => streams.map(({ closed }) => closed), { timeout: 5000 })
+      .poll(() => streams.map(({ closed }) => closed), { timeout: 30_000 })
       .toEqual([true, true, true]);
     // Without any listener, a late error would end the process.
     await expect.poll(() => streams.map((stream) => stream.eventNames())).toEqual(Array(3).fill(["error"]));

@@ -1,27 +1,15 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { type Claimant, saysUnavailable, startLoad } from "../helpers/calls/claim-load.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
 import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 /** GOAWAYs that each client gets. */
 const GOAWAYS = 3;
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url, { ONCEWARD_CONNECTION_AGE: "1s" });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer({ ONCEWARD_CONNECTION_AGE: "1s" });
 
 test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
   ["connect-node", (apiKey) => connectClient(server, apiKey)],
@@ -34,7 +22,7 @@ test.each<[string, (apiKey: string) => Claimant & { close?(): void }]>([
     const sessions = new Set<unknown>();
     onHttp2Stream("server", ({ session }) => sessions.add(session));
     const load = startLoad(client, 8, "retry UNAVAILABLE");
-    await expect.poll(() => sessions.size, { timeout: 15_000 }).toBeGreaterThan(GOAWAYS);
+    await expect.poll(() => sessions.size, { timeout: 30_000 }).toBeGreaterThan(GOAWAYS);
     await load.stop();
     expect(load.errors.filter((error) => !saysUnavailable(error)).map(String)).toEqual([]);
     expect(new Set(load.acknowledged.values()).size).toBe(load.acknowledged.size);

@@ -2,29 +2,18 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { bytes, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { healthClient, NOT_SERVING, SERVING } from "../helpers/network/health.ts";
 import { describedService, reflectionService } from "../helpers/network/standard-services.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const SERVICE = "onceward.v1.IdempotencyService";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 test.each(["", SERVICE])("the health of %j is SERVING, without a credential", async (service) => {
   expect(await healthClient(server).check(service)).toBe(SERVING);

@@ -166,9 +166,11 @@ describe("over TLS, on the gRPC port,", () => {
 
   /** Sends until the server closes the connection; a server that never does fails by the test's timeout. */
   async function floodUntilClosed(
-    { send, closed }: RawSocket,
+    { send, closed, socket }: RawSocket,
     next: (round: number) => Buffer,
   ): Promise<void> {
+    // A test that has timed out leaves no loop behind.
+    onTestFinished(() => void socket.destroy());
     let open = true;
     void closed.then(() => {
       open = false;

@@ -4,11 +4,10 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 import { type HttpAnswer, post } from "../helpers/network/raw-http.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { useServer } from "../helpers/servers/use-server.ts";
 
 const MIB = 1024 * 1024;
 const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };
@@ -25,22 +24,17 @@ const UNREADABLE: Readonly<Record<string, Buffer>> = {
   "a key that is an overlong NUL": Buffer.from([0x12, 0x02, 0xc0, 0x80]),
 };
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let apiKey: string;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   apiKey = (await createTenant(database)).apiKey;
   session = await connectHttp2(server.grpcPort);
 });
 
 afterAll(async () => {
   session?.destroy();
-  await server?.stop();
-  await database?.drop();
 });
 
 /** Returns a batch of exactly this size: its one item's namespace repeats `text`. */

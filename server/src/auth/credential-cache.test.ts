@@ -40,7 +40,7 @@ function setUp(options: Partial<RefreshingCacheOptions<string, string>> = {}) {
 
 /** Waits for background loads. */
 async function untilLoaded(load: { mock: { settledResults: readonly unknown[] } }, times: number) {
-  await vi.waitUntil(() => load.mock.settledResults.length >= times);
+  await vi.waitUntil(() => load.mock.settledResults.length >= times, 30_000);
   await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -97,7 +97,7 @@ describe("an issuer's keys", () => {
       published.keys = [await publicJwk("second")];
       vi.advanceTimersByTime(REFRESH_AFTER_MS);
       await use(jwks);
-      await vi.waitUntil(() => jwks.current() !== before);
+      await vi.waitUntil(() => jwks.current() !== before, 30_000);
       await expect(find("first")).rejects.toEqual(unknown);
       expect(respond).toHaveBeenCalledTimes(2);
     },
@@ -119,7 +119,7 @@ describe("an issuer's keys", () => {
     respond.mockImplementation(fail);
     vi.advanceTimersByTime(REFRESH_AFTER_MS);
     await find("first");
-    await vi.waitUntil(() => onFailed.mock.calls.length === 1);
+    await vi.waitUntil(() => onFailed.mock.calls.length === 1, 30_000);
     await find("first");
     for (const kid of ["second", "third"]) await expect(find(kid)).rejects.toMatchObject(unavailable);
     expect(respond).toHaveBeenCalledTimes(2);

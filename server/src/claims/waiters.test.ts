@@ -119,7 +119,7 @@ describe("a waiter", () => {
     const { waiters, findResolved, onCheckFailed, release } = setUp();
     findResolved.mockRejectedValueOnce(new Error("away"));
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => onCheckFailed.mock.calls.length === 1);
+    await vi.waitUntil(() => onCheckFailed.mock.calls.length === 1, 30_000);
     expect(waiters.count()).toBe(1);
     release(ONE);
     await waiting;
@@ -167,12 +167,12 @@ describe("a waiter", () => {
       return new Set();
     });
     const before = waiters.wait(ONE, A_MINUTE_MS, NEVER);
-    await vi.waitUntil(() => findResolved.mock.calls.length === 1);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 1, 30_000);
     waiters.wake(recordName(ONE));
     await before;
     const waiting = waiters.wait(ONE, A_MINUTE_MS, NEVER);
     check.resolve();
-    await vi.waitUntil(() => findResolved.mock.calls.length === 2);
+    await vi.waitUntil(() => findResolved.mock.calls.length === 2, 30_000);
     waiters.wake(recordName(ONE));
     await waiting;
     expect(waiters.count()).toBe(0);

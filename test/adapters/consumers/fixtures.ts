@@ -97,7 +97,7 @@ export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: 
 
 /** Waits for what a broker and a consumer bring about. */
 export function eventually<T>(assertion: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(assertion, { timeout: 10_000 });
+  return vi.waitFor(assertion, { timeout: 30_000 });
 }
 
 /** What the process is warned of during a test: the codes, or else the messages. */

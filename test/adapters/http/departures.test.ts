@@ -55,7 +55,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
     );
     onTestFinished(steps.resume);
     const told = (type: OncewardEvent["type"]) =>
-      vi.waitFor(() => expect(events).toContainEqual(expect.objectContaining({ type })), { timeout: 10_000 });
+      vi.waitFor(() => expect(events).toContainEqual(expect.objectContaining({ type })), { timeout: 30_000 });
     return { steps, world, events, told };
   }
 
@@ -95,7 +95,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
     repeat.catch(() => {});
     if (moment !== "claimed") await Promise.race([told("waiting"), repeat]);
     steps.resume();
-    await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 30_000 });
     await Promise.allSettled([repeat]);
     expect(steps.concurrentEffects).toBe(1);
   });
@@ -115,7 +115,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
       await told("waiting");
       expect(steps.effects).toBe(1);
       await world.updateRecords("lease_expires_at = now() - interval '1 s'");
-      await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 10_000 });
+      await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 30_000 });
     },
   );
 });

@@ -143,7 +143,7 @@ function heldEffects() {
   });
   return {
     effect,
-    arrived: (count: number) => vi.waitFor(() => expect(effect).toHaveBeenCalledTimes(count)),
+    arrived: (count: number) => vi.waitFor(() => expect(effect).toHaveBeenCalledTimes(count), 30_000),
     resolve: (index: number) =>
       replies[index]?.resolve({ status: 201, body: Buffer.from(`charge ${index}`) }),
   };
@@ -175,7 +175,7 @@ function onlyExpress(begin: Begin): void {
       const world = await begin(effect, { options: { fingerprint: () => "f-1", waitMs: 10_000 } });
       const connection = await openSocket(world.port);
       await connection.send(postRequest("/upload", "order-1", 1000));
-      await vi.waitFor(() => expect(effect).toHaveBeenCalledOnce());
+      await vi.waitFor(() => expect(effect).toHaveBeenCalledOnce(), 30_000);
       connection.socket.destroy();
       expect((await world.send({ path: "/upload" })).status).toBe(201);
       expect(effect).toHaveBeenCalledTimes(2);
@@ -187,7 +187,7 @@ function onlyExpress(begin: Begin): void {
       const connection = await openSocket(world.port);
       for (let count = 1; count <= 12; count++) {
         await connection.send(postRequest("/charges/1", `order-${count}`, 2));
-        await vi.waitFor(() => expect(connection.received().match(/charged/g)).toHaveLength(count));
+        await vi.waitFor(() => expect(connection.received().match(/charged/g)).toHaveLength(count), 30_000);
       }
       connection.socket.destroy();
       expect(warnings).not.toHaveBeenCalled();
@@ -202,7 +202,7 @@ function onlyExpress(begin: Begin): void {
       await arrived(2);
       resolve(1);
       resolve(0);
-      await vi.waitFor(() => expect(connection.received()).toMatch(/charge 0.*charge 1/s));
+      await vi.waitFor(() => expect(connection.received()).toMatch(/charge 0.*charge 1/s), 30_000);
       connection.socket.destroy();
     });
 

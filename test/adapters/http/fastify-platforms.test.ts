@@ -67,7 +67,7 @@ test("a stream over HTTP/2 whose client disconnects is written to its end and re
   const repeat = post(session);
   const responded = once(repeat, "response");
   // Both streams are of one connection: the server has seen the first one end.
-  await vi.waitFor(() => expect(testing.waiting).toBe(1));
+  await vi.waitFor(() => expect(testing.waiting).toBe(1), 30_000);
   resumed.resolve();
   const [headers] = await responded;
   expect(headers).toMatchObject({ ":status": 200, "idempotency-replayed": "true" });

@@ -2,28 +2,16 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
 import { type Claim, createOnceward, type Onceward, TerminalError } from "@onceward/client";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import * as connect from "../../../clients/typescript/src/connect.ts";
 import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 async function newOnceward(): Promise<Onceward> {
   const { apiKey } = await createTenant(database);

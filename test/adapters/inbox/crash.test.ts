@@ -12,6 +12,8 @@ import { openTransactions, type Transaction, type Transactions } from "./transac
 
 /** A worker per step, each a process. */
 const TIMEOUT_MS = 120_000;
+/** More than any errand takes. */
+const MAX_STEPS = 20;
 
 let service: TestDatabase;
 let server: TestServer;
@@ -53,10 +55,11 @@ function work(errand: Errand["errand"], key: string, dieBefore: number) {
 async function killBeforeEachStep(
   kill: (dieBefore: number) => Promise<Awaited<ReturnType<typeof runWorker>>>,
 ): Promise<readonly string[]> {
-  for (let dieBefore = 0; ; dieBefore++) {
+  for (let dieBefore = 0; dieBefore < MAX_STEPS; dieBefore++) {
     const { steps, died } = await kill(dieBefore);
     if (!died) return steps;
   }
+  throw new Error(`a worker takes more than ${MAX_STEPS} steps`);
 }
 
 /** The handler's part of a redelivery, here. */

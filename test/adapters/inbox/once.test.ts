@@ -59,7 +59,7 @@ async function untilWaiting(statements: number): Promise<void> {
     database.query(
       "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
     );
-  await vi.waitUntil(async () => (await waiting()).length >= statements, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await waiting()).length >= statements, { timeout: 30_000, interval: 5 });
 }
 
 test("a concurrent delivery waits for the first one's commit", async () => {
@@ -72,7 +72,7 @@ test("a concurrent delivery waits for the first one's commit", async () => {
       return "by the first";
     }),
   );
-  await vi.waitFor(async () => expect(await openTransactionCount()).toBe(1));
+  await vi.waitFor(async () => expect(await openTransactionCount()).toBe(1), 30_000);
   const second = deliver(message, "by the second");
   await untilWaiting(1);
   handled.resolve();
@@ -84,7 +84,7 @@ test("a concurrent delivery runs when the first one rolls back", async () => {
   const message = newMessage();
   const handled = Promise.withResolvers<never>();
   const first = db.transaction((tx) => once(tx.executor, message, () => handled.promise));
-  await vi.waitFor(async () => expect(await openTransactionCount()).toBe(1));
+  await vi.waitFor(async () => expect(await openTransactionCount()).toBe(1), 30_000);
   const second = deliver(message, "by the second");
   await untilWaiting(1);
   handled.reject(new Error("out of order"));

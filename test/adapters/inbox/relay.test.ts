@@ -285,7 +285,7 @@ test("a relay delivers new completions, survives outages of both sides, and ends
   await untilDelivered();
 
   databaseAway = true;
-  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), 10_000);
+  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), 30_000);
   await crashAfterCommit(client, { ...order, key: "order-2" });
   await server.stop();
   databaseAway = false;

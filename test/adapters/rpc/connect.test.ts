@@ -16,7 +16,7 @@ import {
   type Onceward,
   RetryInfoSchema,
 } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   formatIdempotencyKey,
   type IdempotentImpl,
@@ -25,24 +25,12 @@ import {
   type RpcOptions,
   type UnaryCall,
 } from "../../../clients/typescript/src/connect.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 import { listen } from "../http/listen.ts";
 import { ChargeSchema, Charges } from "./test-service.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 type Effect = IdempotentImpl<typeof ChargeSchema, typeof ChargeSchema>;
 type Options = Partial<RpcOptions<UnaryCall<typeof ChargeSchema>>>;

@@ -20,7 +20,7 @@ import {
   type Onceward,
   RetryInfoSchema,
 } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Status, StatusSchema } from "../../../clients/typescript/src/gen/google/rpc/status_pb.ts";
 import {
   formatIdempotencyKey,
@@ -29,23 +29,11 @@ import {
   idempotentUnary,
   type RpcOptions,
 } from "../../../clients/typescript/src/grpc.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 import { type Charge, ChargeSchema } from "./test-service.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+const { database, server } = useServer();
 
 const write = (message: Charge) => Buffer.from(toBinary(ChargeSchema, message));
 const read = (bytes: Buffer) => fromBinary(ChargeSchema, bytes);

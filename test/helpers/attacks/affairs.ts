@@ -52,7 +52,7 @@ export async function someAffairs(world: AdminWorld, theirs: AdministeredTenant)
   const held = await grant(caller, { namespace, key: heldKey, claimId });
   await grant(caller, { namespace: `${namespace}-2` });
   const used = () => world.database.query("select 1 from usage_hours where tenant_id = $1", [tenant.id]);
-  await vi.waitUntil(async () => (await used()).length === 2, { timeout: 5000, interval: 20 });
+  await vi.waitUntil(async () => (await used()).length === 2, { timeout: 30_000, interval: 20 });
 
   const { tenant: self } = await admin.getTenant({});
   const tokenOf = async (list: List) => {

@@ -1,13 +1,14 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe } from "vitest";
+import { describe } from "vitest";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
-import { startTestServer, type TestServer } from "../servers/server.ts";
+import type { TestDatabase } from "../database/database.ts";
+import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
+import type { TestServer } from "../servers/server.ts";
 import { createApiKey, createTenant, type PolicyColumns, type TestTenant } from "../servers/tenants.ts";
+import { useServer } from "../servers/use-server.ts";
 import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName } from "./clients.ts";
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
@@ -63,23 +64,34 @@ export interface AdminWorld {
   operator(): Promise<OperatorClient>;
 }
 
-/** Runs the tests over every transport, on one database and one server. */
+type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
+
+/** Runs the tests on a database and a server of their own, over one transport. */
 export function describeAdministration(
   name: string,
-  tests: (world: () => AdminWorld, transport: TransportName) => void,
+  tests: AdministrationTests,
   env: Readonly<Record<string, string>> = {},
 ): void {
-  describe.each(transportsUnderTest())(`${name}, over %s`, (transport) => {
-    let database: TestDatabase;
-    let server: TestServer;
-    beforeAll(async () => {
-      database = await createTestDatabase();
-      server = await startTestServer(database.url, env);
-    });
-    afterAll(async () => {
-      await server?.stop();
-      await database?.drop();
-    });
+  describeAdministrationOver(ONE_TRANSPORT, name, tests, env);
+}
+
+/** Does the same over each transport: for the fields and errors that a transport carries. */
+export function describeAdministrationOverAll(
+  name: string,
+  tests: AdministrationTests,
+  env: Readonly<Record<string, string>> = {},
+): void {
+  describeAdministrationOver(transportsUnderTest(), name, tests, env);
+}
+
+function describeAdministrationOver(
+  transports: readonly TransportName[],
+  name: string,
+  tests: AdministrationTests,
+  env: Readonly<Record<string, string>>,
+): void {
+  describe.each(transports)(`${name}, over %s`, (transport) => {
+    const { database, server } = useServer(env);
     tests(() => createWorld(database, server, transport), transport);
   });
 }

@@ -40,5 +40,5 @@ export async function untilBlocked(database: TestDatabase, statements = 1): Prom
       `select from pg_stat_activity
         where datname = current_database() and application_name = 'onceward' and wait_event_type = 'Lock'`,
     );
-  await vi.waitUntil(async () => (await blocked()).length >= statements, { timeout: 5000, interval: 5 });
+  await vi.waitUntil(async () => (await blocked()).length >= statements, { timeout: 30_000, interval: 5 });
 }

@@ -9,6 +9,7 @@ export const TEMPLATE_DATABASE = "onceward_template";
 export interface OpenDatabase {
   readonly url: string;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** May be called again. */
   close(): Promise<void>;
 }
 
@@ -42,11 +43,15 @@ export function openDatabase(url: string): OpenDatabase {
   const pool = new pg.Pool({ connectionString: url, max: 4 });
   // What a test kills on purpose must not end the test's process.
   pool.on("error", () => {});
+  let closed: Promise<void> | undefined;
   return {
     url,
     query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
       (await pool.query<Row>(text, [...values])).rows,
-    close: () => pool.end(),
+    close() {
+      closed ??= pool.end();
+      return closed;
+    },
   };
 }
 

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, vi } from "vitest";
+import { vi } from "vitest";
 import { type AdministeredTenant, type AdminWorld, createWorld } from "../calls/admin.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
-import { startTestServer, type TestServer } from "../servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../servers/tenants.ts";
+import { useServer } from "../servers/use-server.ts";
 import { type Cli, cliFor } from "./cli.ts";
 
 /** Every command is a process that loads the whole program; on a busy machine several of them take their time. */
@@ -21,16 +20,7 @@ export interface CliWorld extends AdminWorld {
 
 export function useCliWorld(env: Readonly<Record<string, string>> = {}): () => CliWorld {
   vi.setConfig({ testTimeout: TEST_TIMEOUT_MS });
-  let database: TestDatabase;
-  let server: TestServer;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    server = await startTestServer(database.url, env);
-  });
-  afterAll(async () => {
-    await server?.stop();
-    await database?.drop();
-  });
+  const { database, server } = useServer(env);
   return () => {
     const world = createWorld(database, server);
     return {

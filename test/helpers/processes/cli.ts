@@ -18,13 +18,15 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** The command line as a process of its own, with no terminal, on a server and with a credential. */
+/** The command line on a server and with a credential. It runs in this process, as if without a terminal. */
 export interface Cli {
   (...args: string[]): Promise<CliResult>;
   /** The same, and what it printed with `--json`; a command that fails fails the test. */
   json(...args: string[]): Promise<unknown>;
-  /** The same in this process, at a terminal where questions are answered so. */
+  /** The same at a terminal where questions are answered so. */
   answering(answer: (question: string) => Promise<string>, ...args: string[]): Promise<CliResult>;
+  /** The same in a process of its own, which takes half a second to load the program. */
+  asProcess(...args: string[]): Promise<CliResult>;
 }
 
 /** The environment that a command finds its server and credential in. */
@@ -38,35 +40,47 @@ function environment({ grpcPort }: Pick<Addresses, "grpcPort">, apiKey: string) 
 
 export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli {
   const env = environment(server, apiKey);
-  const run = (...args: string[]) => runCli(args, env);
+  const run = (...args: string[]) => runHere(args, env);
   return Object.assign(run, {
     async json(...args: string[]) {
       const { exit, stdout, stderr } = await run(...args, "--json");
       if (exit !== 0) throw new Error(`onceward ${args.join(" ")} ended with ${exit}: ${stderr}`);
       return JSON.parse(stdout);
     },
-    async answering(answer: (question: string) => Promise<string>, ...args: string[]) {
-      const printed = { stdout: "", stderr: "" };
-      const host: Host = {
-        args,
-        env,
-        homeDir: NO_PROFILES,
-        isInteractive: true,
-        write: (text) => {
-          printed.stdout += text;
-        },
-        warn: (text) => {
-          printed.stderr += text;
-        },
-        ask: answer,
-        readInput: () => Promise.resolve(""),
-      };
-      return { exit: await runProgram(host), ...printed };
-    },
+    answering: (answer: (question: string) => Promise<string>, ...args: string[]) =>
+      runHere(args, env, answer),
+    asProcess: (...args: string[]) => runProcess(args, env),
   });
 }
 
-async function runCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<CliResult> {
+/** Runs a command in this process; at a terminal if the user can answer. */
+async function runHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  answer?: (question: string) => Promise<string>,
+): Promise<CliResult> {
+  const printed = { stdout: "", stderr: "" };
+  const host: Host = {
+    args,
+    env,
+    homeDir: NO_PROFILES,
+    isInteractive: answer !== undefined,
+    write: (text) => {
+      printed.stdout += text;
+    },
+    warn: (text) => {
+      printed.stderr += text;
+    },
+    ask: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
+    readInput: () => Promise.resolve(""),
+  };
+  return { exit: await runProgram(host), ...printed };
+}
+
+async function runProcess(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<CliResult> {
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
     env: { ...CHILD_ENVIRONMENT, ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -12,7 +12,7 @@ export interface Topology {
   stop(): Promise<void>;
 }
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { timeout: 30_000, interval: 50 };
 
 /** A master, a replica, and three sentinels of which two must agree. */
 export async function startSentinels(): Promise<Topology> {

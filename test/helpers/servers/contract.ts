@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, onTestFinished } from "vitest";
+import { describe, onTestFinished } from "vitest";
 import {
   connectClient,
   type IdempotencyClient,
@@ -6,12 +6,13 @@ import {
   timeoutHeader,
 } from "../calls/clients.ts";
 import { ageRecords } from "../calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import type { TestDatabase } from "../database/database.ts";
 import { sweep } from "../database/time.ts";
-import { transportsUnderTest } from "../network/transports-under-test.ts";
+import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
+import { type ServerInUse, useServer } from "./use-server.ts";
 import { untilWaiting } from "./waiters.ts";
 
 /** What a test of the server's contract works with: one server and database for all tests of its file. */
@@ -27,6 +28,8 @@ export interface Contract extends SharedContract {
   newReplica(env?: Readonly<Record<string, string>>): Promise<TestServer>;
 }
 
+type Environment = Readonly<Record<string, string>>;
+
 /** A caller of a server. */
 export interface Caller extends SharedCaller {
   readonly tenant: TestTenant;
@@ -39,44 +42,41 @@ export interface Caller extends SharedCaller {
 export function describeContract(
   title: string,
   tests: (contract: Contract) => void,
-  env: Readonly<Record<string, string>> = {},
+  env: Environment = {},
+): void {
+  describeContractOver(transportsUnderTest(), title, tests, env);
+}
+
+/** Does the same over one transport: for behaviour behind the pipeline, which is the same over every transport. */
+export function describeContractOnce(
+  title: string,
+  tests: (contract: Contract) => void,
+  env: Environment = {},
+): void {
+  describeContractOver(ONE_TRANSPORT, title, tests, env);
+}
+
+function describeContractOver(
+  transports: readonly TransportName[],
+  title: string,
+  tests: (contract: Contract) => void,
+  env: Environment,
 ): void {
   describe(title, () => {
-    let database: TestDatabase;
-    let server: TestServer;
-
-    beforeAll(async () => {
-      database = await createTestDatabase();
-      server = await startTestServer(database.url, env);
-    });
-
-    afterAll(async () => {
-      await server?.stop();
-      await database?.drop();
-    });
-
-    describe.each(transportsUnderTest())("over %s", (transport) => {
-      tests(contractOver(transport, () => ({ database, server })));
+    const running = useServer(env);
+    describe.each(transports)("over %s", (transport) => {
+      tests(contractOver(transport, running));
     });
   });
 }
 
-/** The server is there only once the tests run, and so it is asked for, not given. */
-function contractOver(
-  transport: TransportName,
-  running: () => { readonly database: TestDatabase; readonly server: TestServer },
-): Contract {
+function contractOver(transport: TransportName, { database, server }: ServerInUse): Contract {
   return {
     transport,
-    get database() {
-      return running().database;
-    },
-    get server() {
-      return running().server;
-    },
-    connect: (apiKey) => connectClient(running().server, apiKey, transport),
+    database,
+    server,
+    connect: (apiKey) => connectClient(server, apiKey, transport),
     async newCaller(policy, namespaces = {}) {
-      const { database, server } = running();
       const tenant = await createTenant(database, policy);
       for (const [name, own] of Object.entries(namespaces)) {
         await setNamespacePolicy(database, tenant, name, own);
@@ -93,7 +93,7 @@ function contractOver(
       };
     },
     async newReplica(env) {
-      const replica = await startTestServer(running().database.url, env);
+      const replica = await startTestServer(database.url, env);
       onTestFinished(() => replica.stop());
       return replica;
     },

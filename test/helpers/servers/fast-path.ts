@@ -10,7 +10,7 @@ import { readMetrics } from "./metrics.ts";
 
 /** So many repeats, and a namespace is one where repeats are frequent; some to spare. */
 const REPEATS = 15;
-const PATIENCE = { timeout: 10_000, interval: 10 };
+const PATIENCE = { timeout: 30_000, interval: 10 };
 
 /** Lets a server see that claims of a namespace are often repeats, so that it asks Redis there. */
 export async function repeatOften(client: IdempotencyClient, { namespace } = ORDER): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished } from "vitest";
 import { createTestingOnceward, type TestingPolicy } from "../../../clients/typescript/src/testing.ts";
 import type { IdempotencyClient } from "../calls/clients.ts";
 import { isOtherPostgres } from "../database/database.ts";
-import { describeContract } from "./contract.ts";
+import { describeContract, describeContractOnce } from "./contract.ts";
 import type { PolicyColumns } from "./tenants.ts";
 
 /** What those parts of the contract need that the in-memory Onceward keeps as well as a server does. */
@@ -35,6 +35,16 @@ export interface SharedCaller {
  */
 export function describeSharedContract(title: string, tests: (contract: SharedContract) => void): void {
   describeContract(title, tests);
+  describeInMemory(title, tests);
+}
+
+/** Does the same against a server over one transport: for behaviour behind the pipeline. */
+export function describeSharedContractOnce(title: string, tests: (contract: SharedContract) => void): void {
+  describeContractOnce(title, tests);
+  describeInMemory(title, tests);
+}
+
+function describeInMemory(title: string, tests: (contract: SharedContract) => void): void {
   if (isOtherPostgres()) return;
   describe(title, () => {
     describe("in memory", () => tests({ newCaller: newCallerInMemory }));

@@ -18,17 +18,19 @@ export function withStallProbe(program: readonly string[] = SERVER_PROGRAM): rea
 }
 
 const LOOK_EVERY_MS = 2;
+const REPORT_TIMEOUT_MS = 60_000;
 
 /** How long the event loop of a server, which runs `withStallProbe`, was held since the last call. */
 export async function longestStall(server: ServerProcess): Promise<LongestStall> {
   const before = reports(server).length;
   server.signal("SIGUSR2");
-  for (;;) {
+  const giveUpAtMs = performance.now() + REPORT_TIMEOUT_MS;
+  while (server.alive && performance.now() < giveUpAtMs) {
     const report = reports(server)[before];
     if (report !== undefined) return JSON.parse(report);
-    if (!server.alive) throw new Error("the server has ended");
     await pause(LOOK_EVERY_MS);
   }
+  throw new Error(server.alive ? "the server does not report its longest stall" : "the server has ended");
 }
 
 function reports({ output }: ServerProcess): readonly string[] {

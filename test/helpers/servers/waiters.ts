@@ -3,7 +3,7 @@ import type { Addresses } from "../../../server/src/server.ts";
 import { readMetrics } from "./metrics.ts";
 
 /** Resolves once exactly so many calls wait on a server, as its metrics say. */
-export async function untilWaiting(server: Addresses, count: number, timeout = 5000): Promise<void> {
+export async function untilWaiting(server: Addresses, count: number, timeout = 30_000): Promise<void> {
   const waiting = async () => (await readMetrics(server)).get("onceward_waiters");
   await expect.poll(waiting, { timeout, interval: 10 }).toBe(count);
 }

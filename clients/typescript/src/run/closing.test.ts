@@ -28,7 +28,7 @@ test("a run that waits for another holder ends as soon as its client closes, and
   const waiter = expect(onceward.run({ ...operation, waitMs: TOO_LONG_MS }, fn)).rejects.toMatchObject({
     reason: "CLOSED",
   });
-  await vi.waitUntil(() => testing.waiting === 1);
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
   await onceward.close();
   await waiter;
   expect(testing.waiting).toBe(0);
@@ -68,11 +68,11 @@ test("a claim that is granted just when its client closes is released", async ()
   const onceward = newOnceward(transport);
   const waiter = onceward.run({ ...operation, waitMs: TOO_LONG_MS }, vi.fn());
   const closed = expect(waiter).rejects.toMatchObject({ reason: "CLOSED" });
-  await vi.waitUntil(() => testing.waiting === 1);
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
   const { outcome } = held;
   if (outcome.case !== "claimed") throw new Error(`the first claim is answered with ${outcome.case}`);
   await testing.onceward.calls.release({ ...operation, fencingToken: outcome.value.fencingToken });
-  await vi.waitUntil(() => granted.mock.calls.length === 1);
+  await vi.waitUntil(() => granted.mock.calls.length === 1, 30_000);
   await onceward.close();
   await closed;
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
@@ -83,7 +83,7 @@ test("a closing client lets functions finish", async () => {
   const held = Promise.withResolvers<string>();
   const fn = vi.fn(() => held.promise);
   const running = onceward.run(operation, fn);
-  await vi.waitUntil(() => fn.mock.calls.length === 1);
+  await vi.waitUntil(() => fn.mock.calls.length === 1, 30_000);
   const closed = onceward.close();
   held.resolve("charged");
   expect(await running).toBe("charged");
@@ -98,11 +98,11 @@ test("a client closes after its timeout although a function runs, whose lease is
     signals.push(claim.signal);
     return held.promise;
   });
-  await vi.waitUntil(() => signals.length === 1);
+  await vi.waitUntil(() => signals.length === 1, 30_000);
   // The first one waits for the function.
   const patient = onceward.close();
   await onceward.close({ timeoutMs: 20 });
-  await vi.waitUntil(() => signals[0]?.aborted, { timeout: 5000 });
+  await vi.waitUntil(() => signals[0]?.aborted, { timeout: 30_000 });
   expect(signals[0]?.reason).toMatchObject({ reason: "CLOSED" });
   held.resolve("charged");
   await expect(running).rejects.toMatchObject({

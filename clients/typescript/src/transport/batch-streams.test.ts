@@ -212,7 +212,7 @@ describe("a stream", () => {
     await ask();
     const [first] = streams;
     expect(first?.readableEnded).toBe(false);
-    await vi.waitUntil(() => first?.closed, { timeout: 3000 });
+    await vi.waitUntil(() => first?.closed, { timeout: 30_000 });
     expect([first?.readableEnded, first?.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
     expect(await ask("b")).toBe("b");
     expect(streams).toHaveLength(2);
@@ -224,10 +224,10 @@ describe("a stream", () => {
       answerLate.push(() => reply(stream, request));
     };
     const early = ask("early");
-    await vi.waitUntil(() => answerLate.length === 1);
+    await vi.waitUntil(() => answerLate.length === 1, 30_000);
     passTime(60_001);
     const late = ask("late");
-    await vi.waitUntil(() => answerLate.length === 2);
+    await vi.waitUntil(() => answerLate.length === 2, 30_000);
     for (const answerNow of answerLate) answerNow();
     expect(await Promise.all([early, late])).toEqual(["early", "late"]);
     expect(streams).toHaveLength(2);
@@ -239,9 +239,9 @@ describe("a stream", () => {
       answerLate = () => reply(stream, request);
     };
     const early = ask("early");
-    await vi.waitUntil(() => streams.length === 1);
+    await vi.waitUntil(() => streams.length === 1, 30_000);
     streams[0]?.session?.goaway();
-    await vi.waitUntil(() => streams[0]?.readableEnded);
+    await vi.waitUntil(() => streams[0]?.readableEnded, 30_000);
     answerLate();
     expect(await early).toBe("early");
     onBatch = reply;
@@ -298,7 +298,7 @@ describe("a stream", () => {
   test("with an answer that is not a message fails", async () => {
     onBatch = (stream) => stream.write(Buffer.of(1, 0, 0, 0, 0));
     expect(await failure(ask())).toMatchObject({ code: Code.Internal });
-    await vi.waitUntil(() => streams[0]?.closed);
+    await vi.waitUntil(() => streams[0]?.closed, 30_000);
   });
 
   test("with a batch that is not answered in time takes no more batches, and is closed", async () => {
@@ -308,7 +308,7 @@ describe("a stream", () => {
     expect(await ask("b")).toBe("b");
     expect(streams).toHaveLength(2);
     expect(unaryBatches).toBe(0);
-    await vi.waitUntil(() => streams[0]?.closed, { timeout: 3000 });
+    await vi.waitUntil(() => streams[0]?.closed, { timeout: 30_000 });
   });
 });
 

@@ -243,7 +243,7 @@ describe("an answer that is not gRPC", () => {
       stream.write("<html>");
     };
     expect((await failure()).code).toBe(Code.Unavailable);
-    await vi.waitUntil(() => reset.mock.calls.length === 1);
+    await vi.waitUntil(() => reset.mock.calls.length === 1, 30_000);
     expect(reset).toHaveBeenCalledWith(constants.NGHTTP2_CANCEL);
   });
 
@@ -313,7 +313,7 @@ describe("a cancelled call", () => {
     const reset = vi.fn();
     answer = (stream) => stream.on("close", () => reset(stream.rstCode));
     expect((await failure(lookUp({ timeoutMs: 50 }))).code).toBe(Code.DeadlineExceeded);
-    await vi.waitUntil(() => reset.mock.calls.length === 1);
+    await vi.waitUntil(() => reset.mock.calls.length === 1, 30_000);
     expect(reset).toHaveBeenCalledWith(constants.NGHTTP2_CANCEL);
   });
 
@@ -329,7 +329,7 @@ describe("a cancelled call", () => {
       code: Code.Canceled,
       cause: reason,
     });
-    await vi.waitUntil(() => reset.mock.calls.length === 1);
+    await vi.waitUntil(() => reset.mock.calls.length === 1, 30_000);
     expect(reset).toHaveBeenCalledWith(constants.NGHTTP2_CANCEL);
   });
 

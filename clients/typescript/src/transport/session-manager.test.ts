@@ -37,13 +37,13 @@ test("a connection that the server ends while it is idle causes no uncaught erro
   onTestFinished(() => process.setUncaughtExceptionCaptureCallback(null));
   const manager = new SessionManager(address);
   const { session } = await manager.request("GET", "/", {}, {}).then((stream) => stream.resume());
-  await vi.waitUntil(() => manager.state() === "idle");
+  await vi.waitUntil(() => manager.state() === "idle", 30_000);
   session?.once("goaway", () => void request(manager));
   // Not by `events.once`, which would listen to the error.
   const closed = vi.fn();
   session?.once("close", closed);
   sessions[0]?.goaway();
-  await vi.waitUntil(() => closed.mock.calls.length + uncaught.mock.calls.length > 0);
+  await vi.waitUntil(() => closed.mock.calls.length + uncaught.mock.calls.length > 0, 30_000);
   expect(uncaught).not.toHaveBeenCalled();
   await request(manager);
   expect(sessions).toHaveLength(2);
