@@ -9,7 +9,7 @@ import {
 import { Violations } from "../../messages/violations.ts";
 import { apiKeyMessage, listApiKeyMessages, parseOperatorKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
-import type { OperatorOptions } from "./service.ts";
+import type { OperatorOptions } from "./options.ts";
 
 type Methods = "createOperatorApiKey" | "listOperatorApiKeys" | "revokeOperatorApiKey";
 

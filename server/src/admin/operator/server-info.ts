@@ -9,7 +9,7 @@ import { Violations } from "../../messages/violations.ts";
 import { readServerFacts } from "../../store/server-facts.ts";
 import { VERSION } from "../../version.ts";
 import { listAuditEvents } from "../audit-lists.ts";
-import type { OperatorOptions } from "./service.ts";
+import type { OperatorOptions } from "./options.ts";
 import { checkName } from "./tenant-requests.ts";
 
 /** Returns the RPCs for the state of the replica and for audit events. */

@@ -13,7 +13,7 @@ import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
 import { updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions } from "./service.ts";
+import type { OperatorOptions } from "./options.ts";
 import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant-requests.ts";
 
 type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";

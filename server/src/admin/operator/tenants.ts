@@ -26,7 +26,7 @@ import { makeApiKey } from "../new-api-key.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions } from "./service.ts";
+import type { OperatorOptions } from "./options.ts";
 import {
   checkName,
   limitsSnapshot,

@@ -9,8 +9,8 @@ import {
 import { Violations } from "../../messages/violations.ts";
 import { apiKeyMessage, listApiKeyMessages, parseApiKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPCs for a tenant's API keys. */
 export function createApiKeyHandlers({

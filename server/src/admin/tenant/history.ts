@@ -6,8 +6,8 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import { listAuditEvents } from "../audit-lists.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPC for audit events of the tenant, without those of an earlier tenant of the same name. */
 export function createHistoryHandlers({

@@ -31,11 +31,11 @@ import { findTenantResource } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 type Methods = "getNamespace" | "listNamespaces" | "updateNamespace" | "deleteNamespace";
 

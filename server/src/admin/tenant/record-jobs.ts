@@ -20,8 +20,8 @@ import {
 } from "../../store/tenants/record-jobs.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPCs for background changes of records. */
 export function createRecordJobHandlers({

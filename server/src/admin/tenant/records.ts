@@ -22,8 +22,8 @@ import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage, scanUntil } from "../pages.ts";
 import { createRecordTarget } from "../record-targets.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { parseRecordFilter, parseResolve } from "./record-requests.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPCs for records. */
 export function createRecordHandlers({

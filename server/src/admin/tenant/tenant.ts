@@ -16,11 +16,11 @@ import { listNamespaceResources } from "../../store/tenants/namespaces.ts";
 import { findTenantResource, updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPCs for the tenant and its policy. */
 export function createTenantHandlers({

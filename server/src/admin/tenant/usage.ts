@@ -7,8 +7,8 @@ import { type UsageHour, UsageHourSchema } from "../../gen/onceward/v1/tenant_pb
 import { duration, timestamp, Violations } from "../../messages/violations.ts";
 import { readUsage, type UsageHourRow } from "../../store/tenants/usage.ts";
 import { pageSize, replyPage } from "../pages.ts";
+import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
-import type { TenantAdminOptions } from "./service.ts";
 
 /** Returns the RPC for usage. */
 export function createUsageHandlers({

@@ -1,0 +1,17 @@
+import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { Pool } from "../../store/pool.ts";
+import type { PageTokens } from "../pages.ts";
+
+/** The parts that OperatorService needs. */
+export interface OperatorOptions {
+  readonly pool: Pool;
+  readonly pageTokens: PageTokens;
+  /** Receives every change, after its commit. */
+  readonly changes: ChangeListener;
+  /** Keys the digests of API keys. */
+  readonly pepper: string;
+  /** The configuration without its secrets. */
+  readonly redactedConfig: Readonly<Record<string, string>>;
+  /** Returns the parts that the replica currently works without. */
+  readonly degradedReasons: () => readonly string[];
+}

@@ -1,0 +1,19 @@
+import type { Admission } from "../../admission/admission.ts";
+import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { AdministrationPool } from "../../store/batching/administration-pool.ts";
+import type { RecordStore } from "../../store/records/record-store.ts";
+import type { PageTokens } from "../pages.ts";
+
+/** The parts that TenantAdminService needs. */
+export interface TenantAdminOptions {
+  readonly pool: AdministrationPool;
+  readonly admission: Pick<Admission, "admitOperation" | "admitNamespace" | "admitRecordJob">;
+  readonly records: Pick<RecordStore, "read">;
+  readonly pageTokens: PageTokens;
+  /** Receives every change, after its commit. */
+  readonly changes: ChangeListener;
+  /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
+  readonly pepper: string;
+  /** Wakes the calls that wait for a record, on every replica. */
+  readonly onSettled: (name: string) => void;
+}
