@@ -69,6 +69,7 @@ export interface ServerTuning {
  *
  * @throws Error as `configuredTls`.
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of parts.
 export function createServer(
   config: Config,
   log: Logger,

@@ -111,6 +111,7 @@ function createTenantCache(pool: Pool, aging: Aging) {
 }
 
 /** @see Authenticator */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the two caches, of short functions.
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
   const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };

@@ -40,6 +40,7 @@ const NONE = 0;
  *
  * @see MemoryCache
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its functions share the index and the position.
 export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()): MemoryCache {
   const chains = new Uint32Array(2 ** Math.floor(Math.log2(Math.max(1, maxBytes / BYTES_PER_CHAIN))));
   let sections = Math.max(0, Math.floor((maxBytes - chains.byteLength) / SECTION_BYTES));

@@ -58,6 +58,7 @@ const MAX_TENANT_LABELS = 100;
  * Creates the metrics of one server in their own registry, because tests start several servers in one
  * process. Longer than a screen, because it is one list of declarations without branches.
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of declarations.
 export function createMetrics(version: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
