@@ -10,7 +10,7 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
-import { answerFromCopy, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
+import { answerFromCompletion, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
 import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
@@ -163,7 +163,7 @@ function createDecide({ records, admission, replayCache }: ClaimsOptions): Decid
 
 /** Returns the outcome that a cached completion gives; undefined if there is none. */
 function replayOf(completion: CachedCompletion | undefined, command: ClaimCommand): ClaimOutcome | undefined {
-  return completion && answerFromCopy(completion, command);
+  return completion && answerFromCompletion(completion, command);
 }
 
 /** Counts the outcomes of claims, and returns their responses. */

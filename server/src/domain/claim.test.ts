@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
-import { answerClaim, answerFromCopy } from "./claim.ts";
+import { answerClaim, answerFromCompletion } from "./claim.ts";
 import { cachedCompletionOf, type Phase } from "./record.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];
@@ -113,7 +113,7 @@ describe("a claim of which there is a copy", () => {
       fromRecord instanceof Error
         ? fromRecord
         : { ...Object(fromRecord), record: undefined, answeredAtMs: undefined };
-    expect(answerTo(() => answerFromCopy(copy, command))).toEqual(withoutRecord);
+    expect(answerTo(() => answerFromCompletion(copy, command))).toEqual(withoutRecord);
   });
 
   test.each(KINDS.filter((kind) => kind !== "completed"))("there is none of a record that is %s", (kind) => {

@@ -153,7 +153,7 @@ export function answerClaim(record: LiveRecord | undefined, command: ClaimComman
  *
  * @throws Refusal FINGERPRINT_MISMATCH.
  */
-export function answerFromCopy(copy: CachedCompletion, command: ClaimCommand): ClaimOutcome {
+export function answerFromCompletion(copy: CachedCompletion, command: ClaimCommand): ClaimOutcome {
   refuseMismatch(copy.fingerprint, command.fingerprint);
   const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
   return {

@@ -110,11 +110,11 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       {
         file: "claims/claim.ts",
-        from: "mapSettled(commands, (command, place) => replayOf(copies[place], command));",
-        to: `mapSettled(commands, (command, place) => {
+        from: "mapSettled(commands, (command, index) => replayOf(completions[index], command));",
+        to: `mapSettled(commands, (command, index) => {
         const hint = hints.get(recordName(command.id));
         if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
-        return replayOf(copies[place], command);
+        return replayOf(completions[index], command);
       });`,
       },
       {
@@ -234,8 +234,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "claims/claim.ts",
-        from: "copy && answerFromCopy(copy, command);",
-        to: "copy && answerFromCopy(copy, { ...command, fingerprint: undefined });",
+        from: "completion && answerFromCompletion(completion, command);",
+        to: "copy && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },
     ],
     faults: [],
