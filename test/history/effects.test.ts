@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkEffects, type Effect, FencedProvider } from "./effects.ts";
 import type { NamespacePolicy, Operation } from "./operation.ts";
-import { admin, claim, complete, extend, granted, release, scenario } from "./scenario.ts";
+import { admin, claim, complete, extend, granted, LOST, release, scenario } from "./scenario.ts";
 
 const NAME = { tenant: "acme", namespace: "charges", key: "order-1" };
 const HOLD = { onLeaseExpiry: "HOLD" } as const;
@@ -42,6 +42,16 @@ describe("unfenced", () => {
     const effects = [charge(1, 20), charge(2, 1600)];
     expect(problems([held, extend(900, 910, 1), claim(1500, 1510, granted(2))], effects)).toEqual([NOT_LOST]);
     expect(problems([held, extend(400, 410, 1), claim(1500, 1510, granted(2))], effects)).toEqual([]);
+  });
+
+  test("a lease runs from a claim whose reply was lost, if the token was answered to its claim id", () => {
+    const effects = [charge(1, 700), charge(2, 1600)];
+    const next = claim(1500, 1510, granted(2));
+    const recovered = claim(600, 610, granted(1), { claimId: "a" });
+    expect(problems([claim(0, LOST, undefined, { claimId: "a" }), recovered, next], effects)).toEqual([]);
+    expect(problems([claim(0, LOST, undefined, { claimId: "b" }), recovered, next], effects)).toEqual([
+      NOT_LOST,
+    ]);
   });
 
   test("a second effect after a release or a completion by the first holder is a violation", () => {

@@ -143,9 +143,28 @@ function earliestLeaseEndMs(
   return Math.max(grant.invokedAtMs + claimLeaseMs, ...ends);
 }
 
+/**
+ * Returns the first claim that may have been granted the token: the first one that was answered with it, or an earlier one
+ * with its claim id whose reply was lost, since when the lease then runs.
+ */
 function grantOf(token: number, operations: readonly Operation[]): Operation | undefined {
-  const granted = operations.filter(({ answer }) => answer.kind === "claimed" && answer.token === token);
-  return granted.toSorted((a, b) => a.invokedAtMs - b.invokedAtMs)[0];
+  const [answered] = operations
+    .filter(({ answer }) => answer.kind === "claimed" && answer.token === token)
+    .toSorted(byInvocation);
+  if (answered === undefined) return undefined;
+  const [lost] = operations.filter((operation) => isLostRepeat(operation, answered)).toSorted(byInvocation);
+  if (lost === undefined || lost.invokedAtMs > answered.invokedAtMs) return answered;
+  return { ...lost, returnedAtMs: answered.returnedAtMs };
+}
+
+function isLostRepeat({ request, answer }: Operation, answered: Operation): boolean {
+  if (request.kind !== "claim" || answered.request.kind !== "claim" || answer.kind !== "unknown")
+    return false;
+  return request.claimId !== undefined && request.claimId === answered.request.claimId;
+}
+
+function byInvocation(a: Operation, b: Operation): number {
+  return a.invokedAtMs - b.invokedAtMs;
 }
 
 /**
