@@ -32,7 +32,7 @@ export function recordToChange(
   if (record === undefined) {
     throw new Refusal(
       "RECORD_NOT_FOUND",
-      "There is no such record: never claimed, or its retention has ended.",
+      "There is no such record: the key was never claimed, or its retention has ended.",
     );
   }
   if (fencingToken !== undefined && record.fencingToken !== fencingToken) {

@@ -140,7 +140,7 @@ function ownRecord(record: LiveRecord | undefined, fencingToken: bigint): LiveRe
   if (record === undefined) {
     throw new Refusal(
       "RECORD_NOT_FOUND",
-      "There is no such record: never claimed, or its retention has ended.",
+      "There is no such record: the key was never claimed, or its retention has ended.",
     );
   }
   if (record.fencingToken !== fencingToken) {

@@ -30,7 +30,7 @@ export class ClaimSupersededError extends errorFor("CLAIM_SUPERSEDED") {}
 export class AlreadyCompletedError extends errorFor("ALREADY_COMPLETED") {}
 /** The claim was released before: claim again. */
 export class AlreadyReleasedError extends errorFor("ALREADY_RELEASED") {}
-/** There is no such record: never claimed, or its retention has ended. */
+/** There is no such record: the key was never claimed, or its retention has ended. */
 export class RecordNotFoundError extends errorFor("RECORD_NOT_FOUND") {}
 /** The result is larger than the policy allows. */
 export class ResultTooLargeError extends errorFor("RESULT_TOO_LARGE") {}

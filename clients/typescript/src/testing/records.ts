@@ -164,7 +164,7 @@ export class Records {
     if (record === undefined) {
       throw refusal(
         "RECORD_NOT_FOUND",
-        "There is no such record: never claimed, or its retention has ended.",
+        "There is no such record: the key was never claimed, or its retention has ended.",
       );
     }
     if (record.fencingToken !== fencingToken) {
