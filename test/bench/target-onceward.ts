@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Calls } from "@onceward/client";
-import { Result_Kind } from "@onceward/client";
+import { type Calls, Result_Kind } from "@onceward/client";
 import type { BenchDatabase } from "./database.ts";
 import { FINGERPRINT, LEASE, shareOf, type Target } from "./target.ts";
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ItemRequest } from "../helpers/calls/batches.ts";
-import { runBatch } from "../helpers/calls/batches.ts";
+import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
 import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";

@@ -5,11 +5,14 @@ import {
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
-import type { Violations } from "../messages/violations.ts";
-import { timestamp } from "../messages/violations.ts";
+import { timestamp, type Violations } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";
-import type { EventCursor, EventFilter, StoredAuditEvent } from "../store/tenants/list-audit-events.ts";
-import { findAuditEvents } from "../store/tenants/list-audit-events.ts";
+import {
+  type EventCursor,
+  type EventFilter,
+  findAuditEvents,
+  type StoredAuditEvent,
+} from "../store/tenants/list-audit-events.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
 
 /** The fields that the requests of both services have. */

@@ -1,8 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, expect, test, vi } from "vitest";
-import type { NameHash } from "./memory.ts";
-import { createMemoryCache, type MemoryCache, SECTION_BYTES } from "./memory.ts";
+import { createMemoryCache, type MemoryCache, type NameHash, SECTION_BYTES } from "./memory.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -1,7 +1,13 @@
 import { statementDeadline, withCurrentPrincipal, withPolicies } from "../calls/authority.ts";
 import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
-import type { Deadline } from "../domain/operation.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
+import {
+  type Deadline,
+  mapSettled,
+  mapTogether,
+  onlyValue,
+  Rejected,
+  type Settled,
+} from "../domain/operation.ts";
 import { type RecordId, recordName } from "../domain/record.ts";
 import { isRefusal } from "../domain/refusal.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";

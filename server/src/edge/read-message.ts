@@ -1,7 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { DescMethod } from "@bufbuild/protobuf";
-import { create, type DescMethodUnary, fromBinary, fromJsonString, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMethod,
+  type DescMethodUnary,
+  fromBinary,
+  fromJsonString,
+  type Message,
+} from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { Answer } from "../calls/call.ts";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";

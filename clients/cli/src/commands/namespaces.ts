@@ -6,8 +6,7 @@ import {
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import { readFieldOptions } from "../arguments.ts";
-import type { Host } from "../host.ts";
-import { confirm, type YesOption } from "../host.ts";
+import { confirm, type Host, type YesOption } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
 import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";

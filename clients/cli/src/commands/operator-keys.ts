@@ -6,8 +6,7 @@ import {
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import { KEY_COLUMNS } from "../columns.ts";
-import type { Host } from "../host.ts";
-import { confirm, type YesOption } from "../host.ts";
+import { confirm, type Host, type YesOption } from "../host.ts";
 import { type NewKeyOptions, withNewOperatorKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";

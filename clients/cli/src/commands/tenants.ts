@@ -10,8 +10,7 @@ import {
 import type { Command } from "commander";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
-import type { Host } from "../host.ts";
-import { confirm, type YesOption } from "../host.ts";
+import { confirm, type Host, type YesOption } from "../host.ts";
 import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
 import type { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";

@@ -1,5 +1,4 @@
-import type { ServerHttp2Session } from "node:http2";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 
 /** The times of a session, in milliseconds. */
 export interface SessionTimes {

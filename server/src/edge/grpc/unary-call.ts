@@ -11,8 +11,7 @@ import { createMessageReader, frameMessage, MAX_FRAMED_BYTES } from "../grpc-fra
 import { type ConnectionInboundBudget, readBody } from "../inbound-budget.ts";
 import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
-import type { ReceivedMessage } from "../read-message.ts";
-import { messageLimits, parseTimeoutMs } from "../read-message.ts";
+import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import type { SlowRequests } from "./session-lifecycle.ts";
 import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isClosed, OK } from "./streams.ts";

@@ -17,8 +17,7 @@ import { toConnectError } from "../errors.ts";
 import type { ConnectionInboundBudget } from "../inbound-budget.ts";
 import type { OutboundBudget } from "../outbound-budget.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
-import type { ReceivedMessage } from "../read-message.ts";
-import { messageLimits, parseTimeoutMs, TIMEOUT_HEADER } from "../read-message.ts";
+import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Deadline } from "../../domain/operation.ts";
-import { Rejected } from "../../domain/operation.ts";
+import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { StatementFailed } from "../pool.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";

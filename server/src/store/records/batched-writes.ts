@@ -1,7 +1,6 @@
 import type pg from "pg";
 import type { Contended } from "../../domain/claim.ts";
-import type { Deadline } from "../../domain/operation.ts";
-import { mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
+import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { createBatcher } from "../batching/batcher.ts";

@@ -1,6 +1,5 @@
 import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../../domain/claim.ts";
-import type { Deadline } from "../../domain/operation.ts";
-import { awaitLate, type Settled } from "../../domain/operation.ts";
+import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, laterMs, type Result, unfinishedPhase } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";

@@ -1,6 +1,5 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
-import type { CachedCompletion } from "../../domain/record.ts";
-import { laterMs } from "../../domain/record.ts";
+import { type CachedCompletion, laterMs } from "../../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";

@@ -1,5 +1,4 @@
-import type { Deadline } from "../../domain/operation.ts";
-import { awaitLate, type Settled } from "../../domain/operation.ts";
+import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";

@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Deadline } from "../../domain/operation.ts";
-import { Rejected } from "../../domain/operation.ts";
+import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
