@@ -29,7 +29,7 @@ function casesOf(responses: readonly ItemResponse[]): (ErrorReason | ItemRespons
   return responses.map((response) => (response.case === "error" ? response.value.reason : response.case));
 }
 
-/** Has a tenant of ONE owe ten seconds' operations, with settlements of a claim that nobody holds. */
+/** Has a tenant of ONE owe ten seconds' operations, with settlements of a claim that does not exist. */
 async function exhaust(
   client: IdempotencyClient,
   kind: "complete" | "release" | "extendLease" = "release",
@@ -152,7 +152,7 @@ describeContractOnce(
       await complete(client, success("paid"));
       const other = { namespace: "charges", key: "order-2", claimId: "call-1" };
       const { fencingToken } = granted(await client.claim(other));
-      // The same claim once more is no other record, but nobody knows that before Postgres is asked.
+      // The same claim once more is no other record, but only Postgres knows that.
       expect(await errorOf(client.claim({ ...other, key: "order-3" }))).toMatchObject({
         code: "ResourceExhausted",
         reason: "QUOTA_RECORDS",

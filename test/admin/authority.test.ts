@@ -74,7 +74,7 @@ function operator() {
   return createWorld(database, server).operator();
 }
 
-/** A tenant whose ORDER somebody else holds. */
+/** A tenant whose ORDER another caller holds. */
 async function newBearer(transport: TransportName, columns: PolicyColumns = {}): Promise<Bearer> {
   const administered = await createWorld(database, server, transport).administeredTenant(columns);
   await grant(administered.caller, { owner: "holder" });

@@ -57,7 +57,7 @@ describeAdministrationOverAll(
     beforeAll(async () => {
       owner = await world().administeredTenant();
       theirs = await someAffairs(world(), owner);
-      // What goes on by itself is over before what is there is noted.
+      // Background work ends before the rows are noted.
       await runRecordJobs(world().database);
       none = nobodys(theirs);
       before = await affairsOf(owner);
@@ -77,7 +77,7 @@ describeAdministrationOverAll(
       ]);
     }
 
-    /** All that somebody from another tenant may come with. */
+    /** Every credential and name that a caller of another tenant may use. */
     async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
       const { tenant, caller, adminKey } = await world().administeredTenant();
       await grant(caller, OWN);
@@ -103,7 +103,7 @@ describeAdministrationOverAll(
       return { seen, statements: Object.entries(statements).filter(([name]) => !OF_NO_REQUEST.has(name)) };
     }
 
-    /** What was answered to requests about theirs, as if they had been about nobody's. */
+    /** The answers to requests about the other tenant's names, with names that do not exist in their place. */
     function withNobodys(text: string): string {
       return (Object.keys(theirs) as (keyof Names)[]).reduce((replaced, name) => {
         const [theirName, other] = [theirs[name], none[name]];

@@ -120,7 +120,7 @@ describe("Within 10 s, a change through one replica is effective on the other", 
         )
         .not.toBe("served"),
     ]);
-    // Nobody else's record was forgotten with it.
+    // No other replica's row was deleted with it.
     expect(await claimOf(revoked)).toBe("completed");
   });
 

@@ -51,6 +51,6 @@ describeAdministrationOverAll(
       await expect.poll(degraded, { timeout: 30_000 }).toEqual(["redis_bypassed"]);
     });
   },
-  // Nobody listens there.
+  // A port without a listener.
   { REDIS_URL: "redis://127.0.0.1:1" },
 );

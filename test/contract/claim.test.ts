@@ -15,7 +15,7 @@ describeSharedContract("Claim", (contract) => {
     expect(second.expiresAt).toEqual(first.expiresAt);
   });
 
-  test("a granted claim says when it began, how long its lease runs, and that nobody left a checkpoint", async () => {
+  test("a granted claim says when it began, how long its lease runs, and that there is no checkpoint", async () => {
     const { client } = await contract.newCaller();
     const claim = await grant(client, { lease: seconds(20) });
     const { claimedAt, leaseExpiresAt } = await lookUp(client);
@@ -38,7 +38,7 @@ describeSharedContract("Claim", (contract) => {
     });
   });
 
-  test("a completed key is answered with the result, whoever claims it", async () => {
+  test("a completed key is answered with the result to every claimant", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const completion = await client.complete({ ...ORDER, fencingToken, result: success("receipt 17") });
@@ -108,7 +108,7 @@ describeSharedContract("A repeated claim_id", (contract) => {
     expect(secondsOf(same.leaseRemaining)).toBeLessThanOrEqual(20);
   });
 
-  test("returns the claim with the checkpoint that was saved meanwhile", async () => {
+  test("returns the claim with the checkpoint that was saved since", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client, request);
     await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "charged" } });
@@ -132,7 +132,7 @@ describeSharedContract("A repeated claim_id", (contract) => {
     expect(outcome).toMatchObject({ case: "ambiguous", value: { owner: "worker-1" } });
   });
 
-  test("is in progress once somebody else has taken over", async () => {
+  test("is in progress once another claimant has taken over", async () => {
     const { client, timePasses } = await contract.newCaller();
     await grant(client, request);
     await timePasses(31);

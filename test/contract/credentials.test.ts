@@ -206,7 +206,7 @@ describeContract("On a server with an anonymous tenant", (contract) => {
     expect(await errorOf(anonymous.claim(ORDER))).toMatchObject({ reason: "TENANT_SUSPENDED" });
   });
 
-  test("a credential that is not valid is refused all the same", async () => {
+  test("an invalid credential is still refused", async () => {
     const { tenant } = await contract.newCaller();
     const anonymous = await anonymousClient(tenant.name);
     const headers = { authorization: "Bearer nonsense" };

@@ -37,7 +37,7 @@ describeSharedContract("ExtendLease", (contract) => {
     expect(secondsOf(extension.leaseRemaining)).toBeGreaterThan(99);
   });
 
-  test("revives a lease that ran out if nobody has taken over", async () => {
+  test("revives a lease that ran out if no other claimant has taken over", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(31);
@@ -101,7 +101,7 @@ describeSharedContract("A checkpoint", (contract) => {
     expect((await lookUp(client)).checkpoint).toMatchObject({ name: "mailed", state: bytes("") });
   });
 
-  test("is handed to whoever claims next, after a release and after a lapse", async () => {
+  test("is handed to the next claimant, after a release and after a lapse", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client);
     await client.extendLease({ ...ORDER, fencingToken: first.fencingToken, checkpoint: charged });

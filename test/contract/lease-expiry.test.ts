@@ -22,7 +22,7 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
     });
   });
 
-  test("its holder may still complete if nobody has taken over", async () => {
+  test("its holder may still complete if no other claimant has taken over", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(31);
@@ -31,7 +31,7 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
     expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
   });
 
-  test("its holder may still release if nobody has taken over", async () => {
+  test("its holder may still release if no other claimant has taken over", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(31);
@@ -39,7 +39,7 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
     expect((await lookUp(client)).state).toBe(Record_State.RELEASED);
   });
 
-  test("its holder can do nothing any more once somebody has taken over", async () => {
+  test("its holder can change nothing once another claimant has taken over", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(31);

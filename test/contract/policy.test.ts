@@ -7,7 +7,7 @@ import { describeContractOnce } from "../helpers/servers/contract.ts";
 import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContractOnce("Policy", (contract) => {
-  test("is the service's default where nobody set anything", async () => {
+  test("is the service's default where nothing is set", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const { claimedAt, leaseExpiresAt, expiresAt } = await lookUp(client);

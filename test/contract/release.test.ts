@@ -49,7 +49,7 @@ describeSharedContract("Release", (contract) => {
     expect(await lookUp(client)).toEqual(before);
   });
 
-  test("that is repeated after somebody claimed anew is superseded, and the new claim stands", async () => {
+  test("that is repeated after a new claim is superseded, and the new claim stays", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await client.release({ ...ORDER, fencingToken });

@@ -12,7 +12,7 @@ const RECKONING_MS = 1000;
 
 type Timed = { readonly serverTime?: Timestamp | undefined };
 
-/** Makes a call, and checks that its reply says what the service's clock showed meanwhile. */
+/** Makes a call, and checks that its reply carries a time of the service's clock between its start and its end. */
 async function checked<Reply extends Timed>(
   { nowMs }: SharedCaller,
   call: () => Promise<Reply>,

@@ -9,7 +9,7 @@ import { describeContractOnce } from "../helpers/servers/contract.ts";
 import { newCallerInMemory, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 import type { PolicyColumns } from "../helpers/servers/tenants.ts";
 
-/** What happens next. A sweep deletes rows of the server's, and the answers are to stay equal all the same. */
+/** The next step. A sweep deletes rows of the server; the answers must stay equal. */
 type Step =
   | { readonly kind: "calls"; readonly operations: readonly Operation[]; readonly inBatch: boolean }
   | { readonly kind: "timePasses"; readonly seconds: number }

@@ -9,7 +9,7 @@ import { describeSharedContract, type SharedCaller } from "../helpers/servers/sh
 const WAITING = { ...ORDER, wait: seconds(60) };
 const result = success("done");
 
-/** The caller as a holder of ORDER, and as somebody who waits for it. */
+/** The caller twice: it holds ORDER, and waits for it. */
 async function holderAndWaiter<Caller extends SharedCaller>(caller: Caller) {
   const { fencingToken } = await grant(caller.client);
   const waiting = caller.client.claim({ ...WAITING, owner: "waiter" });
@@ -53,7 +53,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect((await waiting).outcome.case).toBe("ambiguous");
   });
 
-  test("is answered that the claim is in progress when the wait is over", async () => {
+  test("is answered that the claim is in progress when the wait ends", async () => {
     const { client, untilWaiting } = await contract.newCaller();
     await grant(client, { owner: "holder" });
     const { outcome } = await client.claim({ ...ORDER, wait: seconds(0.2) });
@@ -68,7 +68,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect(outcome.case).toBe("inProgress");
   });
 
-  test("goes on waiting when the lease is extended", async () => {
+  test("keeps waiting when the lease is extended", async () => {
     const { client, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
     await client.extendLease({ ...held, lease: seconds(60) });
     await untilWaiting(1);

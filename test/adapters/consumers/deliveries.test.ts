@@ -22,7 +22,7 @@ test.each([
   ["is no JSON", () => 1n],
   ["is larger than the policy takes", () => "x".repeat(70_000)],
 ])(
-  "an effect whose value %s is processed all the same, and its repeat a duplicate without a value",
+  "an effect whose value %s is processed, and its repeat is a duplicate without a value",
   async (_, effect) => {
     await using guard = await newGuard();
     const fn = vi.fn(effect);

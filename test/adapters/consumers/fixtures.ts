@@ -16,7 +16,7 @@ export interface Guarded extends AsyncDisposable {
   readonly options: { readonly namespace: string; readonly onDelivery: (delivery: Delivery) => void };
   /** The kinds of deliveries so far. */
   kinds(): string[];
-  /** Somebody else holds the claim; resolves to what completes it. */
+  /** Lets another holder claim the key; resolves to a function that completes the claim. */
   holdElsewhere(key: string): Promise<() => Promise<void>>;
   /** Lets the lease of every claim be over. */
   endLeases(): Promise<void>;

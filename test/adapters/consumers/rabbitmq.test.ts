@@ -144,7 +144,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(lastProperties).toEqual(firstProperties);
     const { CC, ...own } = firstHeaders;
     expect(lastHeaders).toMatchObject({ ...own, "x-death": [{ count: 1 }] });
-    // Whoever got a copy of the message gets none of its return.
+    // Other queues that got a copy of the message do not get its redelivery.
     expect(CC).toEqual([copies]);
     expect(await channel.checkQueue(copies)).toMatchObject({ messageCount: 1 });
     await expectSettled({ connection, channel, queue });
@@ -287,7 +287,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("where the policy holds, that effect is not repeated until somebody has found out", async () => {
+  test("where the policy holds, that effect is not repeated until an administrator resolves it", async () => {
     await using guard = await newGuard();
     await guard.holdExpired();
     const { channel, queue, derivedKeys } = await startWorkers(guard, "before completion");

@@ -77,7 +77,7 @@ test.each([
   [1500, 2],
   [50_000_000, 43_200],
 ])(
-  "while somebody else is doing it, a message is hidden for redeliverAfterMs, %s, in seconds: %s",
+  "while another consumer processes it, a message is hidden for redeliverAfterMs, %s, in seconds: %s",
   async (redeliverAfterMs, seconds) => {
     await using guard = await newGuard();
     await guard.holdElsewhere("order-1");

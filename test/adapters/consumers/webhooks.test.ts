@@ -276,7 +276,7 @@ test("a notification of Apple's is handled once by its notificationUUID, and a f
   const send = await serveOnce(guard, source, (event) => handled.push(event));
   expect(await send(await signed(forger.privateKey))).toMatchObject({ status: 401 });
   expect(await send(await signed(apple.privateKey))).toMatchObject({ status: 200, replayed: null });
-  // Apple signs anew for every attempt.
+  // Apple signs every attempt again.
   expect(await send(await signed(apple.privateKey))).toMatchObject({ status: 200, replayed: "true" });
   expect(guard.deliveries.map(({ key }) => key)).toEqual([notificationUUID, notificationUUID]);
   expect(handled).toEqual([notification]);

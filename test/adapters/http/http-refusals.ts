@@ -3,7 +3,7 @@ import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
 import { problemOf } from "./http-client.ts";
 import type { Begin, Effect, Reply } from "./http-world.ts";
 
-/** Nobody listens there. */
+/** An address without a listener. */
 const NOWHERE = "http://127.0.0.1:1";
 
 const charged = { status: 201, body: Buffer.from("charged") };

@@ -95,7 +95,7 @@ test("once, killed before any step: one effect after the redelivery, and its val
   ]);
 });
 
-/** Delivers the message again to whoever is there: the lease of the dead is over. */
+/** Delivers the message again to a living worker, after the lease of the dead one expired. */
 async function redeliver(key: string): Promise<string> {
   await endLeases(service, tenant, key);
   return await onceward.run({ namespace: "orders", key }, (claim) =>

@@ -50,7 +50,7 @@ async function newClient(interceptors: Interceptor[] = []): Promise<Client> {
 
 const order = { namespace: "orders", key: "order-1" };
 
-/** Claims, and commits a completion that nobody tells the service of. */
+/** Claims, and commits a completion that is not delivered to the service. */
 async function crashAfterCommit(
   { onceward }: Client,
   operation = order,

@@ -35,7 +35,7 @@ export const UNFINISHED = {
 /** What the audit says, too: whose claim was resolved, and why. */
 export const OWNER = plant("owner");
 export const REASON = plant("reason");
-/** What stands in every field of requests that nobody means. */
+/** The value of every field that a request does not need. */
 export const FILLING = plant("filling");
 
 /** The credentials that records are used with. */

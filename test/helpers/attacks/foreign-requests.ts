@@ -8,7 +8,7 @@ import { FORGET, RELEASE } from "../calls/resolutions.ts";
 import { bytes, success } from "../calls/verbs.ts";
 import type { Names } from "./affairs.ts";
 
-/** For every unary RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
+/** For every unary RPC of a service, requests that name things. A request without a name shows that none can be given. */
 type Requests<Service extends DescService> = {
   readonly [Method in keyof UnaryMethods<Service>]: (
     names: Names,

@@ -36,7 +36,7 @@ export interface HostileCall {
   readonly body: Buffer;
 }
 
-/** Somebody who may call an RPC, and a tenant for it to be about; both are its own. */
+/** A caller that may call an RPC, and its own tenant. */
 export interface HostileCaller {
   readonly tenant: string;
   call(call: HostileCall): Promise<HostileAnswer>;

@@ -10,7 +10,7 @@ import {
   type WireField,
 } from "./wire-values.ts";
 
-/** Where a field stands in a request, from the request's own field to it. */
+/** The path of a field in a request, from the request's own field down. */
 export type FieldPath = readonly DescField[];
 
 /** As refusals name it, from the request on: "result.kind". */

@@ -3,7 +3,7 @@ const STILL_ROUND_TRIPS = 50;
 
 /**
  * Reads a number again after each round trip to the server until it has not changed for 50 of them, and returns it. Every
- * round trip gives the server time to go on with what the number counts.
+ * round trip gives the server time to continue the counted work.
  */
 export async function untilStill(read: () => number, roundTrip: () => Promise<unknown>): Promise<number> {
   let last = read();

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { connect } from "amqplib";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 
-/** A RabbitMQ of somebody's own, on loopback ports. */
+/** A RabbitMQ of its own for a test, on loopback ports. */
 export interface RabbitMqBroker {
   /** `amqp://…`, of a user who may do everything. */
   readonly url: string;
@@ -86,7 +86,7 @@ export async function startBroker(programs: string): Promise<RabbitMqBroker> {
 }
 
 /**
- * A port that nobody listens on, below those that outgoing connections are given: the broker takes it seconds later, and
+ * A free port, below those that outgoing connections are given: the broker takes it seconds later, and
  * other tests make many connections.
  */
 async function lowPort(): Promise<number> {

@@ -46,7 +46,7 @@ export function connectOperator(
   return connect(OperatorService, server, apiKey, transport);
 }
 
-/** A tenant with somebody who calls for it and somebody who administers it. */
+/** A tenant with a caller and an administrator. */
 export interface AdministeredTenant {
   readonly tenant: TestTenant;
   readonly caller: IdempotencyClient;

@@ -17,7 +17,7 @@ export interface Load {
 /** What a load needs of a client. */
 export type Claimant = Pick<IdempotencyClient, "claim">;
 
-/** How a caller goes on after an error. */
+/** What a caller does after an error. */
 export type AfterError = "stop" | "retry UNAVAILABLE";
 
 /** Claims fresh keys, each caller one at a time; a retry brings the same claim id. */

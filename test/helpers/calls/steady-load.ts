@@ -4,7 +4,7 @@ import type { IdempotencyClient } from "./clients.ts";
 import { describeError, type SeenError } from "./errors.ts";
 import { bytes, success } from "./verbs.ts";
 
-/** Callers that claim and complete one key after another, and go on through whatever happens. */
+/** Callers that claim and complete one key after another, and continue after errors. */
 export interface Load {
   /** What was completed and acknowledged so far: the payload by its key. */
   readonly acknowledged: ReadonlyMap<string, string>;

@@ -18,7 +18,7 @@ export function useOwnPostgres(): OwnPostgres {
   let postgres: EmbeddedPostgres | undefined;
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), "ow-postgres-"));
-    // Where tests run as root, Postgres runs as somebody else, who has to get in.
+    // Where tests run as root, Postgres runs as another user, who must have access.
     await chmod(dir, 0o755);
     postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
   });

@@ -13,7 +13,7 @@ const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "o
 /** Starts one real Postgres for all test files of a project, with a migrated database that each file copies. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-test-"));
-  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  // Where tests run as root, Postgres runs as another user, who must have access.
   await chmod(dir, 0o755);
   const binaries = project.config.provide.postgresBinaries;
   const postgres = await startEmbeddedPostgres({

@@ -24,7 +24,7 @@ const run = promisify(execFile);
 /** The `bin` directory of PostgreSQL 15, whose pg_dump and pg_restore stand beside its server; undefined: not installed. */
 export const POSTGRES_15 = await findSystemPostgres(15, process.env.PATH);
 
-/** A test database of the project's Postgres; its dump is a copy that Postgres makes. Gone when the test is over. */
+/** A test database of the project's Postgres; its dump is a copy that Postgres makes. Removed when the test ends. */
 export async function createCopiedDatabase(): Promise<RestorableDatabase> {
   const database = await createTestDatabase();
   const name = nameIn(database.url);
@@ -49,11 +49,11 @@ export async function createCopiedDatabase(): Promise<RestorableDatabase> {
   };
 }
 
-/** A database of a PostgreSQL 15 of the test's own, dumped by pg_dump. Gone when the test is over. */
+/** A database of a PostgreSQL 15 of the test's own, dumped by pg_dump. Removed when the test ends. */
 export async function createDumpedDatabase(): Promise<RestorableDatabase> {
   if (POSTGRES_15 === undefined) throw new Error("PostgreSQL 15 is not installed");
   const dir = await mkdtemp(join(tmpdir(), "ow-restore-"));
-  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  // Where tests run as root, Postgres runs as another user, who must have access.
   await chmod(dir, 0o755);
   const settings = { fsync: "off" };
   const postgres = await startEmbeddedPostgres({

@@ -1,7 +1,7 @@
 import type { Addresses } from "../../../server/src/server.ts";
 import { readMetrics } from "../servers/metrics.ts";
 
-/** What a replica asks again and again by itself, whoever calls. */
+/** The statements that a replica repeats in the background. */
 const BACKGROUND = new Set([
   "beat_replica",
   "take_due_count",

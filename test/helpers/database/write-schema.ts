@@ -7,7 +7,7 @@ import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
 
 /** `npm run schema:dump`: migrates an empty database and writes down what it then looks like. */
 const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
-// Where this runs as root, Postgres runs as somebody else, who has to get in.
+// Where this runs as root, Postgres runs as another user, who must have access.
 await chmod(dir, 0o755);
 try {
   const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });

@@ -8,7 +8,7 @@ import type { Addresses } from "../../../server/src/server.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
 const MAIN = fileURLToPath(new URL("../../../clients/cli/src/main.ts", import.meta.url));
-/** There are no profiles there, whoever runs the tests. */
+/** A path without profiles. */
 const NO_PROFILES = "/nonexistent";
 
 /** How a command ended. */

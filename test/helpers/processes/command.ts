@@ -42,7 +42,7 @@ export interface Command {
   readonly ended: Promise<Ended>;
 }
 
-/** A workplace of a test's own, which any user can enter: as root, Postgres runs as somebody else. */
+/** A workplace of a test's own, which any user can enter: as root, Postgres runs as another user. */
 export async function createWorkplace(): Promise<Workplace> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "ow-command-")));
   onTestFinished(async () => {
@@ -61,7 +61,7 @@ async function stopPostgres(dir: string): Promise<void> {
   if (left !== undefined) await shutDown(left);
 }
 
-/** Starts a command; it is killed when the test is over. It has the environment of any test's process and what is given. */
+/** Starts a command; it is killed when the test ends. Its environment is that of all tests' processes, and `env`. */
 export function startCommand(
   args: readonly string[],
   { dir, temporaryDir }: Workplace,

@@ -76,7 +76,7 @@ export async function pressCtrlC(dev: Command): Promise<void> {
 /** The processes that still mention the workplace on their command line; Postgres names its data directory there. */
 export async function processesOf({ dir }: Workplace): Promise<readonly string[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  // A process that ended meanwhile has no command line any more.
+  // A process that has ended has no command line.
   const commandLines = await Promise.all(
     pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")),
   );

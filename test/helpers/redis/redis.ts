@@ -18,7 +18,7 @@ export interface TestRedis {
   signal(name: NodeJS.Signals): void;
   /** Ends it at once, without a word to anybody. */
   kill(): Promise<void>;
-  /** Starts it anew on the same port, empty, after `kill`. */
+  /** Starts it again on the same port, empty, after `kill`. */
   restart(): Promise<void>;
   /** Ends it for good. */
   stop(): Promise<void>;
@@ -39,7 +39,7 @@ export interface RedisSettings {
   };
 }
 
-/** Whether there is a Redis to start: nobody looks for one in runs with another Postgres, where it makes no difference. */
+/** Whether there is a Redis to start: never in runs with another Postgres, where it makes no difference. */
 export function hasRedis(): boolean {
   return Boolean(inject("redisProgram"));
 }
@@ -102,7 +102,7 @@ async function launch(args: readonly string[]) {
   };
 }
 
-/** A port that nobody listens on at the moment, low enough for what else a cluster's node opens. */
+/** A port that is free at the moment, low enough for what else a cluster's node opens. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

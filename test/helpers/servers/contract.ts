@@ -85,7 +85,7 @@ function contractOver(transport: TransportName, { database, server }: ServerInUs
         tenant,
         client: connectClient(server, tenant.apiKey, transport),
         timePasses: (seconds) => ageRecords(database, tenant, seconds),
-        // Time passes by making the records older: the database's clock goes on as it does.
+        // Time passes by making the records older: the database's clock is not changed.
         nowMs: () => Date.now(),
         sweep: () => sweep(database),
         untilWaiting: (count) => untilWaiting(server, count),

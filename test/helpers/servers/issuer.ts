@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
-/** Somebody who issues tokens, and publishes the keys to check them with. */
+/** An issuer of tokens, which publishes its keys. */
 export interface Issuer {
   /** The configuration of a server that believes it. */
   readonly settings: Readonly<Record<string, string>>;
@@ -81,7 +81,7 @@ export async function startIssuer(): Promise<Issuer> {
   return issuer;
 }
 
-/** A key that nobody publishes. */
+/** A key that is not published. */
 export async function makeSigningKey(alg: string, kid: string): Promise<SigningKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
   return { alg, kid, key: privateKey, publicJwk: { ...(await exportJWK(publicKey)), kid } };

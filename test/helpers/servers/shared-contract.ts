@@ -14,7 +14,7 @@ export interface SharedContract {
 /** The policies of namespaces, by their names. */
 export type NamespacePolicies = Readonly<Record<string, PolicyColumns>>;
 
-/** Somebody who calls the service, and whose records' time the test moves. */
+/** A caller of the service, the time of whose records the test moves. */
 export interface SharedCaller {
   readonly client: IdempotencyClient;
   /** For the tenant's records it is as if so many seconds had passed. */

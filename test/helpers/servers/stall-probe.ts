@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 
 /**
  * Loaded into a server's process: at each SIGUSR2 it prints, as a line of the log, how long the event loop was held since the
- * last SIGUSR2 at the longest, in milliseconds: by the clock, and by what the thread worked meanwhile. On a machine whose
+ * last SIGUSR2 at the longest, in milliseconds: by the clock, and by the CPU time of the thread. On a machine whose
  * cores are all busy, the clock also counts the turns of other processes.
  */
 const RESOLUTION_MS = 1;

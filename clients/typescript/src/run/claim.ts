@@ -167,7 +167,7 @@ export class HeldClaim implements RunningClaim {
   }
 }
 
-/** Stands in for a claim where the service is unreachable and `onUnavailable` is "proceed": it holds nothing. */
+/** Replaces a claim if the service is unreachable and `onUnavailable` is "proceed": it holds nothing. */
 export class UnguardedClaim implements RunningClaim {
   readonly guarded = false;
   readonly namespace: string;
