@@ -318,6 +318,25 @@ test("while another tenant is active, a tenant has at most its share in flight, 
   expect((await Promise.all(greedy)).at(-1)).toBe("1-9 by 3");
 });
 
+test.each([
+  ["get their rows from one statement", (row: string) => `${row}, shared`, ["1-a by 0", "1-a by 0, shared"]],
+  ["run one after another", undefined, ["1-a by 0", "1-a by 2"]],
+])("operations of one call on one name %s, however slots come free", async (_, rowForDuplicate, rows) => {
+  let slots = 1;
+  const limiter = { ...UNLIMITED, maxInFlightOf: () => slots };
+  const shared = rowForDuplicate === undefined ? {} : { rowForDuplicate };
+  const { batcher, submit, statements } = newBatcher({ ...BY_TENANT, limiter, maxInFlight: 3, ...shared });
+  const ordered = batcher.submitAll([{ name: "1-a" }, { name: "1-a" }], NO_DEADLINE);
+  await turn();
+  slots = 2;
+  const other = submit("1-b");
+  await turn();
+  expect(statements.map(({ names }) => names)).toEqual([["1-a"], ["1-b"]]);
+  await succeedAll(statements);
+  expect(await ordered).toEqual(rows);
+  expect(await other).toBe("1-b by 1");
+});
+
 test("a statement that fails releases its slots", async () => {
   const limiter = createTenantLimiter({ weightOf: () => 1, slotsPerTenant: 1 });
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter });

@@ -110,8 +110,11 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     return new Promise((resolve) => {
       const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.createRowConverter?.());
       const nowMs = performance.now();
+      const previousOf = ops.length > 1 ? new Map<string, PendingOperation<Op, Row>>() : undefined;
       ops.forEach((op, index) => {
-        const pending = new PendingOperation(op, this.#options.nameOf(op), call, index);
+        const name = this.#options.nameOf(op);
+        const pending = new PendingOperation(op, name, call, index, previousOf?.get(name));
+        previousOf?.set(name, pending);
         const tenant = this.#tenantOf(op);
         this.#limiter.noteActivity(tenant, nowMs);
         if (!this.#queue.push(tenant, pending)) pending.settle(new Rejected(overloaded()));
@@ -151,12 +154,13 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     let bytes = 0;
     this.#queue.take((pending): Decision => {
       if (pending.isExpired) {
-        pending.settle(new Rejected(expired()));
+        reject([pending], new Rejected(expired()));
         return "remove";
       }
-      const leader = leaders.get(pending.name);
+      // The previous operation of its call may be in a statement that began earlier: without it, this one could overtake it.
+      const leader = leaders.get(pending.name) ?? pending.previousLeader;
       if (leader !== undefined && rowForDuplicate !== undefined) {
-        leader.duplicates.push(pending);
+        leader.addDuplicate(pending);
         return "remove";
       }
       if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "keep";
@@ -211,7 +215,7 @@ function withoutExpired<Op, Row>(leader: PendingOperation<Op, Row>): PendingOper
   const all = [leader, ...leader.duplicates];
   for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));
   const [first, ...others] = all.filter((pending) => !pending.isSettled);
-  first?.duplicates.splice(0, first.duplicates.length, ...others);
+  first?.lead(others);
   return first;
 }
 
@@ -264,12 +268,47 @@ class PendingOperation<Op, Row> {
   #isSettled = false;
   /** Later operations of the same name that get their row from this one's. */
   readonly duplicates: PendingOperation<Op, Row>[] = [];
+  /** The operation of which this one is a duplicate. */
+  #leader: PendingOperation<Op, Row> | undefined;
+  #previous: PendingOperation<Op, Row> | undefined;
 
-  constructor(op: Op, name: string, call: PendingCall<Row>, index: number) {
+  /** @param previous is the previous operation of the same name in the same call, if any. */
+  constructor(
+    op: Op,
+    name: string,
+    call: PendingCall<Row>,
+    index: number,
+    previous: PendingOperation<Op, Row> | undefined,
+  ) {
     this.op = op;
     this.name = name;
     this.#call = call;
     this.#index = index;
+    this.#previous = previous;
+  }
+
+  /** Adds a duplicate, and the duplicates that it leads itself. */
+  addDuplicate(duplicate: PendingOperation<Op, Row>): void {
+    for (const added of [duplicate, ...duplicate.duplicates.splice(0)]) {
+      this.duplicates.push(added);
+      added.#leader = this;
+    }
+  }
+
+  /** Replaces the operation's duplicates by others, and its leader by itself. */
+  lead(others: readonly PendingOperation<Op, Row>[]): void {
+    this.#leader = undefined;
+    this.duplicates.length = 0;
+    for (const other of others) {
+      other.duplicates.length = 0;
+      this.addDuplicate(other);
+    }
+  }
+
+  /** The leader of the previous operation of the same name in the same call, until it is settled. */
+  get previousLeader(): PendingOperation<Op, Row> | undefined {
+    if (this.#previous === undefined || this.#previous.isSettled) return undefined;
+    return this.#previous.#leader ?? this.#previous;
   }
 
   /** Whether the deadline has passed, or the caller has cancelled. */
@@ -283,6 +322,7 @@ class PendingOperation<Op, Row> {
 
   settle(settled: Settled<Row>): void {
     this.#isSettled = true;
+    this.#previous = undefined;
     this.#call.settle(this.#index, settled);
   }
 }
