@@ -47,7 +47,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
 const interruption = new AbortController();
-for (const name of ["SIGINT", "SIGTERM"] as const) {
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
 }
 

@@ -1,11 +1,11 @@
 /**
- * Aborts on Ctrl-C, SIGTERM and uncaught errors, so that a program removes what it started before it ends.
+ * Aborts on Ctrl-C, SIGTERM, a closed terminal and uncaught errors, so that a program removes what it started before it ends.
  * Importing this file installs the listeners.
  */
 export const interruption = new AbortController();
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
-for (const name of ["SIGINT", "SIGTERM"] as const) {
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
 }
 // An uncaught error must not leave processes behind either.

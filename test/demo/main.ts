@@ -23,7 +23,7 @@ const LIMIT_MS = 55_000;
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
 const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () =>
     interruption.abort(new Error(`interrupted by ${signal}; everything is stopped and removed`)),
   );

@@ -34,7 +34,7 @@ interruption.signal.addEventListener(
   "abort",
   () => void cleanUp.disposeAsync().finally(() => process.exit(130)),
 );
-for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => interruption.abort());
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => interruption.abort());
 const databaseUrl = await startPostgres();
 await migrate(databaseUrl, () => {});
 const certificate = await makeCertificate();
