@@ -8,14 +8,16 @@ import { FORGET, RELEASE } from "../calls/resolutions.ts";
 import { bytes, success } from "../calls/verbs.ts";
 import type { Names } from "./affairs.ts";
 
-/** For every unary RPC of a service, what somebody may ask about names. A request that holds none of them is there to show. */
+/**
+ * For every unary RPC of a service, the requests about given names. Some requests contain none of the names.
+ */
 type Requests<Service extends DescService> = {
   readonly [Method in keyof UnaryMethods<Service>]: (
     names: Names,
   ) => readonly MessageInitShape<Service["method"][Method]["input"]>[];
 };
 
-/** A record that the one who asks holds. */
+/** A record that the sender of the requests holds. */
 export const OWN = { namespace: "own", key: "own-order" };
 
 const policy = { keyRetention: { seconds: 90_000n, nanos: 0 } };
@@ -24,7 +26,7 @@ const held = ({ namespace, heldKey: key }: Names) => ({ namespace, key });
 const result = success("forged");
 const reason = "to find out";
 
-/** What a caller may ask. */
+/** The requests that a caller may send. */
 export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
   lookup: (names) => [completed(names), held(names)],
   complete: (names) => [
@@ -52,7 +54,7 @@ export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
       ],
     },
   ],
-  // Last: a claim is granted, and then there is a record of one's own.
+  // Last, because a granted claim creates a record of the sender's tenant.
   claim: (names) => [
     completed(names),
     { ...held(names), claimId: names.claimId },
@@ -60,7 +62,7 @@ export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
   ],
 };
 
-/** What an administrator may ask. */
+/** The requests that an administrator may send. */
 export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   getTenant: () => [{}],
   updateTenant: ({ tenantEtag, namespaceEtag, tenant: name }) => [
@@ -103,7 +105,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   getUsage: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getUsage }],
 };
 
-/** What only an operator may ask. */
+/** The requests that only an operator may send. */
 export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
   createTenant: ({ tenant: name }) => [{ tenant: { name } }],
   getTenant: ({ tenant: name }) => [{ name }],

@@ -1,9 +1,9 @@
-/** So many round trips without a change mean that nothing moves any more, however busy the machine is. */
+/** After so many round trips without a change, none follows, on a busy machine too. */
 const STILL_ROUND_TRIPS = 50;
 
 /**
- * Reads a number again after each round trip to the server until it has not changed for 50 of them, and returns it. Every
- * round trip gives the server time to go on with what the number counts.
+ * Reads a number after each round trip to the server until it has not changed for 50 of them, and returns it.
+ * During every round trip the server can continue the work that the number counts.
  */
 export async function untilStill(read: () => number, roundTrip: () => Promise<unknown>): Promise<number> {
   let last = read();

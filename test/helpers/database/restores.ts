@@ -11,20 +11,23 @@ import { ensureDatabase } from "../../../server/src/store/databases.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
 
-/** A database that can be dumped, and put back to what it was then. */
+/** A database that can be dumped, and restored from the dump. */
 export interface RestorableDatabase extends OpenDatabase {
-  /** Keeps what the database holds now. */
+  /** Keeps the current contents of the database. */
   dump(): Promise<void>;
-  /** Replaces the database with the one that was dumped. Replicas lose their connections, and may connect again. */
+  /** Replaces the database with the dump. Replicas lose their connections, and may connect again. */
   restore(): Promise<void>;
 }
 
 const run = promisify(execFile);
 
-/** The `bin` directory of PostgreSQL 15, whose pg_dump and pg_restore stand beside its server; undefined: not installed. */
+/** The `bin` directory of PostgreSQL 15, with pg_dump and pg_restore; undefined if it is not installed. */
 export const POSTGRES_15 = await findSystemPostgres(15, process.env.PATH);
 
-/** A test database of the project's Postgres; its dump is a copy that Postgres makes. Gone when the test is over. */
+/**
+ * Creates a database in the project's Postgres, and drops it when the test ends. Its dump is a copy by
+ * Postgres.
+ */
 export async function createCopiedDatabase(): Promise<RestorableDatabase> {
   const database = await createTestDatabase();
   const name = nameIn(database.url);
@@ -49,11 +52,13 @@ export async function createCopiedDatabase(): Promise<RestorableDatabase> {
   };
 }
 
-/** A database of a PostgreSQL 15 of the test's own, dumped by pg_dump. Gone when the test is over. */
+/**
+ * Creates a database in a new PostgreSQL 15, and ends both when the test ends. Its dump is made by pg_dump.
+ */
 export async function createDumpedDatabase(): Promise<RestorableDatabase> {
   if (POSTGRES_15 === undefined) throw new Error("PostgreSQL 15 is not installed");
   const dir = await mkdtemp(join(tmpdir(), "ow-restore-"));
-  // Where tests run as root, Postgres runs as somebody else, who has to get in.
+  // If the tests run as root, Postgres runs as another user, who needs access.
   await chmod(dir, 0o755);
   const settings = { fsync: "off" };
   const postgres = await startEmbeddedPostgres({
@@ -91,7 +96,10 @@ export async function createDumpedDatabase(): Promise<RestorableDatabase> {
   };
 }
 
-/** Ends the connections to a database, and lets none in; replicas come back by themselves. */
+/**
+ * Returns statements that end the connections to a database and refuse new ones; replicas reconnect by
+ * themselves.
+ */
 function closing(name: string): readonly string[] {
   return [
     `alter database ${name} allow_connections false`,

@@ -5,9 +5,9 @@ import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts"
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
 
-/** `npm run schema:dump`: migrates an empty database and writes down what it then looks like. */
+/** `npm run schema:dump`: migrates an empty database and writes its schema to a file. */
 const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
-// Where this runs as root, Postgres runs as somebody else, who has to get in.
+// If this runs as root, Postgres runs as another user, who needs access.
 await chmod(dir, 0o755);
 try {
   const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });

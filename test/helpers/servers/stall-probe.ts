@@ -1,9 +1,9 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
 /**
- * Loaded into a server's process: at each SIGUSR2 it prints, as a line of the log, how long the event loop was held since the
- * last SIGUSR2 at the longest, in milliseconds: by the clock, and by what the thread worked meanwhile. On a machine whose
- * cores are all busy, the clock also counts the turns of other processes.
+ * Loaded into a server's process. At each SIGUSR2, logs the longest time since the last SIGUSR2 that the
+ * event loop was blocked, in milliseconds: in wall-clock time, and in processor time of the thread. On a busy
+ * machine, wall-clock time includes the time of other processes.
  */
 const RESOLUTION_MS = 1;
 const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
