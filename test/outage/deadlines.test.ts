@@ -56,7 +56,7 @@ test.each<[Port, string]>([
   ["native gRPC", "0H"],
   ["native gRPC", "1n"],
   ["Connect", "0"],
-])("over %s, a deadline of %s is over before the call has any effect", async (port, timeout) => {
+])("over %s, a deadline of %s expires before the call has any effect", async (port, timeout) => {
   expect(await CLAIM_WITH_TIMEOUT[port](timeout)).toMatchObject({
     code: "DeadlineExceeded",
     reason: "DEADLINE_EXCEEDED",
