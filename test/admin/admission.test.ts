@@ -29,7 +29,10 @@ function casesOf(responses: readonly ItemResponse[]): (ErrorReason | ItemRespons
   return responses.map((response) => (response.case === "error" ? response.value.reason : response.case));
 }
 
-/** Has a tenant of ONE owe ten seconds' operations, with settlements of a claim that nobody holds. */
+/**
+ * Makes a tenant with the quota ONE owe ten seconds' operations, by settlements of a claim that does not
+ * exist.
+ */
 async function exhaust(
   client: IdempotencyClient,
   kind: "complete" | "release" | "extendLease" = "release",
@@ -152,7 +155,7 @@ describeContractOnce(
       await complete(client, success("paid"));
       const other = { namespace: "charges", key: "order-2", claimId: "call-1" };
       const { fencingToken } = granted(await client.claim(other));
-      // The same claim once more is no other record, but nobody knows that before Postgres is asked.
+      // A repeat of the same claim adds no record, but only Postgres knows that.
       expect(await errorOf(client.claim({ ...other, key: "order-3" }))).toMatchObject({
         code: "ResourceExhausted",
         reason: "QUOTA_RECORDS",

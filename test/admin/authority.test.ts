@@ -17,7 +17,7 @@ import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts"
 import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-/** A tenant, and a caller of it with a key of its own. */
+/** A tenant, and a caller of it with a new key. */
 interface Bearer extends AdministeredTenant {
   readonly key: string;
   readonly client: IdempotencyClient;
@@ -29,7 +29,9 @@ const FOLLOWS_WITHIN_MS = 10_000;
 /** Loads credentials and tenants at every call, so that what a test changes in SQL holds at once. */
 const { database, server } = useServer({}, { waiterTickMs: 20, credentialAgeMs: 0 });
 
-/** What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on. */
+/**
+ * What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on.
+ */
 const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; reason: string }>> = {
   "its key was revoked": {
     end: ({ admin, key }) => admin.revokeApiKey({ id: parseApiKey(key)?.id ?? "" }),
@@ -74,7 +76,7 @@ function operator() {
   return createWorld(database, server).operator();
 }
 
-/** A tenant whose ORDER somebody else holds. */
+/** A tenant whose ORDER is held by another caller. */
 async function newBearer(transport: TransportName, columns: PolicyColumns = {}): Promise<Bearer> {
   const administered = await createWorld(database, server, transport).administeredTenant(columns);
   await grant(administered.caller, { owner: "holder" });

@@ -39,7 +39,7 @@ let server: ServerProcess;
 let tenant: TestTenant;
 /** The errors of all calls, as they were sent. */
 const errors: string[] = [];
-/** Every credential that there is, by what it is. */
+/** Every credential by its kind. */
 let credentials: Awaited<ReturnType<typeof makeCredentials>>;
 
 beforeAll(async () => {
@@ -108,7 +108,7 @@ async function makeCredentials() {
     unknown: plant("credential"),
   };
   for (const [name, credential] of Object.entries(made)) {
-    // Of a key the secret, of a token what it says and its signature: the id is no secret.
+    // The secret of a key, and the claims and signature of a token. A key's id is no secret.
     const parts = parseApiKey(credential)?.secret ?? credential.split(".").slice(1).join(".");
     secrets[name] = parts || credential;
   }
@@ -116,7 +116,7 @@ async function makeCredentials() {
   return made;
 }
 
-/** Has Postgres fail in words that quote what it was given, as it does for a malformed value. */
+/** Makes Postgres fail with a message that quotes its input, as it does for a malformed value. */
 async function provokeADefect(): Promise<void> {
   await database.query(
     `create function provoked() returns trigger language plpgsql as $$
@@ -206,7 +206,7 @@ const OUTPUTS: Record<
     unseen: [...ofAll, OWNER, REASON],
     seen: ["(secret)"],
   },
-  // Copies of completed records, which are what it is for.
+  // Copies of completed records may be in Redis.
   Redis: {
     text: redisContents,
     unseen: [...Object.values(UNFINISHED), REASON],

@@ -57,7 +57,7 @@ describeAdministrationOverAll(
     beforeAll(async () => {
       owner = await world().administeredTenant();
       theirs = await someAffairs(world(), owner);
-      // What goes on by itself is over before what is there is noted.
+      // Background jobs must end before the tenant's state is recorded.
       await runRecordJobs(world().database);
       none = nobodys(theirs);
       before = await affairsOf(owner);
@@ -77,7 +77,7 @@ describeAdministrationOverAll(
       ]);
     }
 
-    /** All that somebody from another tenant may come with. */
+    /** All credentials that a caller of another tenant may use. */
     async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
       const { tenant, caller, adminKey } = await world().administeredTenant();
       await grant(caller, OWN);
@@ -148,7 +148,7 @@ describeAdministrationOverAll(
 function textOf({ sent, message }: WholeAnswer): string {
   if (message === undefined) return sent;
   return JSON.stringify(comparable([message], []), (name, value: unknown) => {
-    // An etag is made of the name of what it belongs to, too.
+    // An etag also depends on the name of its resource.
     if (name === "etag") return "an etag";
     return typeof value === "bigint" ? String(value) : value;
   });

@@ -18,7 +18,7 @@ async function newDatabase(): Promise<TestDatabase> {
   return database;
 }
 
-/** Makes jobs of a tenant that are due; without terms, one that stamps retention anew fails. */
+/** Creates due jobs of a tenant; without terms, a job that re-stamps retention fails. */
 async function makeJobs(database: TestDatabase, { id }: TestTenant, kind: string, count = 1): Promise<void> {
   await database.query(
     "insert into record_jobs (tenant_id, kind, terms, starts_at) select $1, $2, '{}', now() from generate_series(1, $3::int)",

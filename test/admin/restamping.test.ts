@@ -13,7 +13,7 @@ const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 const CHARGES = "charges";
 
-/** Declares CHARGES with a retention, and answers whoever works in it. */
+/** Declares CHARGES with a retention, and returns the tenant's clients. */
 async function withCharges(world: AdminWorld, keyRetentionS: number): Promise<AdministeredTenant> {
   const administered = await world.administeredTenant();
   await setRetention(administered, keyRetentionS);

@@ -10,7 +10,7 @@ const world = useCliWorld();
 const RESOLVE = ["records", "resolve", "payouts", "payout-1"] as const;
 const WHY = ["--reason", "found out", "--yes"] as const;
 
-/** A tenant with a payout that nobody knows about, and one that is being made. */
+/** A tenant with an ambiguous payout, and one in progress. */
 async function withAmbiguous() {
   const tenant = await world().tenantWithCli({ on_lease_expiry: "HOLD" });
   for (const key of ["payout-1", "payout-2"]) {

@@ -44,7 +44,8 @@ test.each([
 });
 
 test("a derived key never changes", () => {
-  // A downstream that has seen these must go on recognising them: changing the scheme repeats effects.
+  // A downstream service that has seen these keys must still recognise them: a changed scheme repeats
+  // effects.
   expect(deriveKey("charges", "order-1", "stripe")).toBe("1nzjXY8oX2gOMcXcOdZu6KAkr_-h2-1cPGiAhwdO4Nw");
   expect(deriveKey("charges", "bestellung-ü", "")).toBe("c99G7BCLVjjomjRolheDOGDoGznom6R0R32GGtYveZI");
 });
