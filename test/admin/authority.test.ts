@@ -57,7 +57,7 @@ const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; 
   },
 };
 
-/** What wakes a claim that waits for a tenant's record, behind the service's back. */
+/** Changes of a tenant's record, made in SQL, that wake a waiting claim. */
 const WAKINGS: Readonly<Record<string, (bearer: Bearer) => Promise<unknown>>> = {
   "was released": ({ tenant }) =>
     database.query("update records set state = 3, settled_at = now() where tenant_id = $1", [tenant.id]),

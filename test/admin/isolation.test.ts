@@ -30,7 +30,7 @@ const SERVICES: readonly (readonly [DescService, AnyRequests])[] = [
   [OperatorService, OPERATORS_REQUESTS],
 ];
 
-/** Every RPC that there is. */
+/** Every RPC. */
 const RPCS = SERVICES.flatMap(([service, requests]) =>
   unaryMethods(service).map((method) => ({
     name: `${service.name}.${method.name}`,
@@ -39,10 +39,10 @@ const RPCS = SERVICES.flatMap(([service, requests]) =>
   })),
 );
 
-/** What a credential costs now and then, and what is written after an answer. */
+/** Statements that load a credential at intervals, or write after an answer. */
 const OF_NO_REQUEST = new Set(["read_api_keys", "read_tenants", "read_namespaces", "insert_audit_events"]);
 
-/** With copies in memory, which must not answer a stranger either. */
+/** With copies in memory, which must not answer another tenant's caller either. */
 const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms" };
 
 describeAdministrationOverAll(
@@ -65,7 +65,7 @@ describeAdministrationOverAll(
     });
     afterAll(() => answers?.close());
 
-    /** Everything that is stored of a tenant. */
+    /** Returns all stored rows of a tenant. */
     async function affairsOf({ tenant }: AdministeredTenant): Promise<unknown> {
       const tables = ["records", "namespaces", "api_keys", "record_jobs", "audit_events"];
       const rows = tables.map((table) =>
@@ -77,7 +77,7 @@ describeAdministrationOverAll(
       ]);
     }
 
-    /** All credentials that a caller of another tenant may use. */
+    /** Creates another tenant, and returns its keys by their kind. */
     async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
       const { tenant, caller, adminKey } = await world().administeredTenant();
       await grant(caller, OWN);
@@ -103,7 +103,7 @@ describeAdministrationOverAll(
       return { seen, statements: Object.entries(statements).filter(([name]) => !OF_NO_REQUEST.has(name)) };
     }
 
-    /** What was answered to requests about theirs, as if they had been about nobody's. */
+    /** Replaces the names of the owner's data in an answer by names that nothing has. */
     function withNobodys(text: string): string {
       return (Object.keys(theirs) as (keyof Names)[]).reduce((replaced, name) => {
         const [theirName, other] = [theirs[name], none[name]];
