@@ -2,12 +2,15 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
 
-// For the tests' processes and all that they start.
+// For the test processes and their child processes.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
-/** Tests of statements and transactions: run once per Postgres version that is installed. */
+/** Tests of statements and transactions: run once per installed Postgres version. */
 const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,adapters/inbox}/**/*.test.ts"];
-/** Of these, the tests of who may do what, how much and how fast. Other tests run the same statements. */
+/**
+ * Of these, the tests of permissions, quotas and timing: run on one version, because others run the same
+ * statements.
+ */
 const ONE_VERSION_TESTS = [
   "test/admin/{administration-quotas,admission,authority,authority-held-up,background-failures,canary}.test.ts",
   "test/admin/{denials,isolation,operator-keys,refresh-failures,replicas,resolve-record-refusals}.test.ts",
@@ -16,11 +19,14 @@ const ONE_VERSION_TESTS = [
   "test/store/{installation-watch-failures,large-results,reply-room}.test.ts",
   "test/adapters/inbox/crash.test.ts",
 ];
-/** Tests of the layers before and beside the database, Redis and RabbitMQ among them: run on one Postgres. */
+/** Tests of other layers than the database, such as Redis and RabbitMQ: run on one Postgres version. */
 const ONE_DATABASE_TESTS = [
   "test/{cache,cli,client,neighbours,outage,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
 ];
-/** Tests of the tools that test and develop, and of the package as it is published: `npm run check` runs them, `npm test` does not. */
+/**
+ * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
+ * test`.
+ */
 const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,packaging}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
@@ -41,19 +47,25 @@ const shared = {
   },
 };
 
-/** For tests of what works with two majors of a package: they import it by its name, and get the older one. */
+/**
+ * Packages with two supported majors: in the project "older majors", a test's import of the name gets the
+ * older one.
+ */
 const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
 const OLDER_MAJORS_TESTS = [
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
 ];
 
-/** Files leave nothing behind in their worker, and the next one finds the sources loaded: a fifth of the run. */
+/**
+ * Files share a worker without side effects on each other; the sources load once, which saves a fifth of the
+ * run.
+ */
 const ISOLATION = { isolate: false };
 
 /**
- * Bounds of what ends by itself, so that only a hang meets them: each is several times what the slowest test takes while the
- * machine is four times oversubscribed.
+ * Timeouts that only a hang reaches: each is several times the duration of the slowest test on a machine that
+ * is four times oversubscribed.
  */
 const BOUNDS = {
   testTimeout: 90_000,
@@ -61,7 +73,7 @@ const BOUNDS = {
   expect: { poll: { timeout: 30_000, interval: 20 } },
 };
 
-/** Aliases by which each package's whole name is another's. */
+/** Returns aliases that replace each package by another one; only the whole name matches. */
 function aliasesOf(names: Readonly<Record<string, string>>) {
   return Object.entries(names).map(([name, replacement]) => ({ find: new RegExp(`^${name}$`), replacement }));
 }
@@ -71,7 +83,7 @@ interface DatabaseProject {
   readonly include: string[];
   readonly exclude?: string[];
   readonly globalSetup: string[];
-  /** A directory with another Postgres than the packaged one. */
+  /** The `bin` directory of another Postgres than the packaged one. */
   readonly binaries?: string;
 }
 
@@ -96,7 +108,7 @@ function plainProject(name: string, include: string[]) {
 
 export default defineConfig({
   test: {
-    // Two cores: a third worker only makes the others late.
+    // For two cores: a third worker only delays the others.
     maxWorkers: 2,
     projects: [
       plainProject("unit", [

@@ -1,12 +1,12 @@
--- The tables of @onceward/client/inbox, version 1. It goes into the caller's own Postgres (15 or later), beside the
--- tables that the effects are rows of. It is one statement, so that any migration tool takes all of it or nothing, and
--- may be run again: whatever is there already stays as it is.
+-- The tables of @onceward/client/inbox, version 1. Run it in the caller's own Postgres (15 or later), in the
+-- database with the tables of the effects. It is one statement, so that any migration tool applies all of it
+-- or nothing. It may be run again: existing tables and indexes are not changed.
 do $onceward$
 begin
-  -- Two processes that bring it at once go one after the other.
+  -- Concurrent migrations run one after the other.
   perform pg_advisory_xact_lock(hashtextextended('onceward inbox', 0));
 
-  -- What was handled, by consumer: the unique constraint is the only authority.
+  -- Handled messages by consumer. Only the unique constraint decides whether a message was handled.
   create table if not exists onceward_inbox (
     consumer text collate "C" not null,
     key text collate "C" not null,
@@ -15,12 +15,12 @@ begin
     result text,
     received_at timestamptz not null default now(),
     primary key (consumer, key)
-  -- Room for the result, which is stored by an update: the row stays on its page and out of the indexes.
+  -- Free space for the result, which an update stores: the row stays on its page, and no index changes.
   ) with (fillfactor = 80);
   -- For the sweep.
   create index if not exists onceward_inbox_received_at on onceward_inbox (received_at);
 
-  -- What the service has to be told. A row outlives its delivery: it refuses a holder that was stalled meanwhile.
+  -- Completions to deliver to the service. A row is kept after its delivery, to refuse a stalled holder.
   create table if not exists onceward_completions (
     namespace text collate "C" not null,
     key text collate "C" not null,
@@ -31,7 +31,7 @@ begin
     attempts int not null default 0,
     next_attempt_at timestamptz not null default now(),
     delivered_at timestamptz,
-    -- Why the service will never take it, as a reason of errors.proto.
+    -- Why the service will never accept it: a reason of errors.proto.
     undeliverable text,
     primary key (namespace, key)
   ) with (fillfactor = 80);

@@ -24,7 +24,7 @@ function claims(count: number): ItemRequest[] {
   }));
 }
 
-/** What each item was answered: an error by its reason. */
+/** Returns the case of each response; for an error, its reason. */
 function casesOf(responses: readonly ItemResponse[]): (ErrorReason | ItemResponse["case"])[] {
   return responses.map((response) => (response.case === "error" ? response.value.reason : response.case));
 }

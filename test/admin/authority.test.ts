@@ -17,7 +17,7 @@ import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts"
 import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-/** A tenant, and a caller of it with a key of its own. */
+/** A tenant, and a caller of it with a new key. */
 interface Bearer extends AdministeredTenant {
   readonly key: string;
   readonly client: IdempotencyClient;
@@ -29,7 +29,9 @@ const FOLLOWS_WITHIN_MS = 10_000;
 /** Loads credentials and tenants at every call, so that what a test changes in SQL holds at once. */
 const { database, server } = useServer({}, { waiterTickMs: 20, credentialAgeMs: 0 });
 
-/** What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on. */
+/**
+ * What ends a credential's authority over ORDER, and the reason that its calls are refused for from then on.
+ */
 const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; reason: string }>> = {
   "its key was revoked": {
     end: ({ admin, key }) => admin.revokeApiKey({ id: parseApiKey(key)?.id ?? "" }),
@@ -55,7 +57,7 @@ const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; 
   },
 };
 
-/** What wakes a claim that waits for a tenant's record, behind the service's back. */
+/** Changes of a tenant's record, made in SQL, that wake a waiting claim. */
 const WAKINGS: Readonly<Record<string, (bearer: Bearer) => Promise<unknown>>> = {
   "was released": ({ tenant }) =>
     database.query("update records set state = 3, settled_at = now() where tenant_id = $1", [tenant.id]),

@@ -7,7 +7,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };
-/** What tasks need and calls can do without while credentials and policies are in memory. */
+/** Tables that tasks need. Calls do not need them while credentials and policies are cached in memory. */
 const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs"];
 const TASKS = ["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs"];
 
@@ -16,7 +16,7 @@ const { database, server } = useServer({
   ONCEWARD_USAGE_FLUSH: "100ms",
 });
 
-/** Lets every statement of every task fail. */
+/** Makes every statement of every task fail. */
 async function breakTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
   await database.query(

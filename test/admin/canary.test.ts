@@ -23,7 +23,7 @@ import { type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/iss
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
-/** What opens something; credentials are added as they are made. */
+/** Secrets that give access; credentials are added when they are created. */
 const secrets = {
   pepper: plant("pepper"),
   databasePassword: plant("databasepassword"),
@@ -39,7 +39,7 @@ let server: ServerProcess;
 let tenant: TestTenant;
 /** The errors of all calls, as they were sent. */
 const errors: string[] = [];
-/** Every credential that there is, by what it is. */
+/** Every credential by its kind. */
 let credentials: Awaited<ReturnType<typeof makeCredentials>>;
 
 beforeAll(async () => {
@@ -108,7 +108,7 @@ async function makeCredentials() {
     unknown: plant("credential"),
   };
   for (const [name, credential] of Object.entries(made)) {
-    // Of a key the secret, of a token what it says and its signature: the id is no secret.
+    // The secret of a key, and the claims and signature of a token. A key's id is no secret.
     const parts = parseApiKey(credential)?.secret ?? credential.split(".").slice(1).join(".");
     secrets[name] = parts || credential;
   }
@@ -116,7 +116,7 @@ async function makeCredentials() {
   return made;
 }
 
-/** Has Postgres fail in words that quote what it was given, as it does for a malformed value. */
+/** Makes Postgres fail with a message that quotes its input, as it does for a malformed value. */
 async function provokeADefect(): Promise<void> {
   await database.query(
     `create function provoked() returns trigger language plpgsql as $$
@@ -148,7 +148,7 @@ async function beWithoutDatabase(): Promise<void> {
   await vi.waitUntil(isBack, { timeout: 30_000 });
 }
 
-/** All rows of tables, as text. */
+/** Returns all rows of tables as text. */
 async function rowsOf(...tables: readonly string[]): Promise<string> {
   const rows = await Promise.all(
     tables.map((table) => database.query<{ row: string }>(`select t::text as row from ${table} t`)),
@@ -163,7 +163,7 @@ async function metrics(): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.managementPort}/metrics`)).text();
 }
 
-/** What is in Redis, names and values. */
+/** Returns all names and values in Redis. */
 async function redisContents(): Promise<string> {
   if (redis === undefined) return "";
   const names = (await redis.command("keys", "*")) as Buffer[];
@@ -173,7 +173,10 @@ async function redisContents(): Promise<string> {
 
 const ofAll = [...Object.values(OPERATION), ...Object.values(UNFINISHED), FILLING];
 
-/** Every place that something is told in but answers to those who may know, and what must not show there. */
+/**
+ * Every output except answers to authorized callers, with the values that it must not contain and those it
+ * must.
+ */
 const OUTPUTS: Record<
   string,
   { text(): Promise<string>; unseen: readonly string[]; seen?: readonly string[] }
@@ -196,17 +199,17 @@ const OUTPUTS: Record<
     unseen: [...ofAll, OWNER, REASON],
     seen: [NAMESPACE],
   },
-  "what Postgres says of its connections": {
+  "Postgres' view of its connections": {
     text: () => rowsOf("pg_stat_activity"),
     unseen: [...ofAll, OWNER, REASON],
     seen: ["onceward"],
   },
-  "what the server says of itself": {
+  GetServerInfo: {
     text: async () => JSON.stringify(await connectOperator(server, credentials.operator).getServerInfo({})),
     unseen: [...ofAll, OWNER, REASON],
     seen: ["(secret)"],
   },
-  // Copies of completed records, which are what it is for.
+  // Copies of completed records may be in Redis.
   Redis: {
     text: redisContents,
     unseen: [...Object.values(UNFINISHED), REASON],
@@ -220,7 +223,7 @@ const OUTPUTS: Record<
 };
 
 test.each(Object.entries(OUTPUTS))(
-  "%s: neither secrets nor what is none of its business",
+  "%s: contains neither secrets nor other values that it must not contain",
   async (_, output) => {
     const text = await output.text();
     const { seen = [], unseen } = output;

@@ -30,7 +30,7 @@ const SERVICES: readonly (readonly [DescService, AnyRequests])[] = [
   [OperatorService, OPERATORS_REQUESTS],
 ];
 
-/** Every RPC that there is. */
+/** Every RPC. */
 const RPCS = SERVICES.flatMap(([service, requests]) =>
   unaryMethods(service).map((method) => ({
     name: `${service.name}.${method.name}`,
@@ -39,10 +39,10 @@ const RPCS = SERVICES.flatMap(([service, requests]) =>
   })),
 );
 
-/** What a credential costs now and then, and what is written after an answer. */
+/** Statements that load a credential at intervals, or write after an answer. */
 const OF_NO_REQUEST = new Set(["read_api_keys", "read_tenants", "read_namespaces", "insert_audit_events"]);
 
-/** With copies in memory, which must not answer a stranger either. */
+/** With copies in memory, which must not answer another tenant's caller either. */
 const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms" };
 
 describeAdministrationOverAll(
@@ -65,7 +65,7 @@ describeAdministrationOverAll(
     });
     afterAll(() => answers?.close());
 
-    /** Everything that is stored of a tenant. */
+    /** Returns all stored rows of a tenant. */
     async function affairsOf({ tenant }: AdministeredTenant): Promise<unknown> {
       const tables = ["records", "namespaces", "api_keys", "record_jobs", "audit_events"];
       const rows = tables.map((table) =>
@@ -148,7 +148,7 @@ describeAdministrationOverAll(
 function textOf({ sent, message }: WholeAnswer): string {
   if (message === undefined) return sent;
   return JSON.stringify(comparable([message], []), (name, value: unknown) => {
-    // An etag is made of the name of what it belongs to, too.
+    // An etag also depends on the name of its resource.
     if (name === "etag") return "an etag";
     return typeof value === "bigint" ? String(value) : value;
   });

@@ -14,7 +14,7 @@ import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { bytes, complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
-/** Of a later version of the contract. */
+/** A state of a later version of the contract. */
 const UNKNOWN_STATE = 99 as Record_State;
 
 describeAdministration("ListRecords", (world, transport) => {

@@ -15,7 +15,7 @@ describeAdministration(
   (world, transport) => {
     const operateAs = (secret: string) => connectOperator(world().server, secret, transport);
 
-    /** What an operator's events of an RPC say of one key. */
+    /** Returns the audit events of an RPC about one key. */
     async function eventsOf(id: string, action: string) {
       const operator = await world().operator();
       const { events } = await operator.listAuditEvents({ action });

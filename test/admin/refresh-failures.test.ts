@@ -8,7 +8,10 @@ import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
-/** What is known of keys and tenants is given for so long, and decided by for a second more: the contract's 10 s. */
+/**
+ * Maximum age of cached keys and tenants. A call may use them for a second more, which makes the contract's
+ * 10 s.
+ */
 const MAX_AGE_MS = 9000;
 const BOUND_MS = 10_000;
 const STEP_MS = 500;
@@ -24,7 +27,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A caller's credential that was judged just now, and the statements that have been sent and are answered. */
+/**
+ * A caller's credential that was judged just now, and the statements that have been sent and are answered.
+ */
 async function setUp() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
@@ -61,7 +66,7 @@ interface Refresh {
   readonly judge: (world: World) => Promise<unknown>;
   /** Changes a row, while the table is out of the statements' reach. */
   readonly change: string;
-  /** What the credential is told by the first statement that succeeds after the change. */
+  /** The answer to the credential after the first statement that succeeds after the change. */
   readonly toldThen: object;
 }
 
@@ -86,7 +91,10 @@ const REFRESHES: Readonly<Record<string, Refresh>> = {
   },
 };
 
-/** Judges a credential many times at once, lets what that began in the background end, and returns the outcomes. */
+/**
+ * Judges a credential many times at once, lets what that began in the background end, and returns the
+ * outcomes.
+ */
 async function judgeByMany(world: World, judge: Refresh["judge"]) {
   const outcomes = await Promise.all(
     Array.from({ length: CROWD }, () => judge(world).catch((error: unknown) => error)),
@@ -95,7 +103,10 @@ async function judgeByMany(world: World, judge: Refresh["judge"]) {
   return outcomes;
 }
 
-/** Lets what begins in the next turns of the event loop begin, and its statements end; the clock stands still. */
+/**
+ * Waits until no work begins in three turns of the event loop and all statements have ended; the clock is
+ * stopped.
+ */
 async function untilQuiet({ sent }: World): Promise<void> {
   for (let quietTurns = 0; quietTurns < 3; quietTurns++) {
     await new Promise((resolve) => setImmediate(resolve));

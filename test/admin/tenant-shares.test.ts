@@ -33,7 +33,7 @@ async function claimStatements(): Promise<number> {
   return metrics.get('onceward_batch_size_count{statement="claim_records"}') ?? 0;
 }
 
-/** The same while another tenant calls, whose call takes no claim's statement. */
+/** Returns the same while another tenant calls, whose call needs no claim statement. */
 async function statementsBeside(other: IdempotencyClient, client: IdempotencyClient, claims: number) {
   await other.lookup({ namespace: "charges", key: randomUUID() });
   return await statementsOf(client, claims);

@@ -50,7 +50,7 @@ async function start(
   return server;
 }
 
-/** What a client needs to know the server, and shows of itself. */
+/** Returns a client's TLS options: the server's authority, and the client's certificate. */
 function clientTls(shown?: Certificate): ClientTls {
   return { ca: own.pem.cert, ...shown?.pem };
 }
@@ -157,7 +157,7 @@ describe("with authorities of clients", () => {
 });
 
 describe("files that change", () => {
-  /** What the server shows on a port. */
+  /** Returns the fingerprint of the server's certificate on a port. */
   async function shownOn(server: TestServer, port: (typeof PORTS)[number]): Promise<string> {
     const socket = await shakeHands(server[port], { rejectUnauthorized: false });
     return socket.getPeerCertificate().fingerprint256;

@@ -32,7 +32,10 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     return created.QueueUrl;
   }
 
-  /** A queue of a test's own whose second delivery is its last, and what receives and handles what is there now. */
+  /**
+   * Creates a queue with at most two deliveries, and a function that receives and handles its current
+   * messages.
+   */
   async function newQueue({ onceward, options }: Guarded, fn: Parameters<typeof messageOnce>[2]) {
     const deadUrl = await createQueue();
     const { Attributes } = await client.send(

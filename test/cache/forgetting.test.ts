@@ -52,8 +52,8 @@ describeWithRedis("A forgotten record", () => {
   });
 
   /**
-   * Waits for seconds, the only test that does: the bound is that of the contract, 10 s, and how the replicas
-   * keep it (what they know of a tenant is never older) is what is tested.
+   * The only test that waits for seconds: the contract's limit is 10 s, and the test checks that replicas
+   * keep it by never using older data of a tenant.
    */
   test("is forgotten on every replica within 10 s, also without a connection to Redis", {
     timeout: 30_000,

@@ -17,7 +17,7 @@ const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";
 /** Creates, dumps and restores a Postgres, also on a busy machine. */
 const TIMEOUT_MS = 120_000;
-/** A replica that lost its connection opens another at its next statement. */
+/** A replica that lost its connection opens another one at its next statement. */
 const PATIENCE = { timeout: 30_000, interval: 100 };
 
 /** Starts two replicas with the default caches: in memory, and in a shared Redis. */

@@ -17,7 +17,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 
 const { database, server } = useServer();
 
-/** A client of a tenant of its own; `await using` closes it. */
+/** A client of a new tenant; `await using` closes it. */
 async function newOnceward(
   options: Partial<OncewardOptions> = {},
 ): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {

@@ -16,7 +16,7 @@ afterEach(() => {
   warn.mockClear();
 });
 
-/** A client whose network the test breaks, and what it tells. */
+/** A client whose network the test interrupts, and its events. */
 async function newOnceward(): Promise<{ onceward: Onceward; proxy: TcpProxy; events: OncewardEvent[] }> {
   const { apiKey } = await createTenant(database);
   const proxy = await startTcpProxy(server.grpcPort);

@@ -27,7 +27,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** All clients claim one key at once, each with a claim of its own. */
+/** All clients claim one key at once, each with another claim id. */
 function allClaim(key: string, clients = crowd) {
   return Promise.all(
     clients.map((client, index) =>

@@ -11,7 +11,7 @@ import {
   type SharedContract,
 } from "../helpers/servers/shared-contract.ts";
 
-/** One call on one of a few keys; `token` says which of the key's claims it names. */
+/** A call on one of a few keys; `token` selects one of the key's claims. */
 interface Operation {
   readonly key: string;
   readonly kind: "claim" | "complete" | "release" | "extendLease" | "lookup";
@@ -32,16 +32,16 @@ const operation: fc.Arbitrary<Operation> = fc.record({
   variant: fc.boolean(),
 });
 
-/** No sequence comes so far. */
+/** A token that no sequence reaches. */
 const NEVER_GRANTED = 2n ** 62n;
 
-/** What each key has behind it when the operations come. */
+/** The history of each key before the operations. */
 const start = fc.record({
   claims: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: KEYS.length, maxLength: KEYS.length }),
   lapsed: fc.boolean(),
 });
 
-/** Claims each key so many times, and answers its tokens, oldest first. */
+/** Claims each key as often as given, and returns its tokens, oldest first. */
 async function begin(
   { client, timePasses }: SharedCaller,
   run: string,
@@ -61,7 +61,7 @@ async function begin(
   return tokens;
 }
 
-/** An operation as a request, under the tokens that a tenant's keys have. */
+/** Returns an operation as a request, with the tokens of a tenant's keys. */
 function requestOf(
   { key, kind, token, fingerprint, claimId, variant }: Operation,
   run: string,

@@ -59,7 +59,7 @@ describeSharedContract("Batch", (contract) => {
     ]);
   });
 
-  test("tells a claim that comes after one that accepted ambiguity of the claim which that one got", async () => {
+  test("answers IN_PROGRESS to a claim after a claim that accepted ambiguity and was granted", async () => {
     const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     await grant(client);
     await timePasses(31);
@@ -84,7 +84,7 @@ describeSharedContract("Batch", (contract) => {
     ]);
   });
 
-  test("fails an item that is refused alone, with everything that its call would have said", async () => {
+  test("fails only the item that is refused, with the whole error that its call would have", async () => {
     const { client } = await contract.newCaller();
     await grant(client, { fingerprint: fingerprintOf("one") });
     const responses = await runBatch(client, [
@@ -110,7 +110,7 @@ describeSharedContract("Batch", (contract) => {
     expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
 
-  test("refuses an item that says nothing, or that waits, alone", async () => {
+  test("refuses only the item that is empty or waits", async () => {
     const { client } = await contract.newCaller();
     const { items } = await client.batch({
       items: [
@@ -125,7 +125,7 @@ describeSharedContract("Batch", (contract) => {
     expect(responses[2]).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
 
-  test("refuses no items, and more than 1,000, as a whole", async () => {
+  test("without items, or with more than 1,000, is refused as a whole", async () => {
     const { client } = await contract.newCaller();
     for (const count of [0, 1001]) {
       const batch = runBatch(
@@ -141,7 +141,7 @@ describeSharedContract("Batch", (contract) => {
     expect((await client.lookup(ORDER)).record).toBeUndefined();
   });
 
-  test("answers RESPONSE_TOO_LARGE for what does not fit into 4 MiB, and nothing is lost", async () => {
+  test("answers RESPONSE_TOO_LARGE for responses beyond 4 MiB, and nothing is lost", async () => {
     const { client } = await contract.newCaller({ max_result_bytes: 1024 * 1024 });
     const keys = ["a", "b", "c", "d", "e"];
     for (const key of keys) {
@@ -172,7 +172,7 @@ describeSharedContract("Batch", (contract) => {
 });
 
 describeContract("Batch on a server", (contract) => {
-  test("fails an item that Postgres refuses alone, as a bug without detail", async () => {
+  test("fails only the item that Postgres refuses, as a bug without detail", async () => {
     const { client } = await contract.newCaller();
     await refuseKey(contract.database, "poison");
     const keys = ["a", "poison", "b", "c"];

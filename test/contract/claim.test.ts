@@ -6,7 +6,7 @@ import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Claim", (contract) => {
-  test("the first claim of a key is granted, and the second one is told that it is in progress", async () => {
+  test("the first claim of a key is granted, and the second one is answered in progress", async () => {
     const { client } = await contract.newCaller();
     const first = await client.claim({ ...ORDER, owner: "worker-1" });
     const second = await client.claim({ ...ORDER, owner: "worker-2" });
@@ -28,7 +28,7 @@ describeSharedContract("Claim", (contract) => {
     expect(claim.checkpoint).toBeUndefined();
   });
 
-  test("a claim in progress says when its lease ends, and when to ask again", async () => {
+  test("an answer in progress has the end of the lease and a retry delay", async () => {
     const { client } = await contract.newCaller();
     const claim = await grant(client, { lease: seconds(20) });
     const { outcome } = await client.claim(ORDER);
@@ -65,7 +65,7 @@ describeSharedContract("Claim", (contract) => {
     expect(again.outcome.case).toBe("inProgress");
   });
 
-  test("namespaces are apart, whatever characters stand where one ends and the key begins", async () => {
+  test("namespaces are separate, for any characters at the end of one and the start of the key", async () => {
     const { client } = await contract.newCaller();
     for (const [namespace, key] of [
       ["a", "b:c"],
@@ -78,14 +78,14 @@ describeSharedContract("Claim", (contract) => {
     }
   });
 
-  test("every key and namespace within the limits is taken", async () => {
+  test("every key and namespace within the limits is accepted", async () => {
     const { client } = await contract.newCaller();
     await grant(client, { namespace: "0", key: "k".repeat(255) });
     await grant(client, { namespace: `a${"._-".repeat(20)}bc`, key: "\u20ac".repeat(85) });
     await grant(client, { key: '"quotes", \\backslashes\\, {braces}, NULL and \'; drop table records' });
   });
 
-  test("two claims at once are never both granted", async () => {
+  test("of two concurrent claims at most one is granted", async () => {
     const { client } = await contract.newCaller();
     const replies = await Promise.all(Array.from({ length: 20 }, () => client.claim(ORDER)));
     const outcomes = replies.map((reply) => reply.outcome.case).sort();
@@ -115,7 +115,7 @@ describeSharedContract("A repeated claim_id", (contract) => {
     expect(await grant(client, request)).toMatchObject({ fencingToken, checkpoint: { name: "charged" } });
   });
 
-  test("is a claim like any other once the lease ran out", async () => {
+  test("is a new claim once the lease has expired", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client, request);
     await timePasses(31);
@@ -124,7 +124,7 @@ describeSharedContract("A repeated claim_id", (contract) => {
     expect(second.attempt).toBe(2);
   });
 
-  test("is ambiguous once the lease ran out under HOLD", async () => {
+  test("is ambiguous once the lease has expired under HOLD", async () => {
     const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     await grant(client, request);
     await timePasses(31);
@@ -158,14 +158,14 @@ describeSharedContract("A repeated claim_id", (contract) => {
     expect(second.attempt).toBe(2);
   });
 
-  test("does not excuse another fingerprint", async () => {
+  test("is refused with another fingerprint", async () => {
     const { client } = await contract.newCaller();
     await grant(client, { ...request, fingerprint: new Uint8Array(32).fill(1) });
     const mismatch = client.claim({ ...request, fingerprint: new Uint8Array(32).fill(2) });
     expect(await errorOf(mismatch)).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
   });
 
-  test("names a claim of its own key only", async () => {
+  test("recovers only a claim of the same key", async () => {
     const { client } = await contract.newCaller();
     const first = await grant(client, request);
     const other = await grant(client, { ...request, key: "order-2" });

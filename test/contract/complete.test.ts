@@ -5,7 +5,7 @@ import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/calls
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Complete", (contract) => {
-  test("says when the claim was completed and when the key is forgotten", async () => {
+  test("returns when the claim was completed and when the key is forgotten", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const completion = await client.complete({ ...ORDER, fencingToken, result: success("done") });
@@ -43,7 +43,7 @@ describeSharedContract("Complete", (contract) => {
     });
   });
 
-  test("stores results of every size that the policy takes", async () => {
+  test("stores results of every size that the policy allows", async () => {
     const { client } = await contract.newCaller({ max_result_bytes: 1024 * 1024 });
     for (const size of [64 * 1024, 64 * 1024 + 1, 1024 * 1024]) {
       const payload = new Uint8Array(size).map((_, index) => index % 251);
@@ -60,7 +60,7 @@ describeSharedContract("Complete", (contract) => {
     }
   });
 
-  test("with a result larger than the policy takes is refused, and the claim stays held", async () => {
+  test("with a result larger than the policy allows is refused, and the claim stays held", async () => {
     const { client } = await contract.newCaller({ max_result_bytes: 10 });
     const { fencingToken } = await grant(client);
     const before = await lookUp(client);
@@ -111,7 +111,7 @@ describeSharedContract("Complete", (contract) => {
 describeSharedContract("A repeated Complete", (contract) => {
   const result = { ...success("done"), contentType: "text/plain", metadata: { a: "1", b: "2" } };
 
-  test("with the same result says that it had been stored before, and changes nothing", async () => {
+  test("with the same result reports that it was already stored, and changes nothing", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const first = await client.complete({ ...ORDER, fencingToken, result });
@@ -128,7 +128,7 @@ describeSharedContract("A repeated Complete", (contract) => {
     ["content type", { ...result, contentType: "text/html" }],
     ["metadata", { ...result, metadata: { a: "1", b: "3" } }],
     ["metadata moved into the payload", { ...result, metadata: {}, payload: bytes("1:a1:11:b1:2done") }],
-  ])("with another %s is refused, and the stored result stands", async (_, other) => {
+  ])("with another %s is refused, and the stored result stays", async (_, other) => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await complete(client, result);
     const before = await lookUp(client);
@@ -139,7 +139,7 @@ describeSharedContract("A repeated Complete", (contract) => {
     expect(await lookUp(client)).toEqual(before);
   });
 
-  test("is told from another one even when the result is gone, before the sweep and after it", async () => {
+  test("is distinguished from one with another result even when the result is gone, before and after the sweep", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: 3600 });
     const { fencingToken } = await complete(client, result);
     await timePasses(3600 + 180);
@@ -152,7 +152,7 @@ describeSharedContract("A repeated Complete", (contract) => {
     }
   });
 
-  test("that runs beside the first one is answered as if it came after it", async () => {
+  test("that is concurrent with the first one is answered as if it came later", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const replies = await Promise.all(

@@ -21,7 +21,7 @@ describeContract(
       retryable: false,
     };
 
-    test("that is missing is asked for", async () => {
+    test("that is missing is CREDENTIAL_MISSING", async () => {
       expect(await errorOf(contract.connect(undefined).claim(ORDER))).toMatchObject({
         code: "Unauthenticated",
         reason: "CREDENTIAL_MISSING",
@@ -31,7 +31,7 @@ describeContract(
     test("that is malformed, unknown, or has another secret is refused in the same words", async () => {
       const { client, tenant } = await contract.newCaller();
       const known = parseApiKey(tenant.apiKey);
-      // What a good key proved isn't good for anything like it.
+      // Caches the valid key: the cache must not accept a similar one.
       await grant(client);
       const wrong = [
         "nonsense",
@@ -93,7 +93,7 @@ describeContract(
       }
     });
 
-    test("that expires later is good until then", async () => {
+    test("that expires later is valid until then", async () => {
       const { tenant } = await contract.newCaller();
       const { id } = parseApiKey(tenant.apiKey) ?? { id: "" };
       await contract.database.query(
@@ -110,7 +110,7 @@ describeContract(
       await contract.connect(second).release({ ...ORDER, fencingToken });
     });
 
-    test("of another role may not call this service", async () => {
+    test("of another role is refused by this service", async () => {
       const { tenant } = await contract.newCaller();
       const others = [
         await createApiKey(contract.database, { tenantId: tenant.id, role: "TENANT_ADMIN" }),
@@ -125,7 +125,7 @@ describeContract(
       }
     });
 
-    test("that is limited to namespaces is good for these only, in every RPC", async () => {
+    test("that is limited to namespaces is accepted only for these, in every RPC", async () => {
       const { client: unlimited, tenant } = await contract.newCaller();
       const apiKey = await createApiKey(contract.database, {
         tenantId: tenant.id,
@@ -164,7 +164,7 @@ describeContract(
       expect(rows).toEqual([]);
     });
 
-    test("sees nothing of another tenant's records, not even that there are any", async () => {
+    test("cannot detect another tenant's records", async () => {
       const mine = await contract.newCaller();
       const theirs = await contract.newCaller();
       const { fencingToken } = await grant(theirs.client, { owner: "theirs" });
@@ -182,7 +182,7 @@ describeContract(
 );
 
 describeContract("On a server with an anonymous tenant", (contract) => {
-  /** A client without a credential, of a server that takes such calls as a tenant's. */
+  /** Returns a client without a credential, of a server that treats its calls as those of a tenant. */
   async function anonymousClient(tenantName: string) {
     const replica = await contract.newReplica({ ONCEWARD_ANONYMOUS_TENANT: tenantName });
     return connectClient(replica, undefined, contract.transport);
@@ -195,7 +195,7 @@ describeContract("On a server with an anonymous tenant", (contract) => {
     expect(await lookUp(client)).toMatchObject({ fencingToken });
   });
 
-  test("the tenant is made if there is none", async () => {
+  test("the tenant is created if it does not exist", async () => {
     await grant(await anonymousClient(`made-for-${contract.transport.length}`));
   });
 

@@ -9,7 +9,7 @@ import { describeSharedContract, type SharedCaller } from "../helpers/servers/sh
 import { createApiKey } from "../helpers/servers/tenants.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
 
-/** Something that goes wrong, and what it is answered with. */
+/** A call that fails, and its error. */
 interface Situation<Arguments extends readonly unknown[]> {
   readonly code: string;
   readonly reason: string;
@@ -18,7 +18,7 @@ interface Situation<Arguments extends readonly unknown[]> {
 
 const result = success("done");
 
-/** A caller with a token of ORDER that a newer claim has replaced. */
+/** Claims ORDER twice, and returns the caller with the replaced token. */
 async function superseded({
   client,
 }: SharedCaller): Promise<{ client: IdempotencyClient; fencingToken: bigint }> {
@@ -88,7 +88,7 @@ const SITUATIONS: Readonly<Record<string, Situation<[SharedCaller]>>> = {
   },
 };
 
-/** What only a server knows: who calls. */
+/** Errors that only a server has: they are about the caller. */
 const CREDENTIAL_SITUATIONS: Readonly<Record<string, Situation<[Caller, Contract]>>> = {
   "no credential": {
     code: "Unauthenticated",
@@ -126,7 +126,7 @@ const CREDENTIAL_SITUATIONS: Readonly<Record<string, Situation<[Caller, Contract
   },
 };
 
-/** The call fails with an error that says everything, and that trying again is of no use. */
+/** Fails unless the call fails with a complete error that is not retryable. */
 async function isRefused(call: Promise<unknown>, { code, reason }: { code: string; reason: string }) {
   const error = await errorOf(call);
   expect(error).toMatchObject({ code, reason, domain: "onceward", retryable: false });
@@ -134,18 +134,18 @@ async function isRefused(call: Promise<unknown>, { code, reason }: { code: strin
   expect(error.message).not.toBe("");
 }
 
-describeSharedContract("An error says its code, its reason and the domain:", (contract) => {
+describeSharedContract("An error has its code, its reason and the domain:", (contract) => {
   test.each(Object.entries(SITUATIONS))("%s", async (_, situation) => {
     await isRefused(situation.fails(await contract.newCaller()), situation);
   });
 });
 
-describeContract("A server's error says its code, its reason and the domain:", (contract) => {
+describeContract("A server's error has its code, its reason and the domain:", (contract) => {
   test.each(Object.entries(CREDENTIAL_SITUATIONS))("%s", async (_, situation) => {
     await isRefused(situation.fails(await contract.newCaller(), contract), situation);
   });
 
-  /** What is worth trying again says so, and when. */
+  /** Fails unless the call fails with a retryable UNAVAILABLE; returns the error. */
   async function isUnavailable(call: Promise<unknown>): Promise<SeenError> {
     const error = await errorOf(call);
     expect(error).toMatchObject({ code: "Unavailable", domain: "onceward", retryable: true });
@@ -197,7 +197,7 @@ describeContract("A server's error says its code, its reason and the domain:", (
     expect((await waiting).reason).toBe("SHUTTING_DOWN");
   });
 
-  test("a bug, without any detail, and under which request id the log has it", async () => {
+  test("a bug, without any detail, but with the request id of its line in the log", async () => {
     const { client, tenant } = await contract.newCaller();
     await grant(client);
     await contract.database.query("update records set state = 2, result_digest = null where tenant_id = $1", [

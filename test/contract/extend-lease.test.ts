@@ -5,7 +5,7 @@ import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("ExtendLease", (contract) => {
-  test("prolongs the lease from now, and says how long it runs", async () => {
+  test("prolongs the lease from now, and returns its end", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken, leaseExpiresAt } = await grant(client);
     const extension = await client.extendLease({ ...ORDER, fencingToken, lease: seconds(300) });
@@ -19,7 +19,7 @@ describeSharedContract("ExtendLease", (contract) => {
     });
   });
 
-  test("without a lease prolongs by the claim's own, whatever an earlier extension asked for", async () => {
+  test("without a lease prolongs by the claim's own, also after an extension by another one", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client, { lease: seconds(7) });
     await client.extendLease({ ...ORDER, fencingToken, lease: seconds(60) });
@@ -119,7 +119,7 @@ describeSharedContract("A checkpoint", (contract) => {
     expect((await lookUp(client)).checkpoint).toMatchObject(charged);
   });
 
-  test("is gone in the key's next life", async () => {
+  test("is gone once the key was forgotten", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await client.extendLease({ ...ORDER, fencingToken, checkpoint: charged });
@@ -128,7 +128,7 @@ describeSharedContract("A checkpoint", (contract) => {
     expect((await lookUp(client)).checkpoint).toBeUndefined();
   });
 
-  test("is taken at its largest", async () => {
+  test("is accepted at its maximum size", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const checkpoint = { name: "n".repeat(128), state: new Uint8Array(16 * 1024).fill(7) };

@@ -16,7 +16,7 @@ describeSharedContractOnce("The fencing tokens of a key strictly increase", (con
     expect(second).toMatchObject({ attempt: 2, firstClaimedAt: first.firstClaimedAt });
   });
 
-  test("across a lapsed lease", async () => {
+  test("across an expired lease", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client);
     await timePasses(31);
@@ -26,7 +26,7 @@ describeSharedContractOnce("The fencing tokens of a key strictly increase", (con
     expect(second.firstClaimedAt).not.toEqual(second.leaseExpiresAt);
   });
 
-  test("across the end of an unfinished key's retention, in a new life", async () => {
+  test("across the end of an unfinished key's retention", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client);
     await timePasses(PAST_KEY_RETENTION_S);
@@ -36,7 +36,7 @@ describeSharedContractOnce("The fencing tokens of a key strictly increase", (con
     expect(second.firstClaimedAt?.seconds).toBeGreaterThanOrEqual(first.firstClaimedAt?.seconds ?? 0n);
   });
 
-  test("across the end of a completed key's retention, in a new life", async () => {
+  test("across the end of a completed key's retention", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await complete(client);
     await timePasses(PAST_KEY_RETENTION_S);
@@ -68,10 +68,10 @@ describeContractOnce("On a server the fencing tokens of a key strictly increase"
     expect(second.attempt).toBe(1);
   });
 
-  test("even if a token was granted that is higher than the next one drawn", async () => {
+  test("even if the granted token is higher than the next one of the sequence", async () => {
     const { client, tenant } = await contract.newCaller();
     const first = await grant(client);
-    // As a statement leaves it that drew a later token and was granted an earlier turn.
+    // Like after a statement that drew its token later than another one, and claimed the key earlier.
     const ahead = first.fencingToken + 1_000_000n;
     await contract.database.query("update records set fencing_token = $2, state = 3 where tenant_id = $1", [
       tenant.id,

@@ -6,7 +6,7 @@ import { describeSharedContractOnce, type SharedCaller } from "../helpers/server
 const ONE = fingerprintOf("charge 10 EUR");
 const OTHER = fingerprintOf("charge 99 EUR");
 
-/** What may have become of a claim when another fingerprint comes. */
+/** States of a record when a claim has another fingerprint. */
 const STATES: Readonly<Record<string, (caller: SharedCaller, fencingToken: bigint) => Promise<unknown>>> = {
   "in progress": async () => {},
   released: ({ client }, fencingToken) => client.release({ ...ORDER, fencingToken }),
@@ -52,7 +52,7 @@ describeSharedContractOnce("A fingerprint", (contract) => {
     expect(outcome.case).toBe("completed");
   });
 
-  test("binds the key across a claim without one", async () => {
+  test("still binds the key after a claim without one", async () => {
     const { client } = await contract.newCaller();
     const first = await grant(client, { fingerprint: ONE });
     await client.release({ ...ORDER, fencingToken: first.fencingToken });
@@ -65,7 +65,7 @@ describeSharedContractOnce("A fingerprint", (contract) => {
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
   });
 
-  test("finds a key that was claimed without one unbound", async () => {
+  test("does not bind a key whose claim without one is in progress", async () => {
     const { client } = await contract.newCaller();
     await grant(client);
     const { outcome } = await client.claim({ ...ORDER, fingerprint: ONE });

@@ -52,7 +52,7 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
     expect(await lookUp(client)).toEqual(before);
   });
 
-  test("its holder is told so even after the other one has completed with the same result", async () => {
+  test("its holder is superseded even after the other one has completed with the same result", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(31);
@@ -67,7 +67,7 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
 describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
   const HOLD = { on_lease_expiry: "HOLD" };
 
-  test("a claim is told that the outcome is ambiguous, who held it, and how far it came", async () => {
+  test("a claim is answered ambiguous, with the owner and the checkpoint of the held claim", async () => {
     const { client, timePasses } = await contract.newCaller(HOLD);
     const { fencingToken } = await grant(client, { owner: "worker-1" });
     const checkpoint = { name: "charged", state: bytes("receipt 17") };
@@ -97,7 +97,7 @@ describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
     });
   });
 
-  test("a claim with accept_ambiguous does not get what is not ambiguous", async () => {
+  test("a claim with accept_ambiguous is not granted a record that is not ambiguous", async () => {
     const { client } = await contract.newCaller(HOLD);
     const { fencingToken } = await grant(client, { acceptAmbiguous: true });
     expect((await client.claim({ ...ORDER, acceptAmbiguous: true })).outcome.case).toBe("inProgress");
@@ -105,7 +105,7 @@ describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
     expect((await client.claim({ ...ORDER, acceptAmbiguous: true })).outcome.case).toBe("completed");
   });
 
-  test("that a claim accepted ambiguity once does not let the next one take over unasked", async () => {
+  test("after a claim that accepted ambiguity, the next one needs accept_ambiguous again", async () => {
     const { client, timePasses } = await contract.newCaller(HOLD);
     await grant(client);
     await timePasses(31);
@@ -122,7 +122,7 @@ describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
     expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
   });
 
-  test("its holder may still release, and the next claim gets the key unasked", async () => {
+  test("its holder may still release, and the next claim is granted without accept_ambiguous", async () => {
     const { client, timePasses } = await contract.newCaller(HOLD);
     const { fencingToken } = await grant(client);
     await timePasses(31);

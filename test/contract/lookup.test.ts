@@ -14,7 +14,7 @@ import { describeContract } from "../helpers/servers/contract.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Lookup", (contract) => {
-  test("of a key that was never claimed, or is forgotten, answers no record", async () => {
+  test("of a key that was never claimed, or is forgotten, returns no record", async () => {
     const { client, timePasses } = await contract.newCaller();
     expect((await client.lookup(ORDER)).record).toBeUndefined();
     await complete(client);
@@ -22,7 +22,7 @@ describeSharedContract("Lookup", (contract) => {
     expect((await client.lookup(ORDER)).record).toBeUndefined();
   });
 
-  test("of a claim in progress answers everything that is known of it", async () => {
+  test("of a claim in progress returns all its fields", async () => {
     const { client } = await contract.newCaller();
     const fingerprint = fingerprintOf("charge 10 EUR");
     const reply = await client.claim({ ...ORDER, fingerprint, owner: "worker-1", lease: seconds(9) });
@@ -48,7 +48,7 @@ describeSharedContract("Lookup", (contract) => {
     );
   });
 
-  test("of a completed key answers its result, for as long as it is remembered", async () => {
+  test("of a completed key returns its result until its retention ends", async () => {
     const { client, timePasses } = await contract.newCaller({ result_retention_s: 3600 });
     await complete(client, success("receipt 17"));
     const early = await lookUp(client);
@@ -67,7 +67,7 @@ describeSharedContract("Lookup", (contract) => {
 });
 
 describeContract("Lookup on a server", (contract) => {
-  test("touches nothing", async () => {
+  test("changes nothing", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await client.extendLease({ ...ORDER, fencingToken, checkpoint: { name: "a", state: bytes("b") } });

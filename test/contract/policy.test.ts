@@ -20,7 +20,7 @@ describeSharedContractOnce("Policy", (contract) => {
     await client.complete({ ...ORDER, fencingToken, result: largest });
   });
 
-  test("of a tenant is followed by every namespace that was not declared", async () => {
+  test("of a tenant applies to every namespace that was not declared", async () => {
     const { client } = await contract.newCaller({ default_lease_ms: 5000, key_retention_s: 3600 });
     await grant(client, { namespace: "never-declared" });
     const { record } = await client.lookup({ ...ORDER, namespace: "never-declared" });
@@ -28,7 +28,7 @@ describeSharedContractOnce("Policy", (contract) => {
     expect(secondsBetween(record?.claimedAt, record?.expiresAt)).toBeCloseTo(3600, 5);
   });
 
-  test("of a namespace overrides the tenant's, and inherits what it does not set", async () => {
+  test("of a namespace overrides the tenant's, and inherits its unset fields", async () => {
     const { client } = await contract.newCaller(
       { default_lease_ms: 5000, key_retention_s: 3600 },
       { charges: { default_lease_ms: 9000 } },
@@ -39,7 +39,7 @@ describeSharedContractOnce("Policy", (contract) => {
     expect(secondsBetween(claimedAt, expiresAt)).toBeCloseTo(3600, 5);
   });
 
-  test("of a namespace says nothing of another tenant's namespace of the same name", async () => {
+  test("of a namespace does not apply to another tenant's namespace of the same name", async () => {
     const mine = await contract.newCaller();
     const theirs = await contract.newCaller({}, { charges: { max_lease_ms: 2000 } });
     await grant(mine.client, { lease: seconds(60) });
@@ -57,7 +57,7 @@ describeSharedContractOnce("Policy", (contract) => {
     await grant(client, { fingerprint: fingerprintOf("charge 10 EUR") });
   });
 
-  test("max_lease bounds an extension as it does a claim", async () => {
+  test("max_lease limits an extension and a claim alike", async () => {
     const { client } = await contract.newCaller({ max_lease_ms: 60_000 });
     const { fencingToken } = await grant(client, { lease: seconds(60) });
     for (const lease of [seconds(60.001), seconds(0.999)]) {
@@ -70,7 +70,7 @@ describeSharedContractOnce("Policy", (contract) => {
 });
 
 describeContractOnce("A policy that is changed", (contract) => {
-  test("is followed by a server that has not seen the tenant before", async () => {
+  test("applies on a server that has not cached the tenant", async () => {
     const { client, tenant } = await contract.newCaller();
     await grant(client, { key: "before" });
     await contract.database.query("update tenants set max_result_bytes = 3 where id = $1", [tenant.id]);
@@ -80,7 +80,7 @@ describeContractOnce("A policy that is changed", (contract) => {
     expect(error).toMatchObject({ reason: "RESULT_TOO_LARGE" });
   });
 
-  test("does not reach the records that were claimed before", async () => {
+  test("does not apply to records that were claimed before", async () => {
     const { client, tenant, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     const { fencingToken } = await grant(client);
     await contract.database.query(

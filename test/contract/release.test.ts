@@ -29,7 +29,7 @@ describeSharedContract("Release", (contract) => {
     expect(reclaimed.releasedAt).toBeUndefined();
   });
 
-  test("can be repeated, and the first reason stands", async () => {
+  test("can be repeated, and the first reason stays", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     const first = await client.release({ ...ORDER, fencingToken, reason: "first" });
@@ -38,7 +38,7 @@ describeSharedContract("Release", (contract) => {
     expect(await lookUp(client)).toEqual(before);
   });
 
-  test("of a completed claim is refused, and the result stands", async () => {
+  test("of a completed claim is refused, and the result stays", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await complete(client);
     const before = await lookUp(client);
@@ -70,7 +70,7 @@ describeSharedContract("Release", (contract) => {
     expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(missing);
   });
 
-  test("does not prolong how long the key is remembered", async () => {
+  test("does not prolong the key's retention", async () => {
     const { client, timePasses } = await contract.newCaller();
     const { fencingToken } = await grant(client);
     await timePasses(20);

@@ -30,7 +30,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(resultExpiresAt).toEqual(expiresAt);
   });
 
-  test("of a result ends apart from its key's: seen, result gone", async () => {
+  test("of a result may end before its key's: completed, result gone", async () => {
     const { client, timePasses } = await contract.newCaller({ result_retention_s: HOUR_S });
     await complete(client);
     const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
@@ -43,7 +43,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(reply.expiresAt).toEqual((await lookUp(client)).expiresAt);
   });
 
-  test("of a failure may be another than a success's", async () => {
+  test("of a failure may differ from a success's", async () => {
     const policy = { result_retention_s: 2 * HOUR_S, failure_retention_s: 60 };
     const { client } = await contract.newCaller(policy);
     await complete(client, failure("declined"));
@@ -55,7 +55,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(secondsBetween(succeeded.completedAt, succeeded.resultExpiresAt)).toBeCloseTo(2 * HOUR_S, 5);
   });
 
-  test("ends with the key being as good as never claimed", async () => {
+  test("leaves the key as if it was never claimed", async () => {
     const { client, timePasses } = await contract.newCaller();
     await complete(client);
     await timePasses(72 * HOUR_S + 1);
@@ -63,7 +63,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(await grant(client)).toMatchObject({ attempt: 1 });
   });
 
-  test("is not cut short by the sweep, though the sweep looks early at what was completed late", async () => {
+  test("is not cut short by the sweep, which visits records early that were completed late", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: HOUR_S });
     const { fencingToken } = await grant(client);
     await timePasses(HOUR_S - 60);
@@ -85,7 +85,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
   });
 
-  test("of a claim may be asked shorter, and its result's with it", async () => {
+  test("of a claim can be requested shorter, and also shortens its result's", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client, { retention: seconds(120) });
     const claimed = await lookUp(client);
@@ -96,7 +96,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(resultExpiresAt).toEqual(expiresAt);
   });
 
-  test("of a completion may be asked shorter, and its result's with it", async () => {
+  test("of a completion can be requested shorter, and also shortens its result's", async () => {
     const { client } = await contract.newCaller({ result_retention_s: HOUR_S });
     const { fencingToken } = await grant(client);
     const result = success("done");
@@ -107,7 +107,7 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(resultExpiresAt).toEqual(expiresAt);
   });
 
-  test("can't be asked longer than the policy's, or shorter than 1 min", async () => {
+  test("can't be requested longer than the policy's, or shorter than 1 min", async () => {
     const { client } = await contract.newCaller({ key_retention_s: HOUR_S });
     const { fencingToken } = await grant(client, { retention: seconds(HOUR_S) });
     const result = success("done");
@@ -131,7 +131,7 @@ describeSharedContractOnce("Retention", (contract) => {
 });
 
 describeSharedContractOnce("Every reply carries the key's expires_at:", (contract) => {
-  test("those to Claim, Complete, Release, ExtendLease and Lookup", async () => {
+  test("replies to Claim, Complete, Release, ExtendLease and Lookup", async () => {
     const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     const granted = await client.claim(ORDER);
     const inProgress = await client.claim(ORDER);
@@ -155,7 +155,7 @@ describeSharedContractOnce("Every reply carries the key's expires_at:", (contrac
 });
 
 describeContractOnce("Retention on a server", (contract) => {
-  test("ends though the sweep has not come by", async () => {
+  test("ends also before the sweep deletes the record", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     await complete(client);
     await timePasses(72 * HOUR_S + 1);

@@ -5,9 +5,11 @@ import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
 import { describeContractOnce } from "../helpers/servers/contract.ts";
 import { describeSharedContractOnce, type SharedCaller } from "../helpers/servers/shared-contract.ts";
 
-/** Replies round to a microsecond or a millisecond. */
+/** Times in replies are rounded to a microsecond or a millisecond. */
 const ROUNDING_MS = 2;
-/** How far ahead of the database's clock a server may reckon: as long as reading it took, on a busy machine too. */
+/**
+ * A server's estimate may be ahead of the database's clock by the time of reading it, on a busy machine too.
+ */
 const RECKONING_MS = 1000;
 
 type Timed = { readonly serverTime?: Timestamp | undefined };
@@ -56,7 +58,7 @@ describeSharedContractOnce("The server's time", (contract) => {
     expect(outcomeOf(takenOver)).toBe("claimed");
   });
 
-  test("and the end of the lease are as far apart as the lease still runs", async () => {
+  test("is before the end of the lease by the lease's remaining time", async () => {
     const { client } = await contract.newCaller();
     const { outcome, serverTime } = await client.claim(ORDER);
     if (outcome.case !== "claimed" || serverTime === undefined) throw new Error("the claim was not granted");
@@ -96,7 +98,7 @@ describeSharedContractOnce("The server's time", (contract) => {
 describeContractOnce(
   "The server's time, from a copy in memory",
   (contract) => {
-    test("is the database's as the server reckons it, at each repeat", async () => {
+    test("is the server's estimate of the database's time, at each repeat", async () => {
       const caller = await contract.newCaller();
       await complete(caller.client);
       for (let repeat = 0; repeat < 3; repeat++) {

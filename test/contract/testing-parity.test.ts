@@ -46,7 +46,7 @@ const anyPolicy: fc.Arbitrary<PolicyColumns> = fc.record(
   { requiredKeys: ["on_lease_expiry"] },
 );
 
-/** Takes the steps, and answers every call's response, with its moments relative to when it came. */
+/** Runs the steps, and returns every call's response, with its times relative to the time of its arrival. */
 async function take(caller: SharedCaller, steps: readonly Step[]): Promise<unknown[]> {
   const responses: unknown[] = [];
   const granted = new Map<string, bigint[]>();
@@ -54,7 +54,7 @@ async function take(caller: SharedCaller, steps: readonly Step[]): Promise<unkno
     if (step.kind === "timePasses") await caller.timePasses(step.seconds);
     else if (step.kind === "sweep") await caller.sweep();
     else {
-      // Outside a batch an operation may name the token that the one before it was granted.
+      // Outside a batch, an operation may use the token that the previous one was granted.
       const turns = step.inBatch ? [step.operations] : step.operations.map((operation) => [operation]);
       for (const turn of turns) {
         const requests = turn.map((operation) => requestOf(operation, granted.get(nameOf(operation)) ?? []));
@@ -84,7 +84,7 @@ function noteGrant(granted: Map<string, bigint[]>, name: string, response: ItemR
 const HISTORIES = 40;
 
 describeContractOnce("The in-memory Onceward answers as a server does", (contract) => {
-  test("whatever is called, and whenever", async () => {
+  test("to any calls at any times", async () => {
     const history = fc.array(anyStep, { minLength: 5, maxLength: 25 });
     await fc.assert(
       fc.asyncProperty(anyPolicy, anyPolicy, history, async (tenantPolicy, ofCharges, steps) => {

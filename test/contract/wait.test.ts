@@ -31,7 +31,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect(await waiting).toMatchObject({ outcome: { case: "completed", value: { result } }, expiresAt });
   });
 
-  test("becomes the next claimant when the claim is released", async () => {
+  test("is granted when the claim is released", async () => {
     const { client, held, waiting } = await holderAndWaiter(await contract.newCaller());
     await client.release(held);
     const claim = granted(await waiting);
@@ -39,13 +39,13 @@ describeSharedContract("A claim that waits", (contract) => {
     expect(await lookUp(client)).toMatchObject({ owner: "waiter", fencingToken: claim.fencingToken });
   });
 
-  test("becomes the next claimant when the lease runs out under RECLAIM", async () => {
+  test("is granted when the lease expires under RECLAIM", async () => {
     const { timePasses, waiting } = await holderAndWaiter(await contract.newCaller());
     await timePasses(31);
     expect(granted(await waiting).attempt).toBe(2);
   });
 
-  test("is told that the outcome is ambiguous when the lease runs out under HOLD", async () => {
+  test("is answered ambiguous when the lease expires under HOLD", async () => {
     const { timePasses, waiting } = await holderAndWaiter(
       await contract.newCaller({ on_lease_expiry: "HOLD" }),
     );
@@ -61,7 +61,7 @@ describeSharedContract("A claim that waits", (contract) => {
     await untilWaiting(0);
   });
 
-  test("is answered that the claim is in progress before its deadline, if that is sooner", async () => {
+  test("is answered in progress before its deadline, if that is sooner", async () => {
     const { client, timeoutHeader } = await contract.newCaller();
     await grant(client);
     const { outcome } = await client.claim(WAITING, { headers: timeoutHeader(2500) });
@@ -76,7 +76,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect((await waiting).outcome.case).toBe("completed");
   });
 
-  test("is one of many, of which a release makes exactly one the next claimant", async () => {
+  test("is one of many, of which a release grants exactly one", async () => {
     const { client, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
     const others = Array.from({ length: 9 }, () => client.claim(WAITING));
     await untilWaiting(10);
@@ -88,7 +88,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect(outcomes).toEqual(["claimed", ...Array.from({ length: 9 }, () => "completed")]);
   });
 
-  test("is gone when its caller goes away, and gets no claim afterwards", async () => {
+  test("ends when its caller disconnects, and is not granted afterwards", async () => {
     const { client, untilWaiting } = await contract.newCaller();
     const { fencingToken } = await grant(client, { owner: "holder" });
     const leaving = new AbortController();
@@ -107,7 +107,7 @@ describeSharedContract("A claim that waits", (contract) => {
     expect(await grant(client, { ...WAITING, claimId: "call-1" })).toMatchObject({ fencingToken });
   });
 
-  test("for longer than 60 s, or for less than no time, is refused", async () => {
+  test("for longer than 60 s, or for a negative time, is refused", async () => {
     const { client } = await contract.newCaller();
     const tooLong = [seconds(60.001), { seconds: -1n, nanos: 0 }, { seconds: 0n, nanos: -1 }];
     for (const wait of tooLong) {
@@ -120,7 +120,7 @@ describeSharedContract("A claim that waits", (contract) => {
 });
 
 describeContract("A claim that waits at one of several replicas", (contract) => {
-  test("is woken by what happens on another", async () => {
+  test("is woken by changes at another one", async () => {
     const { tenant, held, untilWaiting, waiting } = await holderAndWaiter(await contract.newCaller());
     const replica = connectClient(await contract.newReplica(), tenant.apiKey);
     await replica.release(held);

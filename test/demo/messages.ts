@@ -23,7 +23,7 @@ export type FromWorker =
   | { readonly kind: "ready" }
   /** The worker was granted the claim, or works without Onceward. */
   | { readonly kind: "begins effect" }
-  /** The worker has reached the point where it is to be killed. */
+  /** The worker has reached the step before which the demo kills it. */
   | { readonly kind: "reached point" }
   | { readonly kind: "ended"; readonly ending: Ending };
 

@@ -69,7 +69,7 @@ interface Definition {
 }
 
 function readExamples(): readonly { readonly event: string; readonly payload: unknown }[] {
-  // The package's types describe a module with a default export; what it holds is a JSON file.
+  // The package's types describe a module with a default export, but it is a JSON file.
   const events = definitions as unknown as readonly Definition[];
   return events.flatMap(({ name, examples }) => examples.map((payload) => ({ event: name, payload })));
 }

@@ -9,7 +9,7 @@ test("a seed determines the operations, their order and the crashes", () => {
   expect(makePlan(createRandom(7), 24)).not.toEqual(makePlan(createRandom(8), 24));
 });
 
-test("every example payload is an operation with a key of its own, delivered three times", () => {
+test("every example payload is an operation with a unique key, delivered three times", () => {
   const { operations, deliveries, crashes } = makePlan(createRandom(7), 24);
   expect(operations.length).toBeGreaterThan(300);
   expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);

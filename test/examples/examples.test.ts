@@ -49,7 +49,7 @@ if (!hasRabbitMq) {
   process.stderr.write("The RabbitMQ example is left out: install rabbitmq-server to run it.\n");
 }
 
-test("beside a service, every example proves what it says", async () => {
+test("with a running service, every example succeeds", async () => {
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);
   await declareReconcilerNamespace(workplace, dev.grpcUrl);

@@ -37,7 +37,7 @@ const LOOK_EVERY_MS = 10;
 const LONG_PATIENCE_MS = 2500;
 const MAX_SLOW_BYTES = 40;
 
-/** Sends a mutated conversation on a connection of its own, and checks the answer. */
+/** Sends a mutated conversation on a new connection, and checks the answer. */
 export async function attack(random: Random, { server, apiKey, tls }: Victim): Promise<Attack> {
   const transcript = anyTranscript(random, apiKey);
   const mutation = anyMutation(random, transcript);
@@ -87,7 +87,7 @@ async function sendAll(
 }
 
 /**
- * Sends the first bytes one by one, each in a packet of its own, and the rest at once, because it would take
+ * Sends the first bytes one by one, each in a separate packet, and the rest at once, because it would take
  * too long.
  */
 async function sendSlowly(raw: RawSocket, bytes: Buffer): Promise<void> {

@@ -44,7 +44,7 @@ const SPARE_DESCRIPTORS = 30;
 const SETTLING_MS = 10_000;
 
 /**
- * Sends mutated conversations to a server in a process of its own, while a bystander uses it. The seed
+ * Sends mutated conversations to a server in a separate process, while a bystander uses it. The seed
  * decides the bytes, and the network their order.
  */
 export async function fuzz(victim: FuzzVictim, options: FuzzOptions): Promise<FuzzReport> {

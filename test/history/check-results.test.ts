@@ -62,7 +62,7 @@ describe("3: an acknowledged Complete is replayed", () => {
     expect(violated(...done, claim(60_100, 60_110, RESULT_GONE))).toEqual([3]);
   });
 
-  test("a failure has a retention of its own", () => {
+  test("a failure has a separate retention", () => {
     const failed = [held, complete(20, 30, 1, "declined", undefined, { isFailure: true })];
     expect(violated(...failed, claim(10_100, 10_110, RESULT_GONE))).toEqual([]);
     expect(violated(...done, claim(10_100, 10_110, RESULT_GONE))).toEqual([3]);

@@ -45,7 +45,7 @@ export type AdminRequest =
   | { readonly kind: "adminComplete"; readonly result: ResultName }
   | RestampRequest;
 
-/** The effect of a RetentionChange with `applyToExisting` on one record; not a call of its own. */
+/** The effect of a RetentionChange with `applyToExisting` on one record; not a separate call. */
 export interface RestampRequest extends Retentions {
   readonly kind: "restamp";
 }

@@ -49,7 +49,7 @@ function replays(index: number, { outcome }: ClaimResponse): boolean {
   return payloadOf(index).equals(outcome.value.result?.payload ?? new Uint8Array());
 }
 
-/** Copies the record of `report-0`, each copy with a payload of its own. */
+/** Copies the record of `report-0`, each copy with another payload. */
 async function copyReport(copies: number): Promise<void> {
   const others = `tenant_id, namespace, fencing_token, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, sweep_at, claim_id, owner,

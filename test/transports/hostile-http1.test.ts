@@ -108,7 +108,8 @@ test("a body that arrives byte by byte is cut off in time", async () => {
 });
 
 test("two hundred gzip bombs at once are refused within bounded memory", async () => {
-  // A server of its own with a longer request timeout: a busy machine takes more than a second to send all of them.
+  // A separate server with a longer request timeout: a busy machine takes more than a second to send all of
+  // them.
   const patient = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "60s" });
   onTestFinished(() => patient.end());
   const bomb = gzipSync(Buffer.alloc(64 * MIB, " "));

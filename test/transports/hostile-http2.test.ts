@@ -158,7 +158,9 @@ describe("a connection that is not HTTP/2", () => {
 });
 
 describe("floods", () => {
-  /** Sends bytes until the server closes the connection; a server that never does fails by the test's timeout. */
+  /**
+   * Sends bytes until the server closes the connection; a server that never does fails by the test's timeout.
+   */
   async function floodUntilClosed(
     next: (round: number) => Buffer,
     { readAnswers = true } = {},
@@ -276,7 +278,7 @@ describe("memory", () => {
   test("large answers that are not read are bounded, and callers that read get theirs", {
     timeout: 60_000,
   }, async () => {
-    // A server of its own, which uses more memory than the other tests allow.
+    // A separate server, which uses more memory than the other tests allow.
     const { server, tenant, end } = await startTarget();
     onTestFinished(end);
     const id = { namespace: "charges", key: "large" };

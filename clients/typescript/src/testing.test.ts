@@ -181,7 +181,7 @@ test("records() returns records as Lookup does, in the order of the first claims
   expect(testing.records()[0]).toEqual((await testing.onceward.api.lookup(id)).record);
 });
 
-test("each testing Onceward is a service of its own", async () => {
+test("each testing Onceward is a separate service", async () => {
   await using one = createTestingOnceward();
   await using other = createTestingOnceward();
   await one.onceward.run(id, () => "one");

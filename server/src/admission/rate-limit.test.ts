@@ -57,7 +57,7 @@ test("a share of less than one operation still admits one", () => {
   expect(countTaken(limit, rate, 4000, 5)).toBe(1);
 });
 
-test("each tenant has a bucket of its own", () => {
+test("each tenant has its own bucket", () => {
   const limit = createRateLimit();
   const rate = { perSecond: 1, burst: 1 };
   expect([limit.take(1, rate, 0), limit.take(2, rate, 0)]).toEqual([0, 0]);

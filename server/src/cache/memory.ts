@@ -22,7 +22,7 @@ const SECTION_WORDS = SECTION_BYTES / WORD_BYTES;
 /** Words of a section that surviving entries may take: a quarter is always free for new entries. */
 const MAX_SURVIVING_WORDS = (SECTION_WORDS * 3) / 4;
 const MAX_ENTRY_WORDS = SECTION_WORDS - MAX_SURVIVING_WORDS - 1;
-/** Gives nearly every entry a chain of its own, in less than a hundredth of the memory. */
+/** Gives nearly every entry its own chain, in less than a hundredth of the memory. */
 const BYTES_PER_CHAIN = 512;
 /**
  * Later entries of a chain are lost: a stranger with colliding names causes misses of those names, but no

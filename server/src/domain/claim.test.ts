@@ -8,7 +8,7 @@ const ONE = Buffer.alloc(32, 1);
 const OTHER = Buffer.alloc(32, 2);
 
 describe("a claim that was not granted", () => {
-  test("looks again where there is no record, or one that could have been had", () => {
+  test("is contended if there is no record, or one that can be claimed", () => {
     expect(answerClaim(undefined, claimCommand())).toEqual({ kind: "contended" });
     expect(answerClaim(recordIn("lapsed"), claimCommand())).toEqual({ kind: "contended" });
     expect(answerClaim(recordIn("released"), claimCommand())).toEqual({ kind: "contended" });

@@ -1,6 +1,8 @@
 import type { FieldTable, Overrides } from "./fields.ts";
 
-/** How much of the service a tenant may use; an undefined quota does not limit. Explained in `policy.proto`. */
+/**
+ * How much of the service a tenant may use; an undefined quota does not limit. Explained in `policy.proto`.
+ */
 export interface Quotas {
   readonly operationsPerSecond: number | undefined;
   readonly burst: number | undefined;
@@ -15,7 +17,10 @@ export interface Quotas {
   readonly dryRun: boolean;
 }
 
-/** How many namespaces a tenant may declare by default. Each is part of a change of the whole tenant's retention. */
+/**
+ * How many namespaces a tenant may declare by default. Each is part of a change of the whole tenant's
+ * retention.
+ */
 export const DEFAULT_DECLARED_NAMESPACES = 1000;
 /** The highest quota of declared namespaces: a change of the tenant's retention is some megabytes then. */
 export const MAX_DECLARED_NAMESPACES = 10_000;
@@ -72,7 +77,7 @@ export const NO_QUOTAS: Quotas = {
   dryRun: false,
 };
 
-/** Returns quotas in which what is unset has its default. */
+/** Returns quotas with defaults for the unset ones. */
 export function completeQuotas(set: Overrides<Quotas>): Quotas {
   return {
     ...NO_QUOTAS,

@@ -35,7 +35,7 @@ function caller(id: number): Principal {
 const [one, two] = [caller(1), caller(2)];
 const refused = expect.objectContaining({ reason: "OVERLOADED" });
 
-test("a connection has a limit of its own, and a message waits until another one of it is released", async () => {
+test("each connection has its own limit, and a message waits until another one of the connection is released", async () => {
   const connection = createInboundBudget(LIMITS).ofConnection();
   const release = await connection.reserve(one, 40);
   const second = connection.reserve(one, 1);
@@ -44,7 +44,7 @@ test("a connection has a limit of its own, and a message waits until another one
   expect(await second).toBeInstanceOf(Function);
 });
 
-test("a tenant has a limit of its own for all its connections, and the rest is left to other tenants", async () => {
+test("each tenant has its own limit for all its connections, and the rest is left to other tenants", async () => {
   const budget = createInboundBudget(LIMITS);
   await budget.ofConnection().reserve(one, 40);
   await budget.ofConnection().reserve(one, 20);

@@ -12,7 +12,7 @@ export interface Route {
 }
 
 /**
- * Returns the routes of a service whose RPCs are all for one role. A streaming RPC has no route of its own.
+ * Returns the routes of a service whose RPCs are all for one role. A streaming RPC has no route.
  */
 export function routesOf<Service extends DescService>(
   service: Service,

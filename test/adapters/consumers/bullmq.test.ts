@@ -24,7 +24,7 @@ describeWithRedis("A worker of BullMQ", () => {
     await redis?.stop();
   });
 
-  /** A queue of a test's own, its workers, and how its jobs end. */
+  /** Creates a queue and its workers, and a function that waits for the end of a job. */
   function newQueue() {
     const connection = { port: redis.port, maxRetriesPerRequest: null };
     const queue = new Queue(`charges-${randomUUID()}`, { connection });
@@ -45,7 +45,7 @@ describeWithRedis("A worker of BullMQ", () => {
     };
   }
 
-  /** The same with a worker. */
+  /** Creates the same with a worker. */
   function newConsumer(processor: Processor) {
     const { queue, newWorker, ended } = newQueue();
     newWorker(processor);
@@ -124,7 +124,7 @@ describeWithRedis("A worker of BullMQ", () => {
 
   test.each([
     ["without a key", {}, {}],
-    ["whose key stands for another request", { [KEY_FIELD]: "order-1", amount: 200 }, { attempts: 3 }],
+    ["whose key belongs to another request", { [KEY_FIELD]: "order-1", amount: 200 }, { attempts: 3 }],
   ])("a job %s fails at once, and nothing runs", async (_, data, options) => {
     await using guard = await newGuard();
     await guard.onceward.run({ ...guard.options, key: "order-1", fingerprint: 100 }, () => {});
@@ -142,7 +142,7 @@ describeWithRedis("A worker of BullMQ", () => {
     const processor = jobOnce(guard.onceward, guard.options, fn);
     const { queue, connection, newWorker, ended } = newQueue();
     const job = await queue.add("charge", withKey("order-1", {}));
-    // It takes the job and performs it, but never tells Redis; its lock runs out.
+    // It takes the job and performs it, but never reports to Redis; its lock expires.
     const silent = new Worker(queue.name, undefined, { connection, lockDuration: 100 });
     onTestFinished(() => silent.close(true));
     const taken = await silent.getNextJob("token");

@@ -8,7 +8,7 @@ import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
 const newGuard = useGuards();
 
-/** A consumer whose messages are their keys. */
+/** Creates a consumer whose messages are their keys. */
 function handlerOf<Value>(
   { onceward, options }: Guarded,
   fn: (message: string, claim: Claim) => Value | Promise<Value>,
@@ -19,8 +19,8 @@ function handlerOf<Value>(
 }
 
 test.each([
-  ["is no JSON", () => 1n],
-  ["is larger than the policy takes", () => "x".repeat(70_000)],
+  ["is not JSON", () => 1n],
+  ["is larger than the policy allows", () => "x".repeat(70_000)],
 ])(
   "an effect whose value %s is processed, and its repeat is a duplicate without a value",
   async (_, effect) => {
@@ -38,7 +38,7 @@ test.each([
   },
 );
 
-test("a failure whose details are no JSON is stored as one", async () => {
+test("a failure whose details are not JSON is still stored as a failure", async () => {
   await using guard = await newGuard();
   const handle = handlerOf(guard, () => {
     throw new TerminalError("card declined", 1n);
@@ -59,7 +59,7 @@ test("a message whose effect could not be stored, because of a takeover, is deli
   });
 });
 
-test("an error that the consumer calls terminal is stored, and not delivered again", async () => {
+test("an error that the consumer classifies as terminal is stored, and not delivered again", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() => {
     throw new RangeError("no such currency");
@@ -133,7 +133,7 @@ test("invalid options are refused before the first message", async () => {
   }
 });
 
-test("without a hook problems are warnings, and operations in progress are not", async () => {
+test("without a hook, problems are warnings, and operations in progress are not", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const handle = handlerOf(

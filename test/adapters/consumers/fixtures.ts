@@ -6,7 +6,7 @@ import { startTcpProxy } from "../../helpers/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../../helpers/servers/tenants.ts";
 
-/** A client of a tenant of a test's own, and what its consumers told of their deliveries. */
+/** A client of a new tenant, and the deliveries that its consumers reported. */
 export interface Guarded extends AsyncDisposable {
   readonly onceward: Onceward;
   readonly tenant: TestTenant;
@@ -18,13 +18,13 @@ export interface Guarded extends AsyncDisposable {
   kinds(): string[];
   /** Lets another holder claim the key; resolves to a function that completes the claim. */
   holdElsewhere(key: string): Promise<() => Promise<void>>;
-  /** Lets the lease of every claim be over. */
+  /** Ends the lease of every claim. */
   endLeases(): Promise<void>;
-  /** From now on, a claim whose lease ran out is ambiguous. */
+  /** From now on, a claim whose lease has expired is ambiguous. */
   holdExpired(): Promise<void>;
 }
 
-/** A server of the file's own; each call makes a tenant. */
+/** Starts a server for the test file; each call of the returned function creates a tenant. */
 export function useGuards(): () => Promise<Guarded> {
   let database: TestDatabase;
   let server: TestServer;
@@ -82,7 +82,7 @@ async function guardOf(database: TestDatabase, server: TestServer): Promise<Guar
   };
 }
 
-/** A client of the guard's tenant whose service is away until `heal`. */
+/** Creates a client of the guard's tenant that cannot reach the service until `heal`. */
 export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: Onceward; heal(): void }> {
   const proxy = await startTcpProxy(Number(new URL(address).port));
   proxy.setMode("refuse");
@@ -95,12 +95,12 @@ export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: 
   return { onceward, heal: () => proxy.setMode("forward") };
 }
 
-/** Waits for what a broker and a consumer bring about. */
+/** Waits until an assertion about a broker or a consumer holds. */
 export function eventually<T>(assertion: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(assertion, { timeout: 30_000 });
 }
 
-/** What the process is warned of during a test: the codes, or else the messages. */
+/** Returns the warnings of the process during a test: their codes, or else their messages. */
 export function collectWarnings(): string[] {
   const warnings: string[] = [];
   const spy = vi.spyOn(process, "emitWarning");

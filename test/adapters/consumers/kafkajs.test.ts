@@ -12,7 +12,10 @@ import {
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
 
-/** What KafkaJS hands to `eachMessage`, as it was recorded: header values and bodies are buffers. A live broker's turn is in `test/brokers/`. */
+/**
+ * Returns the argument of `eachMessage`, as recorded with KafkaJS: header values and bodies are buffers.
+ * Tests with a real broker are in `test/brokers/`.
+ */
 function delivered({ headers = {}, value }: Message, offset = "42") {
   const resume = vi.fn();
   const pause = vi.fn(() => resume);
@@ -51,7 +54,7 @@ function consumer(
 
 const order = withKey("order-1", { value: '{"amount":100}' });
 
-test("a message that a rebalance delivers again is performed once, and its offset moves on both times", async () => {
+test("a message that a rebalance delivers again is performed once, and its offset is committed both times", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(({ message }: EachMessagePayload) => readJson(message.value));
   const { eachMessage, deadLetter } = consumer(guard, fn);
@@ -71,7 +74,7 @@ test("an operation that the producer sends twice, at two offsets, is performed o
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("while another holder runs the operation, the partition is paused, and the offset does not move on", async () => {
+test("while another holder runs the operation, the partition is paused, and the offset is not committed", async () => {
   await using guard = await newGuard();
   await guard.holdElsewhere("order-1");
   const fn = vi.fn();
@@ -96,7 +99,7 @@ test("a consumer waits for another holder that finishes soon, and pauses nothing
   expect(pause).not.toHaveBeenCalled();
 });
 
-test("an ambiguous record holds the offset, too", async () => {
+test("the offset of an ambiguous record is not committed either", async () => {
   await using guard = await newGuard();
   await guard.holdExpired();
   await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
@@ -122,7 +125,7 @@ test("KafkaJS gets the function's error unchanged, and the next delivery runs ag
 });
 
 test.each(NESTED_FAILURES)(
-  "a message whose function rethrows the $error of a nested run $name, does not move on, and runs again",
+  "a message whose function rethrows the $error of a nested run $name is not committed, and runs again",
   async ({ error, fail }) => {
     await using guard = await newGuard();
     const fn = vi
@@ -138,7 +141,7 @@ test.each(NESTED_FAILURES)(
   },
 );
 
-test("an operation that failed permanently is dead-lettered, at each delivery, and passed", async () => {
+test("an operation that failed permanently is dead-lettered at each delivery, and committed", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() => {
     throw new TerminalError("card declined");
@@ -150,7 +153,7 @@ test("an operation that failed permanently is dead-lettered, at each delivery, a
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a message that could not be dead-lettered does not move on", async () => {
+test("a message that could not be dead-lettered is not committed", async () => {
   await using guard = await newGuard();
   const refuse = async () => {
     throw new Error("no leader");
@@ -175,7 +178,7 @@ test.each([
 
 test.each([
   ["a tombstone", null],
-  ["a body that is no JSON", "{"],
+  ["a body that is not JSON", "{"],
 ])("%s fails permanently, and does not stop the consumer", async (_, value) => {
   await using guard = await newGuard();
   const { eachMessage, deadLetter } = consumer(guard, ({ message }) => readJson(message.value));
@@ -184,7 +187,7 @@ test.each([
   expect(deadLetter).toHaveBeenCalledOnce();
 });
 
-test("a message goes to the dead-letter topic as it was, and with its error", async () => {
+test("a message is sent to the dead-letter topic unchanged, with its error", async () => {
   const send = vi.fn(async () => []);
   const { payload } = delivered(order);
   await deadLetterTo({ send }, "charges.dead")(payload, new Error("card declined"));

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** What a worker is told. */
+/** The settings of a worker. */
 export interface WorkerSettings {
   readonly url: string;
   readonly queue: string;
-  /** The queue that its effects are sent to. */
+  /** The queue of its effects. */
   readonly effects: string;
   readonly address: string;
   readonly apiKey: string;
@@ -14,7 +14,7 @@ export interface WorkerSettings {
 }
 
 const WORKER = fileURLToPath(new URL("rabbitmq-worker.ts", import.meta.url));
-/** Of a worker that does not die as it is told. */
+/** Timeout of a worker that does not kill itself as set. */
 const TIMEOUT_MS = 15_000;
 
 /** Starts a worker; `exited` resolves with its exit code, or the signal that ended it. */

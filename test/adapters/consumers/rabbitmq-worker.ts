@@ -3,7 +3,7 @@ import { connect } from "amqplib";
 import { messageOnce } from "../../../clients/typescript/src/rabbitmq.ts";
 import type { WorkerSettings } from "./rabbitmq-worker-process.ts";
 
-/** A consumer in a process of its own, which kills itself at the moment that it is told. Its effect is a message, too. */
+/** A consumer in a separate process, which kills itself at a given step. Its effect is a message, too. */
 
 const settings: WorkerSettings = JSON.parse(process.argv[2] ?? "");
 const onceward = createOnceward({ address: settings.address, apiKey: settings.apiKey });
@@ -16,7 +16,7 @@ const handle = await messageOnce(
   {
     queue: settings.queue,
     namespace: "charges",
-    // Told after the completion, and before the acknowledgement.
+    // Called after the completion, and before the acknowledgement.
     onDelivery: () => dieIf("before acknowledgement"),
   },
   async (_, claim) => {
@@ -30,6 +30,6 @@ await channel.consume(settings.queue, (message) => void (message && handle(messa
 function dieIf(here: WorkerSettings["dieAt"]): void {
   if (settings.dieAt !== here) return;
   process.kill(process.pid, "SIGKILL");
-  // Death comes when it comes; until then, nothing more is done.
+  // The signal is asynchronous: nothing more may be done before it arrives.
   for (;;);
 }

@@ -39,7 +39,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await rabbitmq?.stop();
   });
 
-  /** A queue of a test's own, with a dead-letter queue, and a channel to it. */
+  /** Creates a queue with a dead-letter queue, and a channel to it. */
   async function newQueue() {
     const { connection, ...rest } = await connectTo(rabbitmq);
     onTestFinished(() => rest[Symbol.asyncDispose]());
@@ -66,7 +66,10 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await channel.consume(queue, (message) => void (message && handle(message)));
   }
 
-  /** Nothing lies in the queue, waits to come back to it, or is unacknowledged: that would lie in it once the channel closes. */
+  /**
+   * Fails unless the queue and its retry queue are empty and no message is unacknowledged: such a message is
+   * in the queue again once the channel closes.
+   */
   async function expectSettled({ connection, channel, queue }: Queue): Promise<void> {
     await channel.close();
     const fresh = await connection.createChannel();
@@ -94,7 +97,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("while another holder runs the operation, a message comes back later, and is a duplicate once it was done", async () => {
+  test("while another holder runs the operation, a message is delivered again later, and then is a duplicate", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue } = await newQueue();
     const complete = await guard.holdElsewhere("order-1");
@@ -109,7 +112,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
   });
 
   test.each(NESTED_FAILURES)(
-    "a message whose function rethrows the $error of a nested run $name, comes back and is performed",
+    "a message whose function rethrows the $error of a nested run $name is delivered again and performed",
     async ({ fail }) => {
       await using guard = await newGuard();
       const { connection, channel, queue } = await newQueue();
@@ -124,7 +127,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     },
   );
 
-  test("what comes back is the message as it was sent", async () => {
+  test("a message is delivered again as it was sent", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue } = await newQueue();
     const seen: ConsumeMessage[] = [];
@@ -150,7 +153,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("an operation that failed permanently is stored as that and dead-lettered, and so is its duplicate", async () => {
+  test("an operation that failed permanently is stored as failed and dead-lettered, and so is its duplicate", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn(() => {
@@ -168,7 +171,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("a body that is not a JSON is dead-lettered at once", async () => {
+  test("a body that is not JSON is dead-lettered at once", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     await consume(guard, { channel, queue }, (message) => readJson(message.content));
@@ -179,7 +182,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
 
   test.each([
     ["without a key", {}],
-    ["with a key that is no text", { headers: { [KEY_HEADER]: 7 } }],
+    ["with a key that is not text", { headers: { [KEY_HEADER]: 7 } }],
     ["with a key over the limit", { headers: { [KEY_HEADER]: "x".repeat(256) } }],
   ])("a message %s is dead-lettered, and nothing is claimed", async (_, options) => {
     await using guard = await newGuard();
@@ -192,7 +195,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  test("a message whose retry queue is gone goes back to its queue", async () => {
+  test("a message whose retry queue was deleted is returned to its queue", async () => {
     await using guard = await newGuard();
     const { channel, queue } = await newQueue();
     const warnings = collectWarnings();
@@ -233,7 +236,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     },
   );
 
-  test("the delivery's tag as a key is warned of, once", async () => {
+  test("the delivery's tag as a key causes one warning", async () => {
     await using guard = await newGuard();
     const { channel, queue } = await newQueue();
     const warnings = collectWarnings();
@@ -244,7 +247,10 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
   });
 
-  /** Workers that die when told; each says in its deliveries' queue, through `effects`, what it did. */
+  /**
+   * Sends a message, and starts a worker that kills itself at `dieAt`; `effects` collects the worker's
+   * effects.
+   */
   async function startWorkers(guard: Guarded, dieAt: "before completion" | "before acknowledgement") {
     const { connection, channel, queue } = await newQueue();
     const { queue: effects } = await channel.assertQueue("", { exclusive: true });

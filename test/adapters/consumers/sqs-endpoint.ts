@@ -4,15 +4,15 @@ import type { AddressInfo } from "node:net";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { onTestFinished } from "vitest";
 
-/** A call that the SDK made: its action, and its JSON. */
+/** A call of the SDK: its action and its JSON. */
 export interface SqsCall {
   readonly action: string;
   readonly input: Record<string, unknown>;
 }
 
 /**
- * The SDK's own client against what SQS answered when it was recorded (JSON protocol 1.0). It keeps no queue: that is for
- * a real one, in `test/brokers/`.
+ * Starts an endpoint with recorded answers of SQS (JSON protocol 1.0), and the SDK's client of it. It has no
+ * queue; tests with a real one are in `test/brokers/`.
  */
 export async function startSqsEndpoint(answers: Readonly<Record<string, unknown>> = {}) {
   const calls: SqsCall[] = [];
@@ -39,7 +39,7 @@ export async function startSqsEndpoint(answers: Readonly<Record<string, unknown>
     server.close();
     await once(server, "close");
   });
-  /** From now on, the action is refused with this type of error. */
+  /** Refuses an action from now on with this type of error. */
   const refuse = (action: string, type: string) => void refusals.set(action, type);
   return { client, calls, refuse };
 }

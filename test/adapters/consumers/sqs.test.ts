@@ -17,7 +17,7 @@ const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
 
 const newGuard = useGuards();
 
-/** Receives one message that carries these attributes, and hands it to a consumer. */
+/** Creates a consumer that receives one message with these attributes. */
 async function consumer(
   { onceward, options }: Guarded,
   fn: Parameters<typeof messageOnce>[2],
@@ -45,7 +45,7 @@ async function consumer(
   };
 }
 
-/** The SDK checks what it is told of a body. */
+/** Returns the checksum that the SDK verifies for a body. */
 function md5(body: string): string {
   return createHash("md5").update(body).digest("hex");
 }
@@ -92,7 +92,7 @@ test.each([
 
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 61 } };
 
-test("while the service is unreachable, a message is held hidden, and handled in the same receive once it is back", async () => {
+test("while the service is unreachable, a message stays hidden, and is handled in the same receive after the outage", async () => {
   await using guard = await newGuard();
   const { onceward, heal } = await cutOff(guard);
   const fn = vi.fn();
@@ -134,7 +134,7 @@ test("a held message stays hidden while its function runs", async () => {
   expect(vi.getTimerCount()).toBe(timers - 1);
 });
 
-test("a held message is given back when the client is closed", async () => {
+test("a held message becomes visible when the client is closed", async () => {
   await using guard = await newGuard();
   const { onceward } = await cutOff(guard);
   const { receive, calls } = await consumer({ ...guard, onceward }, vi.fn(), { redeliverAfterMs: 50 });
@@ -168,7 +168,7 @@ test("a message whose function throws is left to its visibility timeout, and run
 });
 
 test.each(NESTED_FAILURES)(
-  "a message whose function rethrows the $error of a nested run $name, is not deleted, and runs again",
+  "a message whose function rethrows the $error of a nested run $name is not deleted, and runs again",
   async ({ fail }) => {
     await using guard = await newGuard();
     const fn = vi
@@ -185,7 +185,7 @@ test.each(NESTED_FAILURES)(
 
 test.each([
   ["a terminal error", "{}", new TerminalError("card declined")],
-  ["a body that is no JSON", "{", undefined],
+  ["a body that is not JSON", "{", undefined],
 ])(
   "%s is stored and the message deleted, and neither it nor its duplicate runs again",
   async (_, body, error) => {
@@ -206,7 +206,7 @@ test.each([
 
 test.each([
   ["without a key", { attributes: {} }],
-  ["whose key stands for another request", { body: '{"amount":200}' }],
+  ["whose key belongs to another request", { body: '{"amount":200}' }],
 ])("a message %s is left to the queue's dead-letter queue, and nothing runs", async (_, received) => {
   await using guard = await newGuard();
   const fingerprint = ({ Body }: Message) => readJson(Body);
@@ -220,7 +220,7 @@ test.each([
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("the message's id as a key is warned of, once", async () => {
+test("the message's id as a key causes one warning", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const { receive } = await consumer(guard, vi.fn(), { key: ({ MessageId }) => MessageId });
@@ -228,7 +228,7 @@ test("the message's id as a key is warned of, once", async () => {
   expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
 });
 
-test("the producer's key travels beside its other attributes", async () => {
+test("the producer's key is sent with its other attributes", async () => {
   const { client, calls } = await startSqsEndpoint({ SendMessage: { MD5OfMessageBody: md5("{}") } });
   const other = { DataType: "String", StringValue: "a" };
   const message = { QueueUrl: QUEUE_URL, MessageBody: "{}", MessageAttributes: { shop: other } };

@@ -27,7 +27,7 @@ const webhooks = new Webhooks({ secret: SECRET });
 restoreGlobals();
 const newGuard = useGuards();
 
-/** Serves the handler over HTTP, and returns what sends a request there. */
+/** Serves the handler over HTTP, and returns a function that sends a request to it. */
 async function serveOnce<Event>(
   { onceward, options }: Guarded,
   source: WebhookSource<Event>,
@@ -70,7 +70,7 @@ function stripeEvent(id: string, secret = SECRET): Sent {
   return { body, headers: { "stripe-signature": signature } };
 }
 
-test("an event of Stripe's that is sent again is handled once, and answered 200 both times", async () => {
+test("a Stripe event that is sent again is handled once, and answered 200 both times", async () => {
   await using guard = await newGuard();
   const types: string[] = [];
   const send = await serveOnce(guard, stripeSource, (event) => types.push(event.type));
@@ -131,7 +131,7 @@ const misconfigured: [string, WebhookSource<unknown>, () => Sent | Promise<Sent>
 ];
 
 test.each(misconfigured)(
-  "an event of %s is answered 500, told, and not handled",
+  "an event of %s is answered 500, reported, and not handled",
   async (_, source, request) => {
     await using guard = await newGuard();
     const fn = vi.fn();
@@ -146,7 +146,7 @@ test.each(misconfigured)(
   },
 );
 
-test("without a hook, each error of the receiver's is a warning, and so is the first wrong signature", async () => {
+test("without a hook, each error of the receiver is a warning, and so is the first wrong signature", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const errors = [new TypeError("fetch failed"), new WebhookSignatureError("forged")];
@@ -160,7 +160,7 @@ test("without a hook, each error of the receiver's is a warning, and so is the f
   expect(warnings).toEqual(["ONCEWARD_WEBHOOK_REJECTED", "ONCEWARD_WEBHOOK_REJECTED"]);
 });
 
-test("an event that is being handled elsewhere is answered 503, so that it is sent again", async () => {
+test("an event that another holder handles is answered 503, so that it is sent again", async () => {
   await using guard = await newGuard();
   const complete = await guard.holdElsewhere("evt_1");
   const send = await serveOnce(guard, stripeSource, vi.fn());
@@ -170,7 +170,7 @@ test("an event that is being handled elsewhere is answered 503, so that it is se
   expect(guard.kinds()).toEqual(["postponed", "duplicate"]);
 });
 
-test("an event whose handling throws is answered 500 without saying why, and handled when it is sent again", async () => {
+test("an event whose handler throws is answered 500 without the reason, and handled when it is sent again", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValueOnce(new Error("password wrong at db-7"));
   const send = await serveOnce(guard, stripeSource, fn);
@@ -182,7 +182,7 @@ test("an event whose handling throws is answered 500 without saying why, and han
 });
 
 test.each(NESTED_FAILURES)(
-  "an event whose function rethrows the $error of a nested run $name, is answered 500, and handled when sent again",
+  "an event whose function rethrows the $error of a nested run $name is answered 500, and handled when sent again",
   async ({ fail }) => {
     await using guard = await newGuard();
     const fn = vi
@@ -225,11 +225,11 @@ async function githubDelivery(id: string, name: string, body: string): Promise<S
 
 const githubSource = githubEvents<EmitterWebhookEvent>((body, signature) => webhooks.verify(body, signature));
 
-test("every kind of delivery of GitHub's is handled once, as it was sent", async () => {
+test("every kind of GitHub delivery is handled once, as it was sent", async () => {
   await using guard = await newGuard();
   const handled: unknown[] = [];
   const send = await serveOnce(guard, githubSource, ({ name, payload }) => handled.push({ name, payload }));
-  // The package's types describe a module with a default export; what it holds is a JSON file.
+  // The package's types describe a module with a default export, but it is a JSON file.
   const examples = definitions as unknown as readonly { name: string; examples: readonly unknown[] }[];
   const sent = examples.map(({ name, examples: [payload] }) => ({ name, payload }));
   for (const [index, { name, payload }] of sent.entries()) {
@@ -242,9 +242,9 @@ test("every kind of delivery of GitHub's is handled once, as it was sent", async
 
 test.each([
   ["with a signature of another body", { "x-hub-signature-256": `sha256=${"0".repeat(64)}` }, 401],
-  ["with a signature that is none", { "x-hub-signature-256": "" }, 401],
+  ["with an empty signature", { "x-hub-signature-256": "" }, 401],
   ["without an id", { "x-github-delivery": "" }, 400],
-])("a delivery of GitHub's %s is not handled", async (_, changed, status) => {
+])("a GitHub delivery %s is not handled", async (_, changed, status) => {
   await using guard = await newGuard();
   const fn = vi.fn();
   const claims = vi.spyOn(guard.onceward.calls, "claim");
@@ -255,7 +255,7 @@ test.each([
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("a notification of Apple's is handled once by its notificationUUID, and a forged one not at all", async () => {
+test("an Apple notification is handled once by its notificationUUID, and a forged one is not handled", async () => {
   await using guard = await newGuard();
   const apple = await generateKeyPair("ES256");
   const forger = await generateKeyPair("ES256");
@@ -286,7 +286,7 @@ interface Notification {
   readonly notificationUUID: string;
 }
 
-/** What Apple's library throws. Its VERIFICATION_FAILURE is 1. */
+/** The error of Apple's library, whose VERIFICATION_FAILURE is 1. */
 class VerificationException extends Error {
   readonly status: number;
 
@@ -300,7 +300,7 @@ test.each([
   ["no JSON", "{"],
   ["no signed payload", "{}"],
   ["nothing", ""],
-])("a notification of Apple's that holds %s is answered 401", async (_, body) => {
+])("an Apple notification with %s is answered 401", async (_, body) => {
   await using guard = await newGuard();
   const verify = vi.fn();
   const send = await serveOnce(guard, appleNotifications(verify), vi.fn(), () => {});

@@ -25,7 +25,7 @@ const FRAMEWORKS: Record<string, WaysToAnswer> = {
 
 const MOMENTS: readonly Moment[] = ["claimed", "begun", "written", "answered"];
 
-/** Every way to answer with this ending, and every moment to leave before the client has all of the answer. */
+/** Returns every way to answer with this ending, with every step at which the client can disconnect early. */
 function cells({ ways }: WaysToAnswer, ending: Ending): [way: string, moment: Moment][] {
   return Object.entries(ways)
     .filter(([, way]) => way.ending === ending)
@@ -42,7 +42,7 @@ beforeAll(() => worlds.start());
 afterAll(() => worlds.stop());
 
 describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
-  /** An app whose client is to leave at a moment; `waiting` resolves when a repeat waits for the first request. */
+  /** Starts an app that stops at a step; `told` resolves once the client has reported an event of a type. */
   async function begin(moment: Moment | undefined, abandonAfterMs?: number) {
     const steps = new Steps(moment);
     const events: OncewardEvent[] = [];
@@ -60,7 +60,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
   }
 
   test.each(cells(framework, "answers").filter(([, moment]) => moment === "claimed"))(
-    "%s is replayed as it was answered to a client that stays",
+    "%s is replayed as answered to a client that stays connected",
     async (way) => {
       const { steps, world } = await begin(undefined);
       const first = await world.send({ path: pathOf(way) });
@@ -74,7 +74,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
   );
 
   test.each(cells(framework, "answers"))(
-    "%s is replayed if its client leaves when %s",
+    "%s is replayed if its client disconnects when %s",
     async (way, moment) => {
       const { steps, world, told } = await begin(moment);
       await leave(world, way, steps.stopped);
@@ -88,20 +88,23 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
     },
   );
 
-  test.each(cells(framework, "fails"))("%s runs again if its client leaves when %s", async (way, moment) => {
-    const { steps, world, told } = await begin(moment);
-    await leave(world, way, steps.stopped);
-    const repeat = world.send({ path: pathOf(way) });
-    repeat.catch(() => {});
-    if (moment !== "claimed") await Promise.race([told("waiting"), repeat]);
-    steps.resume();
-    await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 30_000 });
-    await Promise.allSettled([repeat]);
-    expect(steps.concurrentEffects).toBe(1);
-  });
+  test.each(cells(framework, "fails"))(
+    "%s runs again if its client disconnects when %s",
+    async (way, moment) => {
+      const { steps, world, told } = await begin(moment);
+      await leave(world, way, steps.stopped);
+      const repeat = world.send({ path: pathOf(way) });
+      repeat.catch(() => {});
+      if (moment !== "claimed") await Promise.race([told("waiting"), repeat]);
+      steps.resume();
+      await vi.waitFor(() => expect(steps.effects).toBe(2), { timeout: 30_000 });
+      await Promise.allSettled([repeat]);
+      expect(steps.concurrentEffects).toBe(1);
+    },
+  );
 
   test.each(cells(framework, "never ends").filter(([, moment]) => moment !== "answered"))(
-    "%s is abandoned if its client leaves when %s",
+    "%s is abandoned if its client disconnects when %s",
     async (way, moment) => {
       const { steps, world, events, told } = await begin(moment, 50);
       await leave(world, way, steps.stopped);
@@ -109,7 +112,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
       await told("abandoned");
       expect(steps.claims[0]?.signal.aborted).toBe(true);
       expect(events.map(({ type }) => type)).not.toContain("released");
-      // The lease keeps others away until it runs out, and then the policy decides.
+      // Nothing else runs until the lease expires; then the policy decides.
       const repeat = world.send({ path: pathOf(way) });
       repeat.catch(() => {});
       await told("waiting");
@@ -120,7 +123,7 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
   );
 });
 
-/** Sends a request, and leaves at the moment; resolves when the server has noticed. */
+/** Sends a request, and disconnects at a step; resolves when the server has noticed. */
 async function leave(world: World, way: string, moment: Promise<void>): Promise<void> {
   const leaving = new AbortController();
   const left = world.send({ path: pathOf(way), signal: leaving.signal });

@@ -14,7 +14,9 @@ interface ExpressWay extends ways.WayFacts {
   handle(res: Response, steps: Steps): Promise<unknown>;
 }
 
-/** As the logger morgan does: then Express's files wait for the same event of the connection as the logger. */
+/**
+ * Waits for the end of a response, as the logger morgan does; Express's `sendFile` waits for the same event.
+ */
 const onFinished = createRequire(import.meta.resolve("express"))("on-finished") as (
   res: Response,
   listener: () => void,
@@ -106,13 +108,13 @@ const WAYS: Record<string, ExpressWay> = {
   },
 };
 
-/** The ways to answer in a version of Express. */
+/** Returns the ways to answer in a version of Express. */
 export function expressWays(createApp: typeof express): ways.WaysToAnswer {
   return {
     ways: WAYS,
     start(onceward, options, steps) {
       const app = createApp();
-      // The default error handler prints errors unless told that this is a test.
+      // In a test environment, the default error handler does not print errors.
       app.set("env", "test");
       app.use((_req, res, next) => {
         onFinished(res, () => {});

@@ -14,7 +14,7 @@ const startWith =
   (createApp: typeof express): StartApp =>
   (onceward, options, effect) => {
     const app = createApp();
-    // The default handler prints errors that it answers with 500 unless told that this is a test.
+    // In a test environment, the default handler does not print errors that it answers with 500.
     app.set("env", "test");
     app.use("/unparsed", once(onceward, options), async (_req, res) =>
       answer(res, await effect(res.locals.claim)),
@@ -60,7 +60,7 @@ function answer(res: Response, { status, headers = {}, cookies = [], body }: Rep
   res.end(body);
 }
 
-/** Keeps the methods that it finds, as the package compression does. */
+/** Wraps the response's methods, as the package compression does. */
 function wrapWrites(_req: Request, res: Response, next: NextFunction): void {
   const { write, end } = res;
   Object.assign(res, {
@@ -70,14 +70,16 @@ function wrapWrites(_req: Request, res: Response, next: NextFunction): void {
   next();
 }
 
-/** Leaves the form's fields, and keeps its files elsewhere, as the package multer does. */
+/**
+ * Parses the form's fields into the body, and its files into another property, as the package multer does.
+ */
 async function parseForm(req: Request, _res: Response, next: NextFunction): Promise<void> {
   for await (const _ of req);
   req.body = { title: "invoice" };
   next();
 }
 
-/** Handlers that write as only node:http lets them. */
+/** Adds handlers that write in ways that only node:http allows. */
 function addStreams(app: Express, guard: ReturnType<typeof once>, effect: () => Promise<void>): void {
   app.post("/chunks", guard, async (_req, res) => {
     await effect();
@@ -120,7 +122,7 @@ function addStreams(app: Express, guard: ReturnType<typeof once>, effect: () => 
 
 const PIPELINED = ["order-1", "order-2"];
 
-/** A request of which the body's first two bytes are sent. */
+/** Returns a request with only the first two bytes of its body. */
 function postRequest(path: string, key: string, lengthBytes: number): string {
   return [
     `POST ${path} HTTP/1.1`,
@@ -134,7 +136,7 @@ function postRequest(path: string, key: string, lengthBytes: number): string {
   ].join("\r\n");
 }
 
-/** Effects that the test resolves, by the order of their keys. */
+/** Creates effects that the test resolves, in the order of their keys. */
 function heldEffects() {
   const replies = PIPELINED.map(() => Promise.withResolvers<Reply>());
   const effect = vi.fn((claim: Claim | undefined) => {
@@ -153,7 +155,7 @@ const charged = { status: 201, body: Buffer.from("charged") };
 
 function onlyExpress(begin: Begin): void {
   describe("of node:http", () => {
-    test("chunks, and a head written by hand, are replayed as one answer", async () => {
+    test("chunks after an explicit `writeHead` are replayed as one answer", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect);
       for (const _ of [1, 2]) {
@@ -164,13 +166,13 @@ function onlyExpress(begin: Begin): void {
       expect(effect).toHaveBeenCalledOnce();
     });
 
-    test.each([1, 48])("a stream of %i chunks of 64 KiB reaches its client whole", async (chunks) => {
+    test.each([1, 48])("a stream of %i chunks of 64 KiB reaches its client completely", async (chunks) => {
       const world = await begin(() => charged);
       const { body } = await world.send({ path: `/pipe?chunks=${chunks}` });
       expect(body.byteLength).toBe(chunks * 64 * 1024);
     });
 
-    test("a client that disconnects before its body is whole fails a handler that reads the body", async () => {
+    test("a client that disconnects before its body is complete fails a handler that reads the body", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect, { options: { fingerprint: () => "f-1", waitMs: 10_000 } });
       const connection = await openSocket(world.port);
@@ -252,9 +254,9 @@ function onlyExpress(begin: Begin): void {
     });
 
     test.each([
-      ["a body that nobody parsed", "/unparsed", "application/json"],
+      ["a body that was not parsed", "/unparsed", "application/json"],
       ["a body of another type than the parser's", "/json", "text/plain"],
-      ["a multipart form, whose files are elsewhere", "/forms", "multipart/form-data; boundary=b"],
+      ["a multipart form, whose files are not in the body", "/forms", "multipart/form-data; boundary=b"],
     ])("%s is an error without a fingerprint, and nothing runs", async (_, path, contentType) => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect);

@@ -66,7 +66,7 @@ test("a stream over HTTP/2 whose client disconnects is written to its end and re
   await once(left, "close");
   const repeat = post(session);
   const responded = once(repeat, "response");
-  // Both streams are of one connection: the server has seen the first one end.
+  // Both streams use one connection, so the server has already seen the end of the first one.
   await vi.waitFor(() => expect(testing.waiting).toBe(1), 30_000);
   resumed.resolve();
   const [headers] = await responded;

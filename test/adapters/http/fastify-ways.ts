@@ -84,7 +84,7 @@ const WAYS: Record<string, FastifyWay> = {
   },
 };
 
-/** The ways to answer in a version of Fastify. */
+/** Returns the ways to answer in a version of Fastify. */
 export function fastifyWays(createApp: typeof Fastify): ways.WaysToAnswer {
   return {
     ways: WAYS,

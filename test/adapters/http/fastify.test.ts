@@ -33,14 +33,14 @@ const startWith =
     addReplies(app, async () => {
       await effect(undefined);
     });
-    // As the package @fastify/multipart does: the handler asks for the parts.
+    // Like the package @fastify/multipart: the handler reads the parts.
     app.addContentTypeParser("multipart/form-data", (_request, _payload, done) => done(null));
     app.addContentTypeParser("application/octet-stream", (_request, payload, done) => done(null, payload));
     await app.listen({ host: "127.0.0.1", port: 0 });
     return { ...(await listen(app.server)), close: () => app.close() };
   };
 
-/** Handlers that answer as only Fastify lets them. */
+/** Adds handlers that answer in ways that only Fastify allows. */
 function addReplies(app: FastifyInstance, effect: () => Promise<void>): void {
   app.post("/object", async () => {
     await effect();
@@ -96,7 +96,7 @@ function onlyFastify(begin: Begin): void {
   });
 
   test.each(["multipart/form-data; boundary=b", "application/octet-stream"])(
-    "a body of %s that the handler is to read is an error without a fingerprint, and nothing runs",
+    "a body of %s that only the handler reads is an error without a fingerprint, and nothing runs",
     async (contentType) => {
       const effect = vi.fn(() => ({ status: 200 }));
       const world = await begin(effect);

@@ -95,7 +95,7 @@ export const honoWays: ways.WaysToAnswer = {
   ways: HONO_WAYS,
   start(onceward, options, steps) {
     const app = new Hono<{ Variables: IdempotencyVariables }>();
-    // The default one prints.
+    // The default error handler prints errors.
     app.onError((error, c) =>
       error instanceof HTTPException ? error.getResponse() : c.text("Internal Server Error", 500),
     );

@@ -15,7 +15,7 @@ restoreGlobals();
 const startApp: StartApp = (onceward, options, effect) => {
   const once = idempotency(onceward, { ...options, caller: (c) => c.req.header("x-account") ?? "" });
   const app = new Hono<{ Variables: IdempotencyVariables }>();
-  // The default one prints.
+  // The default error handler prints errors.
   app.onError((_, c) => c.text("Internal Server Error", 500));
   app.use(cors());
   app.post("/echo", once, async (c) => c.json(await c.req.json()));
@@ -28,7 +28,7 @@ const startApp: StartApp = (onceward, options, effect) => {
   return listen(createAdaptorServer({ fetch: app.fetch }) as Server);
 };
 
-/** As a validator of forms does. */
+/** Reads the form, as a validator of forms does. */
 async function parseForm(c: Context, next: Next): Promise<void> {
   await c.req.parseBody();
   await next();

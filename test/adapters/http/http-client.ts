@@ -1,24 +1,24 @@
 import { request } from "node:http";
 
-/** An answer as it came over the socket. */
+/** An answer as received from the socket. */
 export interface HttpAnswer {
   readonly status: number;
-  /** By name in lower case; Set-Cookie's values are joined, too. */
+  /** Headers by name in lower case; Set-Cookie's values are joined, too. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** What is sent; a body is JSON unless its content type says otherwise. */
+/** The request to send; a body is JSON unless another content type is given. */
 export interface HttpRequest {
   readonly method?: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Ends the connection, whatever has come back. */
+  /** Ends the connection at any time. */
   readonly signal?: AbortSignal;
 }
 
-/** Sends a request on a connection of its own. */
+/** Sends a request on a new connection. */
 export function send(port: number, options: HttpRequest): Promise<HttpAnswer> {
   const { method = "POST", path = "/charges/1", headers = {}, body = '{"amount":100}', signal } = options;
   const hasBody = method !== "GET";
@@ -47,7 +47,7 @@ export function send(port: number, options: HttpRequest): Promise<HttpAnswer> {
   });
 }
 
-/** A problem's type, and what else it says. */
+/** Returns a problem's status, content type and type. */
 export function problemOf({ status, headers, body }: HttpAnswer) {
   const { type } = JSON.parse(body.toString()) as { type: string };
   return { status, contentType: headers["content-type"], type };

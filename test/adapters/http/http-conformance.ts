@@ -7,19 +7,21 @@ const charged = {
   status: 201,
   headers: { "content-type": "application/pdf", location: "/charges/1", etag: '"1"', "x-request-id": "r-1" },
   cookies: ["session=secret; HttpOnly", "theme=dark"],
-  // No UTF-8: what is replayed are bytes.
+  // Not UTF-8, because bytes are replayed.
   body: Buffer.from([0x7b, 0x7d, 0xff, 0xfe, 0x00]),
 };
 
-/** What an adapter has from its framework. */
+/** Abilities of an adapter that depend on its framework. */
 export interface Framework {
-  /** It sees bodies as they were parsed. */
+  /** Whether the adapter gets parsed bodies. */
   readonly parses: boolean;
-  /** It knows the patterns of routes. */
+  /** Whether the adapter knows the patterns of routes. */
   readonly routes: boolean;
 }
 
-/** Holds a framework's adapter to what all of them promise. `more` adds what only this one does. */
+/**
+ * Tests a framework's adapter against the promises of all adapters. `more` adds tests of only this adapter.
+ */
 export function describeHttpAdapter(
   name: string,
   startApp: StartApp,
@@ -97,7 +99,7 @@ function replays(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("one answer to ten concurrent requests that wait, after one effect", async () => {
+  test("one answer to ten concurrent requests that wait, with one effect", async () => {
     const effect = vi.fn(async () => charged);
     const world = await begin(effect, { options: { waitMs: 10_000 } });
     const answers = await Promise.all(Array.from({ length: 10 }, () => world.send()));
@@ -106,7 +108,7 @@ function replays(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("what was answered to a client that had disconnected", async () => {
+  test("the answer to a client that had disconnected", async () => {
     const handler = Promise.withResolvers<Reply>();
     const begun = Promise.withResolvers<void>();
     const effect = vi.fn(() => {
@@ -152,7 +154,7 @@ function releases(begin: Begin): void {
     expect((await world.send()).status).toBe(201);
   });
 
-  test("whatever status the route says", async () => {
+  test("any status that the route does not store", async () => {
     const effect = vi.fn<Effect>(() => ({ status: 402 }));
     const world = await begin(effect, { options: { stores: (status) => status !== 402 } });
     await world.send();
@@ -206,7 +208,7 @@ function tellsApart(begin: Begin, { parses, routes }: Framework): void {
   test.each([
     ["nothing", undefined],
     ["a lone surrogate", "\ud800"],
-  ])("no requests whose own fingerprint is %s, and answers 400", async (_, fingerprint) => {
+  ])("no requests whose custom fingerprint is %s, and answers 400", async (_, fingerprint) => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect, { options: { fingerprint: () => fingerprint } });
     const answer = await world.send();
@@ -214,7 +216,7 @@ function tellsApart(begin: Begin, { parses, routes }: Framework): void {
     expect(effect).not.toHaveBeenCalled();
   });
 
-  test("requests by their own fingerprint, also if it is a promise", async () => {
+  test("requests by their custom fingerprint, also if it is a promise", async () => {
     const effect = vi.fn(() => charged);
     const amounts = [1, 1, 2];
     const world = await begin(effect, { options: { fingerprint: async () => amounts.shift() } });
@@ -234,9 +236,9 @@ function tellsApart(begin: Begin, { parses, routes }: Framework): void {
 
 function answersWithoutResult(begin: Begin): void {
   test.each([
-    ["the policy takes", 70_000],
-    ["any policy takes", 3 * 2 ** 20],
-  ])("larger than %s: its client gets it, and a repeat 410", async (_, sizeBytes) => {
+    ["the policy allows", 70_000],
+    ["any policy allows", 3 * 2 ** 20],
+  ])("larger than %s: its client gets it, and a repeat gets 410", async (_, sizeBytes) => {
     const body = Buffer.alloc(sizeBytes, "x");
     const effect = vi.fn(() => ({ status: 200, body }));
     const world = await begin(effect);
@@ -251,7 +253,7 @@ function answersWithoutResult(begin: Begin): void {
     ["a content type", { "content-type": `text/plain; a=${"x".repeat(255)}` }],
     ["a header", { link: `</${"x".repeat(4096)}>; rel=next` }],
   ])(
-    "%s that is too large to store: its client gets it, a repeat 410, and an event tells",
+    "%s that is too large to store: its client gets it, a repeat gets 410, and an event reports it",
     async (_, headers) => {
       const effect = vi.fn(() => ({ status: 200, headers, body: Buffer.from("charged") }));
       const onEvent = vi.fn();

@@ -8,7 +8,7 @@ const NOWHERE = "http://127.0.0.1:1";
 
 const charged = { status: 201, body: Buffer.from("charged") };
 
-/** What every adapter refuses, and with which status. */
+/** Tests the refusals of every adapter and their status. */
 export function refuses(begin: Begin): void {
   const problem = (status: number, type: string) => ({
     status,
@@ -16,7 +16,7 @@ export function refuses(begin: Begin): void {
     type: `urn:onceward:problem:${type}`,
   });
 
-  test("a request without a key, unless it need not have one", async () => {
+  test("a request without a key, unless keys are optional", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
     expect(problemOf(await world.send({ key: null }))).toEqual(problem(400, "key-missing"));
@@ -68,7 +68,7 @@ export function refuses(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("if the service is unreachable nothing runs", async () => {
+  test("every request while the service is unreachable, and nothing runs", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect, { address: NOWHERE, client: { timeoutMs: 100 } });
     const answer = await world.send();
@@ -77,7 +77,7 @@ export function refuses(begin: Begin): void {
     expect(effect).not.toHaveBeenCalled();
   });
 
-  test("nothing for want of the service where the route says to proceed", async () => {
+  test("no request while the service is unreachable if the route proceeds without it", async () => {
     const effect = vi.fn<Effect>(() => charged);
     const options = { onUnavailable: "proceed", timeoutMs: 100 } as const;
     const world = await begin(effect, { address: NOWHERE, options });
@@ -85,7 +85,7 @@ export function refuses(begin: Begin): void {
     expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
   });
 
-  test("when it is unknown whether it was done, under the policy HOLD", async () => {
+  test("a repeat whose outcome is ambiguous, under the policy HOLD", async () => {
     const handler = Promise.withResolvers<Reply>();
     const begun = Promise.withResolvers<void>();
     const effect = vi.fn(() => {
@@ -102,7 +102,7 @@ export function refuses(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("a repeat whose result is remembered no longer, without running it again", async () => {
+  test("a repeat whose result has expired, without running it again", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
     await world.send();
@@ -112,9 +112,9 @@ export function refuses(begin: Begin): void {
   });
 }
 
-/** How every adapter writes what it refuses. */
+/** Tests the format of every adapter's refusals. */
 export function writesRefusals(begin: Begin): void {
-  test("as a problem that says what to do", async () => {
+  test("as a problem with instructions for the client", async () => {
     const world = await begin(() => charged);
     const { status, body } = await world.send({ key: null });
     expect(JSON.parse(body.toString())).toEqual({

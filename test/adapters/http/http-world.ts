@@ -6,7 +6,7 @@ import { startTestServer, type TestServer } from "../../helpers/servers/server.t
 import { createTenant, type PolicyColumns } from "../../helpers/servers/tenants.ts";
 import { type HttpAnswer, type HttpRequest, send } from "./http-client.ts";
 
-/** What a test's handler answers, whatever the framework. */
+/** The answer of a test's handler, for any framework. */
 export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -14,13 +14,13 @@ export interface Reply {
   readonly body?: Uint8Array;
 }
 
-/** Called once per effect. */
+/** The effect of a handler: its calls are counted. */
 export type Effect = (claim: Claim | undefined) => Promise<Reply> | Reply;
 
-/** The options that mean the same in every framework; the caller is the request's `x-account` header. */
+/** The options with the same meaning in every framework; the caller is the request's `x-account` header. */
 export type CommonOptions = Omit<HttpOptions<object>, "caller">;
 
-/** An app of the framework, which calls the effect for every method on /charges/:id. */
+/** A running app, which calls the effect for every method on /charges/:id. */
 export interface App {
   readonly port: number;
   /** Resolves when the next of the app's connections closes. */
@@ -30,15 +30,15 @@ export interface App {
 
 export type StartApp = (onceward: Onceward, options: CommonOptions, effect: Effect) => Promise<App>;
 
-/** Starts an app whose handlers are the test's own. */
+/** Starts an app with the test's handlers. */
 export type Start = (onceward: Onceward, options: CommonOptions) => Promise<App>;
 
-/** An app whose requests are guarded by a real service, with a tenant of its own; closed when the test ends. */
+/** An app whose requests are guarded by a real service, with a new tenant; closed when the test ends. */
 export interface World {
   readonly port: number;
-  /** Sends a request with an account and the key "order-1", unless told otherwise; `key: null` sends none. */
+  /** Sends a request, by default with an account and the key "order-1"; `key: null` sends no key. */
   send(request?: HttpRequest & { readonly key?: string | null }): Promise<HttpAnswer>;
-  /** Moves the tenant's records in time, or whatever else the assignments say. */
+  /** Applies SQL assignments to the tenant's records, for example to move their timestamps. */
   updateRecords(assignments: string): Promise<void>;
   /** Resolves when the next of the app's connections closes. */
   connectionClosed(): Promise<void>;
@@ -47,16 +47,16 @@ export interface World {
 export interface WorldOptions {
   readonly options?: Partial<CommonOptions>;
   readonly policy?: PolicyColumns;
-  /** Where the app believes the service to be. Default: where it is. */
+  /** The service's address in the app's client. Default: the real one. */
   readonly address?: string;
-  /** Of the app's client. */
+  /** Options of the app's client. */
   readonly client?: Pick<OncewardOptions, "timeoutMs" | "classifyError" | "onEvent">;
 }
 
-/** Starts the framework's app with an effect of the test's own. */
+/** Starts the framework's app with the test's effect. */
 export type Begin = (effect: Effect, options?: WorldOptions) => Promise<World>;
 
-/** Makes the worlds of a test file: one service, an app per test. */
+/** Creates the worlds of a test file: one service, and an app per test. */
 export interface Worlds {
   start(): Promise<void>;
   begin(start: Start, options?: WorldOptions): Promise<World>;

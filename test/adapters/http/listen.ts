@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { App } from "./http-world.ts";
 
-/** Has a server listen on a free loopback port. */
+/** Makes a server listen on a free loopback port. */
 export async function listen(server: Server): Promise<App> {
   let closed = Promise.withResolvers<void>();
   server.on("connection", (socket) => {

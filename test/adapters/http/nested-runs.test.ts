@@ -21,7 +21,7 @@ async function newOnceward(): Promise<Onceward> {
 }
 
 type Effect = (claim: Claim | undefined) => Promise<unknown>;
-/** Makes one call under the same key, and resolves to "answered" or to how it failed. */
+/** Makes a call with the same key each time, and resolves to "answered" or to its kind of failure. */
 type Call = () => Promise<unknown>;
 
 const common = { namespace: "charges", caller: () => "a-1" };
@@ -101,7 +101,9 @@ async function beginGrpc(onceward: Onceward, effect: Effect): Promise<Call> {
     });
 }
 
-/** An error that says nothing of the call itself is a failure of the server's. */
+/**
+ * Returns "failed" for a failure of the server, which says nothing about the call, and else the code's name.
+ */
 function failureOf(code: number): string {
   return code === Code.Internal || code === Code.Unknown ? "failed" : (Code[code] ?? `${code}`);
 }
@@ -112,7 +114,7 @@ describe.each([
   ["a grpc-js method", beginGrpc],
 ])("%s", (_, begin) => {
   test.each(NESTED_FAILURES)(
-    "with a nested run $name, which throws its $error, fails and runs again",
+    "with a nested run $name, which throws its $error, fails, and runs again",
     async ({ fail }) => {
       const onceward = await newOnceward();
       const effect = vi.fn<Effect>(async () => {});
@@ -124,7 +126,7 @@ describe.each([
     },
   );
 
-  test("with a nested run that failed permanently, fails and runs again", async () => {
+  test("with a nested run that failed permanently fails, and runs again", async () => {
     const onceward = await newOnceward();
     const effect = vi.fn<Effect>(async () => {});
     effect.mockImplementationOnce(() =>

@@ -1,16 +1,21 @@
 import type { Claim, CodecRunOptions, Onceward } from "@onceward/client";
 import type { Runner } from "../../../clients/typescript/src/run/client.ts";
 
-/** When a client leaves: while its key is claimed, in the handler, or while the outcome is stored. */
+/**
+ * The step at which a client disconnects: while its key is claimed, in the handler, or while the outcome is
+ * stored.
+ */
 export type Moment = "claimed" | "begun" | "written" | "answered";
 
-/** Counts the effects of a test's handlers, and stops the first request at one moment until the test resumes it. */
+/**
+ * Counts the effects of a test's handlers, and stops the first request at one step until the test resumes it.
+ */
 export class Steps {
   effects = 0;
-  /** How many effects were under way at once, at most. */
+  /** The maximum number of concurrent effects. */
   concurrentEffects = 0;
   readonly claims: Claim[] = [];
-  /** Resolves when the first request has come to the moment. */
+  /** Resolves when the first request has reached the step. */
   readonly stopped: Promise<void>;
   readonly resume: () => void;
   readonly #stop: () => void;
@@ -36,7 +41,7 @@ export class Steps {
     await this.#resumed;
   }
 
-  /** Runs a handler, whose effect lasts until it resolves or rejects. */
+  /** Runs a handler; its effect ends when it resolves or rejects. */
   async run<T>(claim: Claim | undefined, handler: () => Promise<T>): Promise<T> {
     this.effects++;
     this.#running++;
@@ -50,14 +55,17 @@ export class Steps {
     }
   }
 
-  /** A body in two parts, which stops between them. */
+  /** Yields a body in two parts, and stops between them. */
   async *body(): AsyncGenerator<string> {
     yield "one ";
     await this.reach("written");
     yield "two";
   }
 
-  /** A client that stops before it claims a key, and before it stores the outcome; adapters give it a codec. */
+  /**
+   * Returns a client that stops before it claims a key and before it stores the outcome; adapters add a
+   * codec.
+   */
   runner(onceward: Onceward): Runner {
     const runDetailed = async <T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>) => {
       await this.reach("claimed");

@@ -2,17 +2,17 @@ import type { Runner } from "../../../clients/typescript/src/run/client.ts";
 import type { App, CommonOptions } from "./http-world.ts";
 import type { Steps } from "./steps.ts";
 
-/** What a handler ends as: with an answer that is stored, with none, or not at all. */
+/** The ending of a handler: with an answer that is stored, with none, or never. */
 export type Ending = "answers" | "fails" | "never ends";
 
-/** A way to answer; its handler is an app's route of that name. */
+/** A way to answer, which is the handler of the app's route with its name. */
 export interface WayFacts {
   readonly ending: Ending;
-  /** Whether its client can leave when a part of the answer is written. */
+  /** Whether the client can disconnect when only a part of the answer is written. */
   readonly inParts: boolean;
 }
 
-/** The ways to answer that a framework has. */
+/** The ways to answer in a framework. */
 export interface WaysToAnswer {
   readonly ways: Readonly<Record<string, WayFacts>>;
   /** Starts an app with a guarded route for each way, at its `pathOf`. */
@@ -30,14 +30,14 @@ export function pathOf(way: string): string {
   return `/${way.replaceAll(" ", "-")}`;
 }
 
-/** A body whose second part never comes, because its source breaks. */
+/** Yields a body whose source fails before the second part. */
 export async function* brokenBody(steps: Steps): AsyncGenerator<string> {
   yield "one ";
   await steps.reach("written");
   throw new Error("the source broke");
 }
 
-/** Resolves never. */
+/** Returns a promise that never settles. */
 export function forever(): Promise<never> {
   return new Promise(() => {});
 }

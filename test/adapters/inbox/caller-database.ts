@@ -1,22 +1,22 @@
 import { INBOX_MIGRATION } from "../../../clients/typescript/src/inbox.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 
-/** A row of a caller's own table, which no constraint keeps from being there twice. */
+/** A row of a caller's own table, which has no constraint against duplicates. */
 export interface EffectRow {
   readonly key: string;
   readonly value: string;
 }
 
-/** A database of a caller's own, with the inbox and a table that the effects are rows of. */
+/** A caller's own database, with the inbox and a table of effects. */
 export interface CallerDatabase extends TestDatabase {
-  /** The effects of a key, oldest first. */
+  /** Returns the effects of a key, oldest first. */
   effects(key: string): Promise<EffectRow[]>;
 }
 
-/** What writes an effect. */
+/** The statement that writes an effect. */
 export const INSERT_EFFECT = "insert into effects (key, value) values ($1, $2)";
 
-/** Makes one, apart from the service's. */
+/** Creates a caller's database, separate from the service's. */
 export async function createCallerDatabase(): Promise<CallerDatabase> {
   const database = await createTestDatabase("template0");
   await database.query(INBOX_MIGRATION);

@@ -28,7 +28,7 @@ afterAll(async () => {
   await service?.drop();
 });
 
-// One database's completions are those of one tenant, and each test has its own.
+// A database's completions belong to one tenant; each test has a new database.
 beforeEach(async () => {
   await caller.query("delete from onceward_completions");
 });
@@ -45,7 +45,7 @@ async function newClient(): Promise<
 
 type Claim = Parameters<typeof completeIn>[1];
 
-/** The effect and its completion, in one transaction. */
+/** Writes the effect and its completion in one transaction. */
 function takeOrder(claim: Claim, value: string): Promise<string> {
   return db.transaction((tx) =>
     completeIn(tx.executor, claim, async () => {
@@ -55,7 +55,7 @@ function takeOrder(claim: Claim, value: string): Promise<string> {
   );
 }
 
-/** Claims by hand: a process that crashes leaves nothing else. */
+/** Claims without a run, like a process that crashed after its claim. */
 async function claimByHand(
   onceward: Onceward,
   operation: { namespace: string; key: string },
@@ -126,7 +126,7 @@ test("an attempt that takes over an undeliverable completion delivers it", async
   expect(await caller.effects(operation.key)).toHaveLength(1);
 });
 
-test("a holder that stalled until another one had finished writes nothing", async () => {
+test("a stalled holder that resumes after another one has finished writes nothing", async () => {
   await using client = await newClient();
   const { onceward, operation, tenant } = client;
   const stalled = await claimByHand(onceward, operation);
@@ -149,7 +149,7 @@ test("an effect that was written unguarded is taken over by the first claim, and
   expect(await caller.effects(operation.key)).toHaveLength(1);
 });
 
-test("two holders at once commit one effect between them", async () => {
+test("two concurrent holders commit one effect", async () => {
   await using client = await newClient();
   const { onceward, operation, tenant } = client;
   const first = await claimByHand(onceward, operation);
@@ -217,7 +217,7 @@ test("a value that can't be stored undoes the effect instead of losing the value
   expect(await caller.effects(operation.key)).toEqual([]);
 });
 
-test("completeIn inside itself is refused", async () => {
+test("a nested completeIn is refused", async () => {
   await using client = await newClient();
   const { onceward, operation } = client;
   const claim = await claimByHand(onceward, operation);

@@ -10,9 +10,9 @@ import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts"
 import { type Errand, runWorker } from "./crash.ts";
 import { openTransactions, type Transaction, type Transactions } from "./transactions.ts";
 
-/** A worker per step, each a process. */
+/** A test starts one worker process per step. */
 const TIMEOUT_MS = 120_000;
-/** More than any errand takes. */
+/** More steps than any worker has. */
 const MAX_STEPS = 20;
 
 let service: TestDatabase;
@@ -51,7 +51,7 @@ function work(errand: Errand["errand"], key: string, dieBefore: number) {
   });
 }
 
-/** Kills workers before each of their steps in turn, until one gets to its end; answers the steps that it took. */
+/** Kills one worker before each step in turn, until a worker reaches its end; returns that worker's steps. */
 async function killBeforeEachStep(
   kill: (dieBefore: number) => Promise<Awaited<ReturnType<typeof runWorker>>>,
 ): Promise<readonly string[]> {
@@ -62,13 +62,13 @@ async function killBeforeEachStep(
   throw new Error(`a worker takes more than ${MAX_STEPS} steps`);
 }
 
-/** The handler's part of a redelivery, here. */
+/** The handler of a redelivery, in this process. */
 async function takeEffect(tx: Transaction, key: string): Promise<string> {
   await tx.insertEffect(key, "by the redelivery");
   return "by the redelivery";
 }
 
-test("once, killed before any step: one effect after the redelivery, and its value", {
+test("once, killed before any step, has one effect after the redelivery, and its value", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const steps = await killBeforeEachStep(async (dieBefore) => {
@@ -112,7 +112,7 @@ async function pendingRows() {
   return await caller.query("select key, undeliverable from onceward_completions where delivered_at is null");
 }
 
-test("run with completeIn, killed before any step: the relay tells the service exactly of what committed", {
+test("run with completeIn, killed before any step: the relay delivers exactly the committed completions", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const steps = await killBeforeEachStep(async (dieBefore) => {
@@ -144,7 +144,7 @@ test("run with completeIn, killed before any step: the relay tells the service e
   expect(await pendingRows()).toEqual([]);
 });
 
-test("run with completeIn, killed before any step and redelivered before the relay comes: one effect, one value", {
+test("run with completeIn, killed before any step and redelivered before the relay runs: one effect, one value", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await killBeforeEachStep(async (dieBefore) => {

@@ -4,26 +4,26 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
 
-/** What a worker does, and before which step it dies. */
+/** The task of a worker, and the step before which it kills itself. */
 export interface Errand {
-  /** `once` of a message, `run` with `completeIn`, or one pass of a relay. */
+  /** `once` for a message, `run` with `completeIn`, or one pass of a relay. */
   readonly errand: "once" | "run" | "deliver";
-  /** The caller's own database. */
+  /** The URL of the caller's own database. */
   readonly databaseUrl: string;
-  /** The service's. */
+  /** The address of the service. */
   readonly address: string;
   readonly apiKey: string;
   readonly key: string;
-  /** What the effect is to be. */
+  /** The value of the effect. */
   readonly value: string;
   readonly dieBefore: number;
 }
 
 const WORKER = fileURLToPath(new URL("worker.ts", import.meta.url));
-/** Long enough for any errand on a busy machine. */
+/** Maximum time of a worker, on a busy machine too. */
 const WORKER_TIMEOUT_MS = 30_000;
 
-/** Runs a worker to its end. @returns the steps that it took, and whether it died before the next. */
+/** Runs a worker to its end. @returns its steps, and whether it was killed before the next one. */
 export async function runWorker(
   errand: Errand,
 ): Promise<{ readonly steps: readonly string[]; readonly died: boolean }> {

@@ -26,7 +26,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Postgres.js wants a socket's directory as an option, where node-postgres reads it from the URL. */
+/** Postgres.js needs a socket's directory as an option; node-postgres reads it from the URL. */
 function connectPostgres(url: string) {
   const { host, port, user, database: name } = new pg.Client({ connectionString: url });
   return postgres({ host, port, username: user ?? "", database: name ?? "", max: 4 });
@@ -36,7 +36,7 @@ function openPostgres(url: string): Transactions {
   const sql = connectPostgres(url);
   return {
     pool: postgresExecutor(sql),
-    // In an object, since it would take an array for promises to be awaited.
+    // In an object, because it would treat an array as promises to await.
     transaction: async (work) =>
       (
         await sql.begin(async (tx) => ({
@@ -183,7 +183,7 @@ describe.each(LIBRARIES)("over %s", (library, open) => {
     expect(rows).toEqual([{ fencing_token: String(2n ** 53n + 2n) }]);
   });
 
-  test("a sweep deletes what is old", async () => {
+  test("a sweep deletes old rows", async () => {
     await database.query(
       "update onceward_inbox set received_at = now() - interval '1 day' where consumer = $1",
       [library],

@@ -22,7 +22,7 @@ function newMessage() {
   return { consumer: "billing", key: `event-${keys}` };
 }
 
-/** One delivery: a transaction of its own that writes an effect and answers it. */
+/** Delivers a message: writes an effect in a new transaction, and returns its value. */
 function deliver(message: Parameters<typeof once>[1], value = "invoice-1") {
   return db.transaction((tx) =>
     once(tx.executor, message, async () => {
@@ -53,7 +53,7 @@ test("of twenty concurrent deliveries one commits an effect, and all get its val
   expect(results.filter(({ replayed }) => !replayed)).toHaveLength(1);
 });
 
-/** Resolves once so many statements wait for another transaction. */
+/** Resolves once this many statements wait for another transaction. */
 async function untilWaiting(statements: number): Promise<void> {
   const waiting = () =>
     database.query(
@@ -92,7 +92,7 @@ test("a concurrent delivery runs when the first one rolls back", async () => {
   expect(await second).toEqual({ value: "by the second", replayed: false });
 });
 
-/** Transactions that have entered something and are not over. */
+/** Returns the number of open transactions that have written. */
 async function openTransactionCount(): Promise<number> {
   const rows = await database.query(
     "select from pg_stat_activity where datname = current_database() and backend_xid is not null",
@@ -195,21 +195,21 @@ test.each([
   ["a Date becomes its ISO text", new Date(0), "1970-01-01T00:00:00.000Z"],
   ["no character is lost", "\0\ud800ü", "\0\ud800ü"],
   ["a large value stays whole", "x".repeat(2 ** 21), "x".repeat(2 ** 21)],
-])("the first value is what a repeat gets: %s", async (_, value, stored) => {
+])("a repeat gets the first value: %s", async (_, value, stored) => {
   const message = newMessage();
   const handle = () => db.transaction((tx) => once<unknown>(tx.executor, message, () => value));
   expect(await handle()).toEqual({ value: stored, replayed: false });
   expect(await handle()).toEqual({ value: stored, replayed: true });
 });
 
-test("a value that is not a JSON leaves nothing", async () => {
+test("a value that is not JSON leaves nothing", async () => {
   const message = newMessage();
   const handling = db.transaction((tx) => once(tx.executor, message, () => 1n));
   await expect(handling).rejects.toMatchObject({ reason: "RESULT_NOT_JSON" });
   expect(await inboxRows(message.key)).toEqual([]);
 });
 
-test("every violation is named at once, before anything happens", async () => {
+test("one error names all violations, before anything is written", async () => {
   const tx = vi.fn();
   const refused = once(tx, { consumer: "", key: "a\0" }, () => "again");
   await expect(refused).rejects.toMatchObject({

@@ -29,7 +29,7 @@ afterAll(async () => {
   await service?.drop();
 });
 
-// One database's completions are those of one tenant, and each test has its own.
+// A database's completions belong to one tenant; each test has a new database.
 beforeEach(async () => {
   await caller.query("delete from onceward_completions");
 });
@@ -63,7 +63,7 @@ async function crashAfterCommit(
   return fencingToken;
 }
 
-/** Lets every completion that failed be due again. */
+/** Makes every failed completion due again. */
 async function makeDue(): Promise<void> {
   await caller.query("update onceward_completions set next_attempt_at = now()");
 }
@@ -161,7 +161,7 @@ test.each([
   expect(await rows()).toEqual([{ key: order.key, attempts: 1, undeliverable: reason, delivered: false }]);
 });
 
-test("a codec's result that the service refuses is delivered as done without its value", async () => {
+test("a codec's result that the service refuses is delivered as completed without its value", async () => {
   await using client = await newClient();
   const { onceward } = client;
   const { outcome } = await onceward.calls.claim(order);
@@ -213,7 +213,7 @@ test("a corrupted row does not affect the others of its batch", async () => {
   });
 });
 
-test("a value that is larger than the policy takes is delivered as done without it", async () => {
+test("a value that is larger than the policy allows is delivered as completed without it", async () => {
   await using client = await newClient();
   const { onceward } = client;
   await crashAfterCommit(client, order, "x".repeat(70_000));
@@ -224,7 +224,7 @@ test("a value that is larger than the policy takes is delivered as done without 
 test("while the service is unreachable a completion is retried at growing intervals", async () => {
   await using client = await newClient();
   await crashAfterCommit(client);
-  // A credential that is wrong is no more the completion's fault than an outage is.
+  // A wrong credential, like an outage, is not an error of the completion.
   const address = `http://127.0.0.1:${server.grpcPort}`;
   await using stranger = createOnceward({ address, apiKey: "ow_unknown_key" });
   const onError = vi.fn();
@@ -244,7 +244,7 @@ test("while the service is unreachable a completion is retried at growing interv
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
 });
 
-test("a row that an attempt took over while it was delivered is delivered again with the newer token", async () => {
+test("a row that an attempt took over during its delivery is delivered again with the newer token", async () => {
   let taken = 0n;
   const takeOver: Interceptor = (next) => async (request) => {
     const response = await next(request);

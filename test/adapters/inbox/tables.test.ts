@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 const DAY_MS = 24 * 3_600_000;
 
-/** So many messages that were handled so many days ago. */
+/** Writes `count` messages that were handled `daysAgo` days ago. */
 async function handled(count: number, daysAgo: number): Promise<void> {
   await database.query(
     `insert into onceward_inbox (consumer, key, received_at)
@@ -42,7 +42,7 @@ test("the migration can run again, and concurrently, and keeps existing rows", a
   await empty.drop();
 });
 
-test("the tables say their version", async () => {
+test("the tables' comments contain their version", async () => {
   const [row] = await database.query<{ comment: string }>(
     "select obj_description('onceward_inbox'::regclass) as comment",
   );
@@ -57,7 +57,7 @@ test("a sweep deletes older rows and keeps newer ones", async () => {
   expect(rows).toEqual([{ key: "6-1" }, { key: "6-2" }]);
 });
 
-test("a sweep takes no more than its limit, the oldest first", async () => {
+test("a sweep deletes no more than its limit, the oldest first", async () => {
   await handled(2, 8);
   await handled(2, 9);
   expect(await sweep(db.pool, { olderThanMs: 7 * DAY_MS, limit: 3 })).toMatchObject({ inbox: 3 });
@@ -106,7 +106,7 @@ test.each([
   ["olderThanMs", { olderThanMs: 0 }],
   ["olderThanMs", { olderThanMs: Number.NaN }],
   ["limit", { olderThanMs: DAY_MS, limit: 10_001 }],
-])("a sweep with a senseless %s is refused", async (field, options) => {
+])("a sweep with an invalid %s is refused", async (field, options) => {
   await expect(sweep(db.pool, options)).rejects.toMatchObject({ violations: [{ field }] });
 });
 

@@ -2,10 +2,10 @@ import pg from "pg";
 import { type Executor, pgExecutor } from "../../../clients/typescript/src/inbox.ts";
 import { INSERT_EFFECT } from "./caller-database.ts";
 
-/** A transaction of the caller's. */
+/** A transaction of the caller. */
 export interface Transaction {
   readonly executor: Executor;
-  /** Writes a row of the business. */
+  /** Writes a row of the caller's own table. */
   insertEffect(key: string, value: string): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export interface Transactions extends AsyncDisposable {
   transaction<T>(work: (tx: Transaction) => Promise<T>, begin?: string): Promise<T>;
 }
 
-/** Over `pg`. */
+/** Opens transactions with `pg`. */
 export function openTransactions(url: string): Transactions {
   const pool = new pg.Pool({ connectionString: url, max: 25 });
   pool.on("error", () => {});

@@ -1,6 +1,7 @@
 /**
- * A process that does one thing with the inbox and kills itself before its n-th step, where a step is whatever leaves the
- * process or comes in: each statement, each call of the service and its answer. It names each step on standard output.
+ * A process that does one task with the inbox and kills itself before its n-th step. A step is each
+ * statement, each call of the service and each of its answers. Prints the name of each step to standard
+ * output.
  */
 
 import { writeSync } from "node:fs";
@@ -25,7 +26,7 @@ const connection = new pg.Client({ connectionString: errand.databaseUrl });
 await connection.connect();
 const client = {
   query(text: string, params: unknown[] = []) {
-    // Three words tell which statement it is.
+    // The first three words identify a statement.
     step(text.trim().split(/\s+/, 3).join(" "));
     return connection.query(text, params);
   },

@@ -35,7 +35,10 @@ const { database, server } = useServer();
 type Effect = IdempotentImpl<typeof ChargeSchema, typeof ChargeSchema>;
 type Options = Partial<RpcOptions<UnaryCall<typeof ChargeSchema>>>;
 
-/** A Connect server whose handlers are guarded by a real service, and a client of it; closed when the test ends. */
+/**
+ * Starts a Connect server whose handlers are guarded by a real service, and a client; closes both after the
+ * test.
+ */
 async function begin(effect: Effect, options: Options = {}, clientInterceptors: Interceptor[] = []) {
   const tenant = await createTenant(database);
   const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
@@ -73,7 +76,7 @@ async function beginWith(
 const KEY = { "idempotency-key": '"order-1"' };
 const charged = async () => ({ id: "ch_1", labels: { a: "1" } });
 
-/** The answer, and whether it says that it was given before. */
+/** Calls twice, and returns each answer with whether it is marked as a replay. */
 async function callTwice(client: Client<typeof Charges>, options: CallOptions = { headers: KEY }) {
   const answers: { id: string; replayed: string | null }[] = [];
   for (const _ of [1, 2]) {
@@ -180,7 +183,7 @@ test.each([{}, { "idempotency-key": '"order' }])("a call with the headers %j is 
   expect(effect).not.toHaveBeenCalled();
 });
 
-test("a failure that is an outcome is replayed with its details", async () => {
+test("a terminal failure is replayed with its details", async () => {
   const effect = vi.fn<Effect>(async () => {
     const info = { desc: ErrorInfoSchema, value: { reason: "CARD_DECLINED", domain: "test" } };
     throw new ConnectError("card declined", Code.FailedPrecondition, undefined, [info]);
@@ -206,7 +209,7 @@ test.each([
   expect(effect).toHaveBeenCalledTimes(2);
 });
 
-test("if the service is unreachable nothing runs", async () => {
+test("if the service is unreachable, nothing runs", async () => {
   const effect = vi.fn(charged);
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
   const client = await beginWith(onceward, effect, {}, []);
@@ -252,7 +255,7 @@ test("a client's key is made once per call, and kept by its retries", async () =
   expect(keys[3]).toBe('"order-1"');
 });
 
-test("a replayed message has what it was stored with", async () => {
+test("a replayed message has all fields of the stored one", async () => {
   const client = await begin(charged);
   await client.create({}, { headers: KEY });
   expect(await client.create({}, { headers: KEY })).toEqual(

@@ -51,13 +51,13 @@ const CREATE: MethodDefinition<Charge, Charge> = {
 type Handler = IdempotentHandler<Charge, Charge>;
 type Options = Partial<RpcOptions<ServerUnaryCall<Charge, Charge>>>;
 
-/** What a call came back with. */
+/** The reply to a call. */
 interface Reply {
   readonly id: string | undefined;
   readonly code: status | undefined;
   readonly details: string | undefined;
   readonly statusDetails: Status | undefined;
-  /** Whether headers or trailers say that it was answered before. */
+  /** Whether headers or trailers mark it as a replay. */
   readonly replayed: boolean;
 }
 
@@ -68,7 +68,7 @@ interface TestClient {
   ): Promise<Reply>;
 }
 
-/** What the client's own retries are for; no other test has its calls repeated. */
+/** A service config with retries, which only the test of the client's retries uses. */
 const RETRIES = {
   name: [{ service: "test.v1.Charges" }],
   retryPolicy: {
@@ -87,7 +87,10 @@ async function newOnceward(): Promise<Onceward> {
   return createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
 }
 
-/** A grpc-js server whose handler is guarded by a real service, and a client of it; closed when the test ends. */
+/**
+ * Starts a grpc-js server whose handler is guarded by a real service, and a client; closes both after the
+ * test.
+ */
 async function begin(
   handler: Handler,
   options: Options = {},
@@ -146,7 +149,7 @@ function statusOf(metadata: Metadata | undefined): Status | undefined {
   return Buffer.isBuffer(bytes) ? fromBinary(StatusSchema, bytes) : undefined;
 }
 
-/** The reason of a refusal, and whether it says when to come back. */
+/** Returns the reason of a refusal, and whether it has a retry delay. */
 function reasonOf({ statusDetails }: Reply) {
   const details = statusDetails?.details ?? [];
   const infos = details.map((detail) => anyUnpack(detail, ErrorInfoSchema)?.reason);
@@ -199,7 +202,7 @@ test("another request with the same key is refused", async () => {
   expect(handler).toHaveBeenCalledOnce();
 });
 
-test("a call without a key is refused, unless it need not have one", async () => {
+test("a call without a key is refused, unless keys are optional", async () => {
   const claims: (Claim | undefined)[] = [];
   const handler: Handler = (call, callback, claim) => {
     claims.push(claim);
@@ -230,7 +233,7 @@ test("callers with the same key don't see each other", async () => {
   expect(handler).toHaveBeenCalledTimes(2);
 });
 
-test("a failure that is an outcome is replayed with its details", async () => {
+test("a terminal failure is replayed with its details", async () => {
   const details = [
     create(AnySchema, { typeUrl: "type.googleapis.com/test.v1.Reason", value: Buffer.from("51") }),
   ];
@@ -267,7 +270,7 @@ test("a handler that throws releases the claim", async () => {
   expect(await client.call()).toMatchObject({ id: "ch_1" });
 });
 
-test("if the service is unreachable nothing runs", async () => {
+test("if the service is unreachable, nothing runs", async () => {
   const handler = vi.fn(charged);
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none", timeoutMs: 100 });
   const client = await begin(handler, {}, { onceward });

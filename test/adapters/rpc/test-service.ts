@@ -7,7 +7,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** The message that the test's service takes and gives. */
+/** The request and response message of the test's service. */
 export type Charge = Message<"test.v1.Charge"> & {
   requestId: string;
   id: string;

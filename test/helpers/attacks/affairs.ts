@@ -3,10 +3,10 @@ import { vi } from "vitest";
 import type { AdministeredTenant, AdminWorld } from "../calls/admin.ts";
 import { grant, success } from "../calls/verbs.ts";
 
-/** Everything by which a tenant's affairs can be named in a request. */
+/** All names of a tenant's data that a request can contain. */
 export interface Names {
   readonly tenant: string;
-  /** One that was declared, and has records. */
+  /** A declared namespace that has records. */
   readonly namespace: string;
   readonly completedKey: string;
   /** The key of a record in progress. */
@@ -17,7 +17,7 @@ export interface Names {
   readonly namespaceEtag: string;
   readonly apiKeyId: string;
   readonly recordJobId: bigint;
-  /** Of each list's second page, by its RPC. */
+  /** The token of each list's second page, by RPC. */
   readonly pageTokens: Readonly<Record<List, string>>;
 }
 
@@ -31,7 +31,7 @@ const LISTS = {
 };
 type List = keyof typeof LISTS;
 
-/** Has a tenant do a bit of everything, and answers what it is called. The server must flush usage often. */
+/** Creates data of every kind for a tenant, and returns its names. The server must flush usage often. */
 export async function someAffairs(world: AdminWorld, theirs: AdministeredTenant): Promise<Names> {
   const { admin, caller, tenant } = theirs;
   const namespace = `ns-${randomHex(12)}`;
@@ -77,7 +77,7 @@ export async function someAffairs(world: AdminWorld, theirs: AdministeredTenant)
   };
 }
 
-/** Names of the same sizes, of nothing. */
+/** Returns names of the same sizes that nothing has. */
 export function nobodys(names: Names): Names {
   const token = (theirs: string) =>
     randomBytes(Buffer.from(theirs, "base64url").byteLength).toString("base64url");

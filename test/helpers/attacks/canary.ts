@@ -15,9 +15,9 @@ import { wholeAnswers } from "./whole-answers.ts";
 
 const SERVICES = [IdempotencyService, TenantAdminService, OperatorService];
 
-/** Where all of it is planted. */
+/** The namespace of all planted values. */
 export const NAMESPACE = "charges";
-/** What a caller says of an operation, and Redis may keep of a completed one. */
+/** A caller's values for an operation; Redis may keep those of a completed one. */
 export const OPERATION = {
   key: plant("key"),
   payload: plant("payload"),
@@ -26,27 +26,27 @@ export const OPERATION = {
   claimId: plant("claimid"),
   fingerprint: plant("print").slice(-32),
 };
-/** What only Postgres keeps. */
+/** Values that only Postgres keeps. */
 export const UNFINISHED = {
   checkpointName: plant("checkpointname"),
   checkpointState: plant("checkpointstate"),
   releaseReason: plant("releasereason"),
 };
-/** What the audit says, too: whose claim was resolved, and why. */
+/** Values that the audit contains, too: the owner of the resolved claim, and the reason of the resolution. */
 export const OWNER = plant("owner");
 export const REASON = plant("reason");
 /** The value of every field that a request does not need. */
 export const FILLING = plant("filling");
 
-/** The credentials that records are used with. */
+/** The credentials of the calls about records. */
 export interface Users {
   readonly caller: string;
-  /** Of another caller of the same tenant. */
+  /** The credential of another caller of the same tenant. */
   readonly token: string;
   readonly admin: string;
 }
 
-/** Calls every RPC about records as it is meant to be called, and a little beside. */
+/** Calls every RPC about records with valid requests and with a few invalid ones. */
 export async function useRecords(server: Addresses, users: Users, transport: TransportName): Promise<void> {
   const caller = connectClient(server, users.caller, transport);
   const admin = connectAdmin(server, users.admin, transport);
@@ -95,7 +95,7 @@ export async function useRecords(server: Addresses, users: Users, transport: Tra
   await admin.listRecords({ pageSize: 2, keyPrefix: "x", pageToken: page.nextPageToken }).catch(() => {});
 }
 
-/** Calls every unary RPC with every credential, and FILLING in all that can be said. @returns the errors, as they were sent. */
+/** Calls every unary RPC with every credential, and FILLING in every field. @returns the errors as sent. */
 export async function fillAllFields(
   server: Addresses,
   credentials: readonly string[],
@@ -103,7 +103,7 @@ export async function fillAllFields(
 ): Promise<string[]> {
   const errors: string[] = [];
   const texts = [FILLING, `${FILLING}\0`, FILLING.repeat(100)];
-  // These are for the audit to tell.
+  // The audit may contain these.
   const names = { namespace: NAMESPACE, namespaces: NAMESPACE, name: NAMESPACE, tenant: NAMESPACE };
   const given = { ...names, label: "a label", reason: REASON };
   const answers = await wholeAnswers(server, transport);

@@ -15,7 +15,7 @@ type Requests<Service extends DescService> = {
   ) => readonly MessageInitShape<Service["method"][Method]["input"]>[];
 };
 
-/** A record that the one who asks holds. */
+/** A record that the sender of the requests holds. */
 export const OWN = { namespace: "own", key: "own-order" };
 
 const policy = { keyRetention: { seconds: 90_000n, nanos: 0 } };
@@ -24,7 +24,7 @@ const held = ({ namespace, heldKey: key }: Names) => ({ namespace, key });
 const result = success("forged");
 const reason = "to find out";
 
-/** What a caller may ask. */
+/** The requests that a caller may send. */
 export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
   lookup: (names) => [completed(names), held(names)],
   complete: (names) => [
@@ -52,7 +52,7 @@ export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
       ],
     },
   ],
-  // Last: a claim is granted, and then there is a record of one's own.
+  // Last, because a granted claim creates a record of the sender's tenant.
   claim: (names) => [
     completed(names),
     { ...held(names), claimId: names.claimId },
@@ -60,7 +60,7 @@ export const CALLERS_REQUESTS: Requests<typeof IdempotencyService> = {
   ],
 };
 
-/** What an administrator may ask. */
+/** The requests that an administrator may send. */
 export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   getTenant: () => [{}],
   updateTenant: ({ tenantEtag, namespaceEtag, tenant: name }) => [
@@ -103,7 +103,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   getUsage: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getUsage }],
 };
 
-/** What only an operator may ask. */
+/** The requests that only an operator may send. */
 export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
   createTenant: ({ tenant: name }) => [{ tenant: { name } }],
   getTenant: ({ tenant: name }) => [{ name }],

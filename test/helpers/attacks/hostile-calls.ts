@@ -14,7 +14,7 @@ import { createApiKey, createTenant } from "../servers/tenants.ts";
 import type { Target } from "./hostility.ts";
 import type { Encoded } from "./wire-values.ts";
 
-/** Every unary RPC, as a test's title and what it is. */
+/** Every unary RPC as a row of `test.each`: its title and its descriptor. */
 export const RPCS: readonly (readonly [title: string, method: DescMethod])[] = [
   IdempotencyService,
   TenantAdminService,
@@ -23,14 +23,16 @@ export const RPCS: readonly (readonly [title: string, method: DescMethod])[] = [
   .flatMap(unaryMethods)
   .map((method) => [`${method.parent.name}.${method.name}`, method] as const);
 
-/** What a request was answered with; `code` is that of google.rpc.Code, such as INVALID_ARGUMENT. */
+/** The answer to a request; `code` is a name of google.rpc.Code, such as INVALID_ARGUMENT. */
 export interface HostileAnswer {
   readonly code: string;
   readonly reason: string | undefined;
   readonly fields: readonly string[];
 }
 
-/** A request in one of the formats, which is the transport's too: binary is native gRPC, JSON is Connect. */
+/**
+ * A request in one of the formats. The format decides the transport: binary is native gRPC, JSON is Connect.
+ */
 export interface HostileCall {
   readonly format: keyof Encoded;
   readonly body: Buffer;
@@ -48,12 +50,12 @@ const ROLES: Readonly<Record<string, Role>> = {
   [OperatorService.typeName]: "OPERATOR",
 };
 
-/** The role that an RPC is for. */
+/** Returns the role that may call an RPC. */
 export function roleOf(method: DescMethod): Role {
   return ROLES[method.parent.typeName] ?? "CALLER";
 }
 
-/** Ends with the process that runs the tests, and takes no more connections than a browser. */
+/** Keeps connections open until the test process ends, and opens no more of them than a browser does. */
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
 /** @see HostileCaller */
@@ -84,7 +86,7 @@ export async function createCaller(
   };
 }
 
-/** The formats that can say a request. */
+/** Returns the formats that can express a request. */
 export function callsOf({ binary, json }: Encoded): readonly HostileCall[] {
   return [
     ...(binary === undefined ? [] : [{ format: "binary", body: Buffer.from(binary) } as const]),
@@ -96,7 +98,7 @@ function described({ code, reason, fields }: HostileAnswer): HostileAnswer {
   return { code: code.replace(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase(), reason, fields };
 }
 
-/** What a batch says of its items that were refused. */
+/** Returns the errors of a batch's refused items. */
 function itemErrors(body: Buffer): readonly HostileAnswer[] {
   const { items = [] }: { items?: readonly { error?: ItemError }[] } = JSON.parse(body.toString());
   return items.flatMap(({ error }) => {
@@ -112,10 +114,10 @@ interface ItemError {
   readonly fieldViolations?: readonly { readonly field: string }[];
 }
 
-/** Reasons that are no answer to a request's contents; a key that another call holds for a moment is. */
+/** Reasons that do not depend on a request's contents. A key that another call holds for a moment does. */
 const INDEFINITE = new Set(["INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"]);
 
-/** Fails unless the answer is OK, or one of the catalogue with everything that belongs to it. */
+/** Fails unless the answer is OK, or an error of the catalogue with all its details. */
 export function expectDefinite({ code, reason, fields }: HostileAnswer): void {
   if (code === "OK") return;
   expect(code).toBe(CATALOGUE[reason as Reason]);

@@ -13,12 +13,12 @@ import {
 /** The path of a field in a request, from the request's own field down. */
 export type FieldPath = readonly DescField[];
 
-/** As refusals name it, from the request on: "result.kind". */
+/** Returns the path as refusals write it, such as "result.kind". */
 export function nameOf(path: FieldPath): string {
   return path.map(({ name }) => name).join(".");
 }
 
-/** Every field of a request, and of the messages in it. */
+/** Returns every field of a request and of its nested messages. */
 export function fieldPaths(desc: DescMessage, above: FieldPath = []): readonly FieldPath[] {
   return desc.fields.flatMap((field) => {
     const path = [...above, field];
@@ -26,19 +26,22 @@ export function fieldPaths(desc: DescMessage, above: FieldPath = []): readonly F
   });
 }
 
-/** Google's messages are values, such as a time; ours have fields to look at. */
+/**
+ * Returns whether a message is ours: its fields are attacked one by one. Google's are single values, such as
+ * a time.
+ */
 function isOurs(desc: DescMessage | undefined): desc is DescMessage {
   return desc?.typeName.startsWith("onceward.") === true;
 }
 
-/** Whom a sensible request is about. */
+/** The subject of a valid request. */
 export interface Subject {
   readonly tenant: string;
-  /** Whether an API key in it is an operator's, whose role is that of its RPC. */
+  /** Whether an API key in the request is for an operator, as its RPC requires. */
   readonly isOperators?: boolean;
 }
 
-/** By the field's name, so that a new request gets somewhere too. What isn't here is left unset. */
+/** Returns a valid value by the field's name, so that it fits a new RPC's request, too; undefined: unset. */
 function sensibleValue({ name, message }: DescField, { tenant, isOperators = false }: Subject) {
   switch (name) {
     case "namespace":
@@ -66,13 +69,13 @@ function sensibleValue({ name, message }: DescField, { tenant, isOperators = fal
 
 const SENSIBLE_MESSAGES = new Set(["namespace", "tenant", "result", "api_key", "items", "checkpoint"]);
 
-/** A field that a request sets otherwise than it sensibly would; undefined: it is left out. */
+/** A field and the value that replaces its valid one; undefined: the field is left out. */
 export interface Change {
   readonly path: FieldPath;
   readonly set: WireField | undefined;
 }
 
-/** A sensible request with some changes; none of them may be in what another one replaces. */
+/** Returns a valid request with some changes; no change may be inside a value that another one replaces. */
 export function requestWith(desc: DescMessage, subject: Subject, changes: readonly Change[]): Encoded {
   const isOperators = desc.name === "CreateOperatorApiKeyRequest";
   return encode(fieldsWith(desc, { tenant: subject.tenant, isOperators }, changes, 0));
@@ -96,7 +99,10 @@ function fieldsWith(
   });
 }
 
-/** Of alternatives, the one that a change is in, or else the last one: one takes a result. */
+/**
+ * Returns whether a valid request sets a field. Of a `oneof`, it sets the changed field, or else the last
+ * one.
+ */
 function isWanted(
   field: DescField,
   concerned: readonly Change[],
@@ -110,7 +116,7 @@ function isWanted(
   return !isChanged && oneof.fields.at(-1) === field;
 }
 
-/** Of some changes, those that can be made to one request: of two that can't, the first. */
+/** Returns the changes that fit into one request together; of two that conflict, the first. */
 export function apart<Changed extends Pick<Change, "path">>(changes: readonly Changed[]): readonly Changed[] {
   return changes.filter(({ path }, at) =>
     changes.slice(0, at).every((earlier) => areApart(path, earlier.path)),

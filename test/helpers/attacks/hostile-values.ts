@@ -29,12 +29,12 @@ const TEXTS = [
   "\ufeff\u{1f600}",
   "a\udfffb",
   "__proto__",
-  // Forged page tokens: too short, of the right shape, and of none.
+  // Forged page tokens: too short, of the right shape, and of a wrong shape.
   "!!!=",
   Buffer.from('0123456789abcdef["0","charges","k"]').toString("base64url"),
 ].map(text);
 
-/** What is no UTF-8: a stray byte, a surrogate, and an overlong NUL. */
+/** Bytes that are not UTF-8: a stray byte, a surrogate, and an overlong NUL. */
 const NOT_UTF8 = [[0xff], [0xed, 0xa0, 0x80], [0xc0, 0x80]].map((value) => ({
   ...bytes(Uint8Array.from(value)),
   json: undefined,
@@ -56,7 +56,9 @@ const ENUMS = [
 
 const BOOLEANS = [varint(1n, "true"), varint(MAX_INT64, '"yes"'), onlyJson("1")];
 
-/** Of Duration and Timestamp: both are seconds and nanos. None is a time that a call might wait for. */
+/**
+ * Values of Duration and Timestamp: both are seconds and nanos. None is a time that a call might wait for.
+ */
 const SECONDS_AND_NANOS: readonly (readonly [seconds: bigint, nanos: bigint])[] = [
   [0n, 0n],
   [-1n, 0n],
@@ -87,7 +89,7 @@ const MASK_PATHS = [
   "a".repeat(5000),
 ];
 
-/** Well-known messages, which JSON writes as strings. */
+/** Returns values of a well-known message, which is a string in JSON; undefined for any other message. */
 function wellKnownValues(desc: DescMessage): readonly WireValue[] | undefined {
   switch (desc.typeName) {
     case DurationSchema.typeName:
@@ -122,7 +124,7 @@ function maskValue(paths: readonly string[]): WireValue {
   return { ...message([setElements(field as DescField, paths.map(text))]), json: undefined };
 }
 
-/** One value of a kind, singular or an element of a list. */
+/** Returns values of a kind, for a singular field or an element of a list. */
 function valuesOf(field: DescField): readonly WireValue[] {
   if (field.message !== undefined) return wellKnownValues(field.message) ?? [message([])];
   if (field.enum !== undefined) return ENUMS;
@@ -138,14 +140,17 @@ function valuesOf(field: DescField): readonly WireValue[] {
   }
 }
 
-/** Of no kind at all, whatever the field. */
+/** Values that are wrong for any field. */
 const OF_NO_KIND = [
   onlyBinary(WireType.Varint, new Uint8Array(11).fill(0xff)),
   onlyBinary(WireType.LengthDelimited, Uint8Array.from([0xff, 0xff, 0xff, 0x7f])),
   ...["null", "[null]", '{"__proto__":{"a":1}}'].map(onlyJson),
 ];
 
-/** Every hostile way to set a field. What it holds may by chance be what the field takes: that is answered with OK. */
+/**
+ * Returns every hostile way to set a field. A value may by chance be valid for the field, and is then
+ * answered with OK.
+ */
 export function hostileFields(field: DescField): readonly WireField[] {
   const ofNoKind = OF_NO_KIND.map((value) => setElements(field, [value], false));
   if (field.fieldKind === "map") return [...ofNoKind, ...hostileMaps(field)];
@@ -156,7 +161,7 @@ export function hostileFields(field: DescField): readonly WireField[] {
   return [...ofNoKind, ...single, ...lists];
 }
 
-/** Maps of strings to strings, the only ones that requests have. */
+/** Returns maps of strings to strings, the only kind of map in requests. */
 function hostileMaps(field: DescField): readonly WireField[] {
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`name-${i}`, "v"]));
   const maps: readonly Readonly<Record<string, string>>[] = [

@@ -5,22 +5,25 @@ import { type Certificate, tlsSettings } from "../network/certificates.ts";
 import { type ServerProcess, startServerProcess } from "../servers/server-process.ts";
 import { createTenant, type TestTenant } from "../servers/tenants.ts";
 
-/** A server in a process of its own that a test may do anything to, and a well-behaved tenant of it. */
+/** A server in a separate process that a test attacks, and a tenant with valid calls. */
 export interface Target {
   readonly database: TestDatabase;
   readonly server: ServerProcess;
   readonly tenant: TestTenant;
-  /** Fails unless the same process still serves others, on both ports, within its memory, without a word of trouble. */
+  /**
+   * Fails unless the same process still serves others on both ports, within its memory, and has logged no
+   * problem.
+   */
   expectUnharmed(): Promise<void>;
   end(): Promise<void>;
 }
 
-/** An idle server takes about 120 MB; beyond this, something piles up. */
+/** An idle server takes about 120 MB; more than this is a leak. */
 const MAX_RSS_MB = 600;
 
 /**
- * Starts a server whose slow requests are ended after a second, and that speaks TLS if it is given a certificate. `env`
- * overrides its configuration, `program` what runs as `startServerProcess` has it.
+ * Starts a server that ends slow requests after a second, with TLS if a certificate is given. `env` overrides
+ * its configuration, `program` the program that `startServerProcess` runs.
  */
 export async function startTarget(
   certificate?: Certificate,
@@ -62,7 +65,9 @@ export async function startTarget(
 
 const MAX_ATTEMPTS = 5;
 
-/** Calls again if the call was cut off: on a busy machine it may take longer than the server's request timeout. */
+/**
+ * Repeats a call that was cut off: on a busy machine it may take longer than the server's request timeout.
+ */
 async function patiently<Reply>(call: () => Promise<Reply>): Promise<Reply> {
   for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt++) {
     try {
@@ -74,7 +79,7 @@ async function patiently<Reply>(call: () => Promise<Reply>): Promise<Reply> {
   return await call();
 }
 
-/** What a server says of its work is no trouble: pino's level 30. */
+/** Returns whether a line reports a problem: lines up to pino's level 30 (info) do not. */
 function isTrouble(line: string): boolean {
   return !line.startsWith('{"level":30,');
 }

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 
-/** A text that stands nowhere else, and says what it was planted as. */
+/** A unique text that names the field in which it was planted. */
 export type Plant = string;
 
-/** Makes a plant; `what` holds only letters, and ends up in it. */
+/** Creates a plant that contains `what`, which has only letters. */
 export function plant(what: string): Plant {
   return `planted${what}${randomBytes(12).toString("hex")}`;
 }
 
-/** Those of the plants that show in a text: as they are, or in hexadecimal or base64 digits. */
+/** Returns the plants that a text contains: unchanged, or as hexadecimal or base64 digits. */
 export function showing(plants: readonly Plant[], text: string): readonly Plant[] {
   const lowerCase = text.toLowerCase();
   return plants.filter((each) => {
@@ -20,16 +20,18 @@ export function showing(plants: readonly Plant[], text: string): readonly Plant[
   });
 }
 
-/** However many bytes come before a text, its base64 digits hold one of these. */
+/** Returns three strings: base64 of a text behind any number of bytes contains one of them. */
 function base64Forms(text: string): readonly string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
-    // Digits at either end are made of neighbours' bits, too.
+    // The digits at both ends also contain bits of neighbouring bytes.
     return (["base64", "base64url"] as const).map((encoding) => bytes.toString(encoding).slice(4, -4));
   });
 }
 
-/** A message with a plant in every field that takes text or bytes, but for those whose text is given by their name. */
+/**
+ * Returns a message with a plant in every field of text or bytes, except for the fields with a given text.
+ */
 export function planted(desc: DescMessage, text: Plant, given: Readonly<Record<string, string>>): Message {
   const init: Record<string, unknown> = {};
   for (const field of desc.fields) {
@@ -51,7 +53,7 @@ function plantedValue(field: DescField, text: Plant, given: Readonly<Record<stri
       if (field.listKind === "message") return [planted(field.message, text, given)];
       return field.listKind === "scalar" ? [given[field.name] ?? ofScalar(field.scalar, text)] : undefined;
     case "message":
-      // Times, durations and masks hold nothing of a tenant's.
+      // Times, durations and masks contain no data of a tenant.
       return field.message.typeName.startsWith("google.") ? undefined : planted(field.message, text, given);
     case "enum":
       return undefined;

@@ -1,4 +1,4 @@
-/** So many round trips without a change mean that nothing moves any more, however busy the machine is. */
+/** After so many round trips without a change, none follows, on a busy machine too. */
 const STILL_ROUND_TRIPS = 50;
 
 /**

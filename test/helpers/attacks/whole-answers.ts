@@ -11,24 +11,24 @@ import type { Addresses } from "../../../server/src/server.ts";
 import type { TransportName } from "../calls/clients.ts";
 import { connectHttp2, frameOf } from "../network/raw-grpc.ts";
 
-/** Everything that a caller could tell two answers apart by, but for when they came. */
+/** Everything that can differ between two answers, except for their times. */
 export interface WholeAnswer {
-  /** Status, headers, body and trailers, a character for each byte; what is sent in base64 is decoded. */
+  /** Status, headers, body and trailers, one character per byte; base64 is decoded. */
   readonly sent: string;
   /** The response's message; undefined for an error. */
   readonly message: Message | undefined;
 }
 
-/** Makes calls, and keeps what came back as it was sent. */
+/** Makes calls, and keeps their answers as sent. */
 export interface WholeAnswers {
   ask(method: DescMethod, request: Message, apiKey: string): Promise<WholeAnswer>;
   close(): void;
 }
 
-/** What a transport says of every answer alike, whatever was asked. */
+/** Headers that a transport sends with every answer. */
 const OF_NO_INTEREST = new Set(["date", "content-length"]);
 
-/** Asks a server over a transport. */
+/** Connects to a server over a transport. */
 export async function wholeAnswers(server: Addresses, transport: TransportName): Promise<WholeAnswers> {
   if (transport === "native gRPC") {
     const session = await connectHttp2(server.grpcPort);
@@ -83,7 +83,7 @@ async function askGrpcWeb(
     contentType: "application/grpc-web+proto",
     body: frameOf(toBinary(method.input, request)),
   });
-  // The trailers are the frame with this flag: the first one where there is no message.
+  // The trailers are the frame with this flag: the first frame if there is no message.
   const hasMessage = body.readUInt8(0) < 0x80;
   const end = hasMessage ? FRAME_HEADER + body.readUInt32BE(1) : 0;
   const trailers = body
@@ -109,7 +109,7 @@ async function askJson(
   });
   const text = body.toString("latin1");
   return {
-    // Details of an error are in base64, and so are bytes.
+    // Error details are base64, and so are bytes.
     sent: `${head}\n${ok ? text : text.replaceAll(/(?<="value":")[^"]+/g, decodeBase64)}`,
     message: ok ? fromJsonString(method.output, body.toString()) : undefined,
   };

@@ -1,62 +1,62 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
-/** Something as the formats carry it; undefined where a format has no way to say it. */
+/** A value in each format; undefined if a format cannot express it. */
 export interface Encoded {
   readonly binary: Uint8Array | undefined;
   readonly json: string | undefined;
 }
 
-/** A field's value, right or wrong: nothing here knows what the field takes. */
+/** A field's value, valid or not: this file does not know the field's type. */
 export interface WireValue extends Encoded {
   readonly wireType: WireType;
 }
 
-/** A field that is set, tag and name included. */
+/** A field with its value, including tag and name. */
 export interface WireField extends Encoded {
   readonly field: DescField;
 }
 
-/** A string. JSON alone can escape a lone surrogate. */
+/** Returns a string. Only JSON can escape a lone surrogate. */
 export function text(value: string): WireValue {
   const binary = value.isWellFormed() ? lengthDelimited(Buffer.from(value)) : undefined;
   return { wireType: WireType.LengthDelimited, binary, json: JSON.stringify(value) };
 }
 
-/** Bytes, as a string or a message may hold them too. */
+/** Returns bytes; a string or a message may contain them, too. */
 export function bytes(value: Uint8Array): WireValue {
   const json = JSON.stringify(Buffer.from(value).toString("base64"));
   return { wireType: WireType.LengthDelimited, binary: lengthDelimited(value), json };
 }
 
-/** A number of either size, a boolean or an enum's value; `json` as JSON writes it. */
+/** Returns a number of 32 or 64 bits, a boolean or an enum's value; `json` is its JSON. */
 export function varint(value: bigint, json = String(value)): WireValue {
   const binary = new BinaryWriter().int64(BigInt.asIntN(64, value)).finish();
   return { wireType: WireType.Varint, binary, json };
 }
 
-/** What only binary can say. */
+/** Returns a value that only the binary format can express. */
 export function onlyBinary(wireType: WireType, binary: Uint8Array): WireValue {
   return { wireType, binary, json: undefined };
 }
 
-/** What only JSON can say. */
+/** Returns a value that only JSON can express. */
 export function onlyJson(json: string): WireValue {
   return { wireType: WireType.Varint, binary: undefined, json };
 }
 
-/** A message of its fields. */
+/** Returns a message with these fields. */
 export function message(fields: readonly WireField[]): WireValue {
   const { binary, json } = encode(fields);
   return { wireType: WireType.LengthDelimited, binary: binary && lengthDelimited(binary), json };
 }
 
-/** A field with one value; of a list, it is the only element. */
+/** Returns a field with one value; in a list, it is the only element. */
 export function setField(field: DescField, value: WireValue): WireField {
   return setElements(field, [value], field.fieldKind === "list");
 }
 
-/** A list with these elements. */
+/** Returns a field with these elements. */
 export function setElements(field: DescField, values: readonly WireValue[], isList = true): WireField {
   const writer = new BinaryWriter();
   for (const { wireType, binary } of values) {
@@ -70,7 +70,7 @@ export function setElements(field: DescField, values: readonly WireValue[], isLi
   };
 }
 
-/** A whole request. */
+/** Returns a whole request. */
 export function encode(fields: readonly WireField[]): Encoded {
   const binary: Uint8Array[] = [];
   const json: string[] = [];

@@ -10,20 +10,21 @@ import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 
 /** A RabbitMQ of its own for a test, on loopback ports. */
 export interface RabbitMqBroker {
-  /** `amqp://…`, of a user who may do everything. */
+  /** `amqp://…`, with a user who has all rights. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Where Debian puts RabbitMQ's programs; the one in PATH wants to be its own user, or root. */
+/** Debian's directory of RabbitMQ's programs. The one in PATH runs only as RabbitMQ's user or as root. */
 export const RABBITMQ_DIR = "/usr/lib/rabbitmq/bin";
 
-/** Four seconds of a core's time, which several may want. */
+/** A start takes four seconds of one core, and several may run at once. */
 const START_TIMEOUT_MS = 110_000;
 
 /**
- * Runs the broker and the registry that Erlang wants beside it, until standard input ends, which it also does when the
- * tests are killed. Nothing of it is worth a shutdown in good order. A broker that finds no registry starts one that stays.
+ * Runs the broker and Erlang's registry of nodes until standard input ends, as it does when the tests are
+ * killed. Both are killed, because their data is temporary. The registry is started first: one that a broker
+ * starts keeps running after it.
  */
 const WATCHED = `
 epmd -address 127.0.0.1 -port $ERL_EPMD_PORT & epmd=$!
@@ -33,7 +34,7 @@ read -r _
 kill -9 $broker $epmd 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
 
 /**
- * Starts an empty broker; it is there once it takes connections, and gone with the process.
+ * Starts an empty broker, and resolves once it accepts connections. The broker ends with the test process.
  *
  * @param programs the directory with RabbitMQ's programs.
  */
@@ -44,7 +45,7 @@ export async function startBroker(programs: string): Promise<RabbitMqBroker> {
     stdio: ["pipe", "ignore", "inherit"],
     env: {
       PATH: process.env.PATH,
-      // Of Erlang's cookie, which would otherwise be the user's.
+      // Erlang's cookie is kept here instead of in the user's home.
       HOME: dir,
       ERL_EPMD_ADDRESS: "127.0.0.1",
       ERL_EPMD_PORT: String(epmdPort),
@@ -59,7 +60,7 @@ export async function startBroker(programs: string): Promise<RabbitMqBroker> {
       RABBITMQ_MNESIA_BASE: dir,
       RABBITMQ_LOG_BASE: dir,
       RABBITMQ_LOGS: join(dir, "log"),
-      // The script then becomes the broker, which can be ended like any process.
+      // The script then replaces itself by the broker, which can be killed like any process.
       RUNNING_UNDER_SYSTEMD: "true",
     },
   });

@@ -4,12 +4,12 @@ import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 
 const run = promisify(execFile);
-/** A mirror that hangs must not hang the tests. */
+/** A package mirror that does not answer must not block the tests. */
 const INSTALL_TIMEOUT_MS = 240_000;
-/** Debian's; beside the program in PATH, which wants to be its own user, or root. */
+/** Debian's directory of programs. The one in PATH runs only as RabbitMQ's user or as root. */
 const DIR = "/usr/lib/rabbitmq/bin";
 
-/** Finds the RabbitMQ that tests run, and installs one where there is none and that can be done; at most once. */
+/** Finds the RabbitMQ for the tests, and installs one if there is none and the user can; at most once. */
 export default async function setup(project: TestProject): Promise<void> {
   if (!(await isInstalled()) && process.getuid?.() === 0) await installRabbitMq().catch(() => {});
   const installed = await isInstalled();
@@ -40,7 +40,7 @@ async function installRabbitMq(): Promise<void> {
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** A directory with RabbitMQ's programs; empty: there is none. */
+    /** The directory of RabbitMQ's programs; empty if it is not installed. */
     readonly rabbitmqDir: string;
   }
 }

@@ -14,7 +14,7 @@ import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName }
 export type TenantAdminClient = Client<typeof TenantAdminService>;
 export type OperatorClient = Client<typeof OperatorService>;
 
-/** A client of any service with a credential. */
+/** Returns a client of any service with a credential. */
 function connect<Service extends DescService>(
   service: Service,
   server: Addresses,
@@ -28,7 +28,7 @@ function connect<Service extends DescService>(
   return createClient(service, TRANSPORTS[transport](server, [authorize]));
 }
 
-/** A tenant's administrator. */
+/** Returns the client of a tenant's administrator. */
 export function connectAdmin(
   server: Addresses,
   apiKey: string,
@@ -37,7 +37,7 @@ export function connectAdmin(
   return connect(TenantAdminService, server, apiKey, transport);
 }
 
-/** An operator. */
+/** Returns the client of an operator. */
 export function connectOperator(
   server: Addresses,
   apiKey: string,
@@ -54,19 +54,19 @@ export interface AdministeredTenant {
   readonly adminKey: string;
 }
 
-/** What a test of the administration works with: one server and database for all tests of its file. */
+/** The environment of a test of the administration: one server and database for all tests of its file. */
 export interface AdminWorld {
   readonly database: TestDatabase;
   readonly server: TestServer;
-  /** A new tenant, reached over the transport that the tests are run for. */
+  /** Creates a tenant whose clients use the transport under test. */
   administeredTenant(policy?: PolicyColumns): Promise<AdministeredTenant>;
-  /** An operator with a key of its own. */
+  /** Creates an operator with a new key. */
   operator(): Promise<OperatorClient>;
 }
 
 type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
 
-/** Runs the tests on a database and a server of their own, over one transport. */
+/** Runs the tests on a new database and server, over one transport. */
 export function describeAdministration(
   name: string,
   tests: AdministrationTests,
@@ -75,7 +75,7 @@ export function describeAdministration(
   describeAdministrationOver(ONE_TRANSPORT, name, tests, env);
 }
 
-/** Does the same over each transport: for the fields and errors that a transport carries. */
+/** Does the same over each transport: for fields and errors that depend on the transport. */
 export function describeAdministrationOverAll(
   name: string,
   tests: AdministrationTests,
@@ -96,7 +96,7 @@ function describeAdministrationOver(
   });
 }
 
-/** The same on a server that the test started itself. */
+/** Creates the environment for a server that the test started itself. */
 export function createWorld(
   database: TestDatabase,
   server: TestServer,

@@ -8,10 +8,10 @@ import type { IdempotencyClient } from "./clients.ts";
 
 /** One request of a batch, such as `{ case: "lookup", value: ORDER }`. */
 export type ItemRequest = NonNullable<MessageInitShape<typeof BatchRequestItemSchema>["request"]>;
-/** What an item of a batch is answered with. */
+/** The answer to an item of a batch. */
 export type ItemResponse = BatchResponseItem["response"];
 
-/** Makes the calls as one batch, and answers their responses, in order. */
+/** Makes the calls as one batch, and returns their responses in order. */
 export async function runBatch(
   client: IdempotencyClient,
   requests: readonly ItemRequest[],
@@ -20,7 +20,7 @@ export async function runBatch(
   return items.map((item) => item.response);
 }
 
-/** The error of an item; the test fails if it has none. */
+/** Returns the error of an item. @throws if it has none. */
 export function itemErrorOf(response: ItemResponse | undefined): BatchItemError {
   if (response?.case !== "error") throw new Error(`the item was answered ${response?.case}`);
   return response.value;

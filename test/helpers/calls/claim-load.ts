@@ -2,25 +2,25 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { IdempotencyClient } from "./clients.ts";
 import { granted } from "./records.ts";
 
-/** Callers that claim one key after another until they are told to stop. */
+/** Callers that claim one key after another until `stop`. */
 export interface Load {
   /** Tokens of the claims that were acknowledged, by key. */
   readonly acknowledged: ReadonlyMap<string, bigint>;
-  /** Every error that a caller saw. */
+  /** Every error of a call. */
   readonly errors: readonly ConnectError[];
-  /** Resolves once so many claims were acknowledged since the load began. */
+  /** Resolves once so many claims have been acknowledged since the start. */
   untilAcknowledged(count: number): Promise<void>;
-  /** No caller begins another claim; resolves once all have ended. */
+  /** Stops each caller after its current claim; resolves once all have ended. */
   stop(): Promise<void>;
 }
 
-/** What a load needs of a client. */
+/** The RPCs that a load calls. */
 export type Claimant = Pick<IdempotencyClient, "claim">;
 
 /** What a caller does after an error. */
 export type AfterError = "stop" | "retry UNAVAILABLE";
 
-/** Claims fresh keys, each caller one at a time; a retry brings the same claim id. */
+/** Claims new keys, each caller one at a time; a retry has the same claim id. */
 export function startLoad(client: Claimant, callers: number, afterError: AfterError): Load {
   const acknowledged = new Map<string, bigint>();
   const errors: ConnectError[] = [];
@@ -35,7 +35,7 @@ export function startLoad(client: Claimant, callers: number, afterError: AfterEr
     }
   }
 
-  /** False if the caller has to stop. */
+  /** Returns false if the caller must stop. */
   async function claimOnce(key: string): Promise<boolean> {
     for (;;) {
       try {
@@ -69,9 +69,9 @@ export function startLoad(client: Claimant, callers: number, afterError: AfterEr
 }
 
 /**
- * Whether an error is UNAVAILABLE, said by the server or by the client's own library of its connection. connect-node has
- * other codes for the latter: a connection that was reset is Aborted or Internal, and a stream that the server's GOAWAY
- * says was never looked at is Internal too.
+ * Returns whether an error is UNAVAILABLE, from the server or from the client's library about its connection.
+ * For the latter, connect-node has other codes: a reset connection is Aborted or Internal, and a stream that
+ * the server's GOAWAY excludes as not processed is Internal.
  */
 export function saysUnavailable({ code, message, cause }: ConnectError): boolean {
   return code === Code.Unavailable || LOST_CONNECTION.test(`${message} ${cause}`);

@@ -11,7 +11,7 @@ import type { Addresses } from "../../../server/src/server.ts";
 /** The raw RPCs of IdempotencyService. */
 export type IdempotencyClient = Client<typeof IdempotencyService>;
 
-/** Every way to call the service; the contract holds over each. */
+/** Every transport of the service; the contract holds over each. */
 export const TRANSPORTS = {
   "native gRPC": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
     createGrpcTransport({ ...at(server.grpcPort, tls), interceptors }),
@@ -26,7 +26,7 @@ export const TRANSPORTS = {
     createGrpcWebTransport({ ...at(server.httpPort, tls), httpVersion: "1.1", interceptors }),
 } as const;
 
-/** Whom a client believes, and the certificate that it shows. */
+/** The authority that a client trusts, and the client's own certificate. */
 export type ClientTls = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 
 function at(port: number, tls: ClientTls | undefined) {
@@ -38,7 +38,7 @@ export type TransportName = keyof typeof TRANSPORTS;
 
 export const TRANSPORT_NAMES = Object.keys(TRANSPORTS) as readonly TransportName[];
 
-/** A client with a credential; undefined sends none. Over TLS, if there is some. */
+/** Returns a client with a credential; undefined sends none. Uses TLS if it is given. */
 export function connectClient(
   server: Addresses,
   apiKey: string | undefined,
@@ -52,7 +52,7 @@ export function connectClient(
   return createClient(IdempotencyService, TRANSPORTS[transport](server, [authorize], tls));
 }
 
-/** The header that a call says with how long it waits; the client itself, unlike with `timeoutMs`, keeps no time. */
+/** Returns the header with a call's deadline. Unlike with `timeoutMs`, the client itself measures no time. */
 export function timeoutHeader(transport: TransportName, timeoutMs: number): Readonly<Record<string, string>> {
   return transport === "Connect with JSON"
     ? { "connect-timeout-ms": String(timeoutMs) }

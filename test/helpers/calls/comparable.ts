@@ -1,6 +1,7 @@
 /**
- * Responses without what differs from one run to another: of a moment or a duration only that it is there, and of a
- * fencing token only which of those seen of its key it is, counted in their order. `keys` says whose each response is.
+ * Returns responses without values that differ between two runs: a time or a duration is replaced by a
+ * constant, and a fencing token by its position among the tokens of its key. `keys` has the key of each
+ * response.
  */
 export function comparable(responses: readonly unknown[], keys: readonly string[]): unknown {
   const tokensByKey = new Map<string, Set<bigint>>();
@@ -19,7 +20,7 @@ export function comparable(responses: readonly unknown[], keys: readonly string[
 function visit(value: unknown, onToken: (token: bigint) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => visit(item, onToken));
   if (typeof value !== "object" || value === null) return value;
-  // A `Buffer` or not: that is by how many chunks the response came in.
+  // The number of chunks of the response decides whether this is a `Buffer`.
   if (value instanceof Uint8Array) return Uint8Array.from(value);
   const { $typeName, ...fields } = value as Record<string, unknown>;
   if ($typeName === "google.protobuf.Timestamp" || $typeName === "google.protobuf.Duration") return $typeName;

@@ -2,8 +2,8 @@ import type { Addresses } from "../../../server/src/server.ts";
 import { connectClient, type IdempotencyClient } from "./clients.ts";
 
 /**
- * Clients with a connection each, spread evenly over the servers, all of them connected already: what they then call
- * together leaves together.
+ * Returns clients with one connection each, spread evenly over the servers. All are connected already, so
+ * that calls started together are sent together.
  */
 export async function connectCrowd(
   servers: readonly Addresses[],

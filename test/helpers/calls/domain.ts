@@ -21,7 +21,7 @@ export const PHASES: { readonly [Kind in Phase["kind"]]: Extract<Phase, { kind: 
   },
 };
 
-/** A record in a phase, claimed with token 7 and claim id `call-1`. */
+/** Returns a record in a phase, claimed with token 7 and claim id `call-1`. */
 export function recordIn(phase: Phase["kind"], fields: Partial<LiveRecord> = {}): LiveRecord {
   return {
     id: ID,
@@ -41,7 +41,7 @@ export function recordIn(phase: Phase["kind"], fields: Partial<LiveRecord> = {})
   };
 }
 
-/** A Claim that says no more than it must. */
+/** A Claim with only the required fields. */
 export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
   return {
     id: ID,

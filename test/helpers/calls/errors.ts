@@ -5,7 +5,7 @@ import {
   RetryInfoSchema,
 } from "../../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
 
-/** An error as its caller sees it: everything that the contract says of it. */
+/** An error as its caller sees it: every part that the contract defines. */
 export interface SeenError {
   readonly code: string;
   readonly reason: string | undefined;
@@ -17,7 +17,7 @@ export interface SeenError {
   readonly retryable: boolean;
 }
 
-/** The error that a call fails with. A call that succeeds, or fails with anything else, fails the test. */
+/** Returns the error of a failed call. @throws if the call succeeds, or fails without a ConnectError. */
 export async function errorOf(call: Promise<unknown>): Promise<SeenError> {
   try {
     await call;

@@ -1,6 +1,6 @@
 import type { Onceward } from "@onceward/client";
 
-/** A run that fails, made by a function that runs under another claim. */
+/** A run that fails, started by a function that runs under another claim. */
 export interface NestedFailure {
   /** The class of the error that `fail` rejects with. */
   readonly error: string;
@@ -10,7 +10,7 @@ export interface NestedFailure {
 
 const namespace = "nested";
 
-/** Every kind of error that a nested run can have without being terminal. Each uses a key of its own each time. */
+/** Every kind of error of a nested run that is not terminal. Each call uses a new key. */
 export const NESTED_FAILURES: readonly NestedFailure[] = [
   {
     error: "CompletionError",

@@ -7,7 +7,7 @@ import type { ItemRequest, ItemResponse } from "./batches.ts";
 import type { IdempotencyClient } from "./clients.ts";
 import { describeError } from "./errors.ts";
 
-/** Makes a batch's calls one after another, and answers what the batch would. */
+/** Makes a batch's calls one after another, and returns the responses that the batch would return. */
 export async function runOneByOne(
   client: IdempotencyClient,
   requests: readonly ItemRequest[],

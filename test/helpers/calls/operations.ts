@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { ItemRequest } from "./batches.ts";
 import { failure, fingerprintOf, seconds, success } from "./verbs.ts";
 
-/** One call on one of a few keys, good or malformed; `token` says which of the key's claims it names. */
+/** A call on one of a few keys, valid or not; `token` selects one of the key's claims. */
 export interface Operation {
   readonly kind: "claim" | "complete" | "release" | "extendLease" | "lookup";
   readonly namespace: string;
@@ -18,17 +18,17 @@ export interface Operation {
   readonly checkpoint: string | undefined;
 }
 
-/** From the tokens that were granted for the key, oldest first. */
+/** Choices of a token among those that were granted for the key, oldest first. */
 const TOKENS = {
   current: (granted: readonly bigint[]) => granted.at(-1),
   older: (granted: readonly bigint[]) => granted.at(-2),
   "never granted": () => undefined,
   zero: () => 0n,
 };
-/** No sequence comes so far. */
+/** A token that no sequence reaches. */
 const NEVER_GRANTED = 2n ** 62n;
 
-/** Under a policy that takes 10 bytes. */
+/** Payloads under a policy that allows 10 bytes. */
 const RESULTS = {
   one: success("one"),
   other: { ...success("other"), contentType: "text/plain", metadata: { a: "1" } },
@@ -41,7 +41,7 @@ const RESULTS = {
 const NONE = new Uint8Array(0);
 const OVER_128_BYTES = "o".repeat(129);
 
-/** What is good, and mostly about one key, so that histories grow long. */
+/** Valid operations, mostly on one key, so that its history gets long. */
 const GOOD = {
   kind: fc.oneof(
     fc.constant("claim"),
@@ -60,7 +60,7 @@ const GOOD = {
   checkpoint: mostly(undefined, "charged", "mailed"),
 } as const;
 
-/** What may be wrong with it, several things at once. */
+/** Invalid fields, several at once. */
 const MALFORMED = {
   namespace: mostly("charges", "No!"),
   key: mostly("a", "", "\u0007"),
@@ -73,18 +73,18 @@ const MALFORMED = {
   checkpoint: mostly("charged", "", OVER_128_BYTES),
 } as const;
 
-/** Times are multiples of 10 s, or refused: see `relativeTimes`. */
+/** Times are multiples of 10 s, or are refused: see `relativeTimes`. */
 export const anyOperation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 9, arbitrary: fc.record<Operation>(GOOD) },
   { weight: 1, arbitrary: fc.record<Operation>({ ...GOOD, ...MALFORMED }) },
 );
 
-/** The first one in three of four cases. */
+/** Generates the first value in three of four cases. */
 function mostly<const T>(usual: T, ...others: T[]): fc.Arbitrary<T> {
   return fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, fc.constantFrom(...others));
 }
 
-/** An operation as a request, under the tokens that its key was granted, oldest first. */
+/** Returns an operation as a request. `tokens` are those granted for its key, oldest first. */
 export function requestOf(operation: Operation, granted: readonly bigint[]): ItemRequest {
   const { namespace, key, fingerprint, claimId, acceptAmbiguous, text, leaseS, retentionS } = operation;
   const id = { namespace, key };

@@ -1,13 +1,13 @@
-/** A reply of a list. */
+/** A page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly nextPageToken: string;
 }
 
-/** A list of so many pages has no end. */
+/** A list with more pages is endless. */
 const MAX_PAGES = 1000;
 
-/** Every item of a list, from the page behind a token on. */
+/** Returns the items of all pages of a list, starting with the page of a token. */
 export async function readPages<Item>(
   list: (pageToken: string) => Promise<Page<Item>>,
   firstToken = "",

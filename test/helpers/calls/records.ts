@@ -5,18 +5,18 @@ import type {
 import type { TestDatabase } from "../database/database.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 
-/** What a claim was granted; a claim that was answered otherwise fails the test. */
+/** Returns the claim that was granted. @throws if the answer is another one. */
 export function granted({ outcome }: ClaimResponse): Claimed {
   if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
   return outcome.value;
 }
 
-/** The claims among these answers that were granted. */
+/** Returns the granted claims of these answers. */
 export function grantsAmong(replies: readonly ClaimResponse[]): Claimed[] {
   return replies.flatMap(({ outcome }) => (outcome.case === "claimed" ? [outcome.value] : []));
 }
 
-/** Lets the leases of a tenant's records, or of one of them, have run out a second ago. */
+/** Sets the end of the leases of a tenant's records, or of one of them, to a second ago. */
 export async function endLeases(database: TestDatabase, tenant: TestTenant, key?: string): Promise<void> {
   await database.query(
     `update records set lease_expires_at = now() - interval '1 second'
@@ -25,7 +25,7 @@ export async function endLeases(database: TestDatabase, tenant: TestTenant, key?
   );
 }
 
-/** Makes a tenant's records, or one of them, older: every instant in them moves back by so many seconds. */
+/** Makes a tenant's records, or one of them, older: moves all their times back by so many seconds. */
 export async function ageRecords(
   database: TestDatabase,
   tenant: TestTenant,

@@ -8,18 +8,18 @@ import { ORDER, success } from "./verbs.ts";
 
 type Request = MessageInitShape<typeof ResolveRecordRequestSchema>;
 
-/** What an administrator says of a record. */
+/** An administrator's resolution of a record. */
 export type Resolution = NonNullable<Request["resolution"]>;
 
 export const FORGET: Resolution = { case: "forget", value: {} };
 export const RELEASE: Resolution = { case: "release", value: {} };
 
-/** Completes with a result that replays a text. */
+/** Returns a resolution as completed with a text. */
 export function completeWith(text: string): Resolution {
   return { case: "complete", value: { result: success(text) } };
 }
 
-/** Resolves ORDER, or what `request` names. */
+/** Resolves ORDER, or the record that `request` names. */
 export function resolve(
   admin: TenantAdminClient,
   resolution: Resolution,

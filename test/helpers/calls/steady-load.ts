@@ -6,32 +6,32 @@ import { bytes, success } from "./verbs.ts";
 
 /** Callers that claim and complete one key after another, and continue after errors. */
 export interface Load {
-  /** What was completed and acknowledged so far: the payload by its key. */
+  /** The acknowledged completions so far: payload by key. */
   readonly acknowledged: ReadonlyMap<string, string>;
-  /** Resolves once so many more were acknowledged than by now. */
+  /** Resolves once so many more completions have been acknowledged. */
   more(completions: number): Promise<void>;
-  /** Lets each caller finish the key that it is at; rejects with the first error that no outage explains. */
+  /** Lets each caller finish its current key; rejects with the first error that no outage explains. */
   stop(): Promise<void>;
 }
 
 const CALL_TIMEOUT_MS = 8000;
-/** An outage and the way back from it, on a machine whose cores are busy. */
+/** Maximum time of an outage and the recovery from it, on a busy machine. */
 const MORE_TIMEOUT_MS = 60_000;
-/** What the server tells its callers to wait is longer than a test wants to. */
+/** Shorter than the server's retry delay, which would make a test slow. */
 const RETRY_DELAY_MS = 20;
 
-/** The only errors that an outage of the database may show. */
+/** The only errors that an outage of the database may cause. */
 export function expectOutageError(error: SeenError): void {
   if (error.code !== "DeadlineExceeded")
     expect(error).toMatchObject({ code: "Unavailable", retryable: true });
 }
 
-/** Starts one caller per client; each is at one key at a time. */
+/** Starts one caller per client; each works on one key at a time. */
 export function startLoad(clients: readonly IdempotencyClient[], namespace: string): Load {
   const acknowledged = new Map<string, string>();
   let stopping = false;
   let isAbandoned = false;
-  // A test that fails before it stops its load leaves no caller behind that retries for ever.
+  // Stops callers that would retry for ever after a test that failed before `stop`.
   onTestFinished(() => {
     isAbandoned = true;
   });
@@ -63,7 +63,7 @@ export function startLoad(clients: readonly IdempotencyClient[], namespace: stri
   }
 
   const callers = Promise.all(clients.map(run));
-  // Told by `stop`.
+  // `stop` rethrows it.
   callers.catch(() => {});
   return {
     acknowledged,
@@ -82,7 +82,7 @@ export function startLoad(clients: readonly IdempotencyClient[], namespace: stri
   };
 }
 
-/** Every completion that was acknowledged is replayed byte for byte. */
+/** Fails unless every acknowledged completion is replayed byte for byte. */
 export async function expectReplays(client: IdempotencyClient, namespace: string, load: Load): Promise<void> {
   const keys = [...load.acknowledged.keys()];
   expect(keys.length).toBeGreaterThan(0);

@@ -12,10 +12,10 @@ import {
 import type { IdempotencyClient } from "./clients.ts";
 import { granted } from "./records.ts";
 
-/** The record that most tests work on; each test has a tenant of its own. */
+/** The record of most tests; each test has a new tenant. */
 export const ORDER = { namespace: "charges", key: "order-1" };
 
-/** Claims ORDER, or what `request` names, and answers the claim; the test fails if it isn't granted. */
+/** Claims ORDER, or the record that `request` names, and returns the claim. @throws if it is not granted. */
 export async function grant(
   client: IdempotencyClient,
   request: MessageInitShape<typeof ClaimRequestSchema> = {},
@@ -30,7 +30,7 @@ export async function complete(client: IdempotencyClient, result = success("done
   return claim;
 }
 
-/** ORDER's record; the test fails if there is none. */
+/** Returns ORDER's record. @throws if there is none. */
 export async function lookUp(client: IdempotencyClient): Promise<KnownRecord> {
   const { record } = await client.lookup(ORDER);
   if (record === undefined) throw new Error("there is no record");
@@ -39,27 +39,27 @@ export async function lookUp(client: IdempotencyClient): Promise<KnownRecord> {
 
 type ResultInit = MessageInitShape<typeof ResultSchema>;
 
-/** A result that replays a text. */
+/** Returns a successful result with a text. */
 export function success(text: string): ResultInit {
   return { kind: Result_Kind.SUCCESS, payload: bytes(text) };
 }
 
-/** A terminal failure that replays a text. */
+/** Returns a terminal failure with a text. */
 export function failure(text: string): ResultInit {
   return { kind: Result_Kind.FAILURE, payload: bytes(text) };
 }
 
-/** A text's UTF-8. */
+/** Returns a text's UTF-8 bytes. */
 export function bytes(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-/** SHA-256 of a request. */
+/** Returns the SHA-256 of a request. */
 export function fingerprintOf(request: string): Uint8Array {
   return new Uint8Array(createHash("sha256").update(request).digest());
 }
 
-/** So many seconds, as a google.protobuf.Duration. */
+/** Returns seconds as a google.protobuf.Duration. */
 export function seconds(count: number): { readonly seconds: bigint; readonly nanos: number } {
   const whole = Math.floor(count);
   return { seconds: BigInt(whole), nanos: Math.round((count - whole) * 1e9) };

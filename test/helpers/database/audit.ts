@@ -2,7 +2,7 @@ import type { AuditEvent } from "../../../clients/typescript/src/gen/onceward/v1
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 
-/** What tests compare of an event as it is stored. */
+/** The columns of a stored event that tests compare. */
 export interface EventRow {
   readonly actor: string;
   readonly action: string;
@@ -16,7 +16,7 @@ export interface EventRow {
   readonly calls: number;
 }
 
-/** A tenant's audit events, the oldest first; of one RPC, if it is named. */
+/** Returns a tenant's audit events, oldest first; only those of one RPC if `action` is given. */
 export function eventsOf(database: TestDatabase, { id }: TestTenant, action?: string): Promise<EventRow[]> {
   return database.query<EventRow>(
     `select actor, action, target, outcome, denial, reason, before, after, request_id, calls
@@ -25,7 +25,7 @@ export function eventsOf(database: TestDatabase, { id }: TestTenant, action?: st
   );
 }
 
-/** The RPCs of events, in their order. */
+/** Returns the RPCs of events, in the events' order. */
 export function actionsOf(events: readonly AuditEvent[]): string[] {
   return events.map(({ action }) => action);
 }

@@ -4,7 +4,7 @@ import { openPool, type Pool } from "../../../server/src/store/pool.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 
-/** A connection of the test's own, for transactions that stay open; closed when the test ends. */
+/** Opens a connection for transactions that stay open; closes it when the test ends. */
 export async function openConnection(database: TestDatabase): Promise<pg.Client> {
   const connection = new pg.Client({ connectionString: database.url });
   connection.on("error", () => {});
@@ -13,14 +13,14 @@ export async function openConnection(database: TestDatabase): Promise<pg.Client>
   return connection;
 }
 
-/** A pool as the server opens it; closed when the test ends. */
+/** Opens a pool as the server does; closes it when the test ends. */
 export function openStorePool(database: TestDatabase, size = 2): Pool {
   const pool = openPool({ databaseUrl: database.url, size, throughPgBouncer: false });
   onTestFinished(() => pool.close());
   return pool;
 }
 
-/** Begins a transaction that holds the rows of these keys locked. */
+/** Begins a transaction that locks the rows of these keys. */
 export async function lockRows(
   connection: pg.Client,
   { id }: TestTenant,
@@ -33,7 +33,7 @@ export async function lockRows(
   ]);
 }
 
-/** Resolves once so many of the service's statements wait for a lock in this database. */
+/** Resolves once this many statements of the service wait for a lock in this database. */
 export async function untilBlocked(database: TestDatabase, statements = 1): Promise<void> {
   const blocked = () =>
     database.query(

@@ -1,16 +1,17 @@
 import type { TestDatabase } from "./database.ts";
 
-/** A tenant with so many of everything, among as many tenants. */
+/** The id of the tenant with the many rows. */
 export const CROWDED_TENANT = 1;
-/** Keys of the crowded tenant from 1 on, in the namespace `charges`: `key-1` and so on. */
+/** Returns a key of the crowded tenant in the namespace `charges`; `n` starts at 1. */
 export const crowdedKey = (n: number) => `key-${n}`;
 
-/** Of these keys the payload is too large to come along with other records. */
+/** Numbers of the keys whose payload is too large to be read together with other records. */
 export const LARGE_KEYS = [9, 19, 29, 39] as const;
 
 /**
- * Fills every table that grows with `rows` rows of one tenant, or of as many tenants: records that are all due for the sweep at
- * one moment, as when they were put off or re-stamped together, one in ten of them ended.
+ * Fills every growing table with `rows` rows of one tenant, or of as many tenants. All records are due for
+ * the sweep at the same time, as if they had been postponed or re-stamped together; the retention of one in
+ * ten has ended.
  */
 export async function fillTables(database: TestDatabase, rows: number): Promise<void> {
   for (const statement of FILLINGS) await database.query(statement, [rows]);

@@ -4,14 +4,17 @@ import { startTcpProxy, type TcpProxy } from "../network/tcp-proxy.ts";
 
 export { socketOf } from "../network/sockets.ts";
 
-/** A database behind a proxy, gone when the test is. */
+/** A database behind a proxy, which is closed when the test ends. */
 export interface ProxiedDatabase {
   readonly proxy: TcpProxy;
-  /** The database through the proxy. */
+  /** The URL of the database through the proxy. */
   readonly url: string;
 }
 
-/** Puts a proxy between the test's server and its Postgres. `onRequest` is shown what the server sends. */
+/**
+ * Starts a proxy between the test's server and its Postgres. `onRequest` receives the bytes that the server
+ * sends.
+ */
 export async function proxyDatabase(
   databaseUrl: string,
   onRequest?: (bytes: Buffer) => void,

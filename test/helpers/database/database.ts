@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { inject } from "vitest";
 
-/** A migrated database that every test database is a copy of. */
+/** The migrated database that is copied to create a test database. */
 export const TEMPLATE_DATABASE = "onceward_template";
 
-/** A connection to a database, for moving time and looking behind the service's back. */
+/** A connection to a database, to move timestamps and to read rows without the service. */
 export interface OpenDatabase {
   readonly url: string;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -13,18 +13,21 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/** Whether the run is with another Postgres than the packaged one, for what Postgres does in it. */
+/**
+ * Returns whether the tests run with another Postgres than the packaged one, to find differences between
+ * versions.
+ */
 export function isOtherPostgres(): boolean {
   return inject("postgresBinaries") !== "";
 }
 
-/** A database of a test file's own. */
+/** The database of one test file. */
 export interface TestDatabase extends OpenDatabase {
   /** Closes the connection, ends all others, and drops the database. */
   drop(): Promise<void>;
 }
 
-/** Copies the template; `template0` makes an empty one. */
+/** Creates a database as a copy of the template; `template0` creates an empty one. */
 export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   await onServer(`create database ${name} template ${template}`);
@@ -38,10 +41,10 @@ export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<
   };
 }
 
-/** Opens a database that is there already; connects on first use. */
+/** Opens an existing database; connects at the first query. */
 export function openDatabase(url: string): OpenDatabase {
   const pool = new pg.Pool({ connectionString: url, max: 4 });
-  // What a test kills on purpose must not end the test's process.
+  // A connection that a test kills must not end the test process.
   pool.on("error", () => {});
   let closed: Promise<void> | undefined;
   return {

@@ -6,9 +6,9 @@ import { afterAll, beforeAll } from "vitest";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../../server/src/store/databases.ts";
 
-/** A Postgres of a test file's own, for tests of commands, which bring their schema themselves. */
+/** A Postgres for one test file, for tests of commands, which create their schema themselves. */
 export interface OwnPostgres {
-  /** Makes an empty database, and answers its URL. */
+  /** Creates an empty database, and returns its URL. */
   createDatabase(): Promise<string>;
 }
 

@@ -13,13 +13,16 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** A statement that ran, and the generic plan that it ran with. */
+/** A statement that ran, and its generic plan. */
 export interface Explained {
   readonly statement: string;
   readonly plan: readonly PlanNode[];
 }
 
-/** How many rows the plan's nodes produced or discarded, each time that they did: what the statement's work grows with. */
+/**
+ * Returns the number of rows that the plan's nodes produced or discarded in all loops: a measure of the
+ * statement's work.
+ */
 export function rowsProcessed(plan: readonly PlanNode[]): number {
   return plan.reduce((sum, node) => {
     const removed = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
@@ -27,7 +30,10 @@ export function rowsProcessed(plan: readonly PlanNode[]): number {
   }, 0);
 }
 
-/** Returns a pool that explains each statement with its parameters before it runs it, and adds the plan to `explained`. */
+/**
+ * Returns a pool that explains each statement with its parameters before it runs it, and adds the plan to
+ * `explained`.
+ */
 export function explainingPool(pool: Pool, explained: Explained[]): Pool {
   return {
     ...pool,
@@ -47,7 +53,7 @@ export function explainingPool(pool: Pool, explained: Explained[]): Pool {
   };
 }
 
-/** Runs a statement within a transaction with the plan that fits all parameters, and takes its effects back. */
+/** Runs a statement in a transaction with its generic plan, and rolls back to a savepoint. */
 async function explain(
   transaction: Runner,
   { name, text }: Statement,

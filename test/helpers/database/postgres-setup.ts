@@ -7,10 +7,13 @@ import { ensureDatabase } from "../../../server/src/store/databases.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";
 
-/** Durability is tested where a server is killed, with settings of its own; everything else need not wait for disks. */
+/** Tests that kill a Postgres use durable settings; no other test needs to wait for the disk. */
 const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" };
 
-/** Starts one real Postgres for all test files of a project, with a migrated database that each file copies. */
+/**
+ * Starts one real Postgres for all test files of a project, with a migrated template database that each file
+ * copies.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-test-"));
   // Where tests run as root, Postgres runs as another user, who must have access.
@@ -32,9 +35,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** A bin directory with another Postgres; empty: the packaged one. */
+    /** The `bin` directory of another Postgres; empty for the packaged one. */
     readonly postgresBinaries: string;
-    /** The maintenance database of the project's Postgres. */
+    /** The URL of the maintenance database of the project's Postgres. */
     readonly postgresUrl: string;
   }
 }

@@ -11,17 +11,17 @@ import { ensureDatabase } from "../../../server/src/store/databases.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
 
-/** A database that can be dumped, and put back to what it was then. */
+/** A database that can be dumped, and restored from the dump. */
 export interface RestorableDatabase extends OpenDatabase {
-  /** Keeps what the database holds now. */
+  /** Keeps the current contents of the database. */
   dump(): Promise<void>;
-  /** Replaces the database with the one that was dumped. Replicas lose their connections, and may connect again. */
+  /** Replaces the database with the dump. Replicas lose their connections, and may connect again. */
   restore(): Promise<void>;
 }
 
 const run = promisify(execFile);
 
-/** The `bin` directory of PostgreSQL 15, whose pg_dump and pg_restore stand beside its server; undefined: not installed. */
+/** The `bin` directory of PostgreSQL 15, with pg_dump and pg_restore; undefined if it is not installed. */
 export const POSTGRES_15 = await findSystemPostgres(15, process.env.PATH);
 
 /** A test database of the project's Postgres; its dump is a copy that Postgres makes. Removed when the test ends. */
@@ -91,7 +91,10 @@ export async function createDumpedDatabase(): Promise<RestorableDatabase> {
   };
 }
 
-/** Ends the connections to a database, and lets none in; replicas come back by themselves. */
+/**
+ * Returns statements that end the connections to a database and refuse new ones; replicas reconnect by
+ * themselves.
+ */
 function closing(name: string): readonly string[] {
   return [
     `alter database ${name} allow_connections false`,

@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 
 /**
- * What a migrated database looks like, from the catalogs of Postgres. `npm run schema:dump` writes it to
- * `server/schema.sql`, for reading and for reviewing what a migration changes; nothing is ever created from it.
+ * Returns the schema of a migrated database, from the catalogs of Postgres. `npm run schema:dump` writes it
+ * to `server/schema.sql`, to read, and to review the effect of a migration; no database is created from it.
  */
 export async function dumpSchema(databaseUrl: string): Promise<string> {
   const client = new pg.Client({ connectionString: databaseUrl });
@@ -20,13 +20,13 @@ export async function dumpSchema(databaseUrl: string): Promise<string> {
   }
 }
 
-/** Where the dump is kept. */
+/** The file of the dump. */
 export const SCHEMA_FILE = fileURLToPath(new URL("../../../server/schema.sql", import.meta.url));
 
 const HEADER = `-- The schema that the migrations make, written by \`npm run schema:dump\`. Not for editing, and never run.
 `;
 
-/** Sequences that stand for themselves; those of identity columns are told with their column. */
+/** Sequences that belong to no column; those of identity columns are listed with their column. */
 const SEQUENCES = `
 select format('create sequence %I as %s increment by %s start with %s', c.relname, format_type(s.seqtypid, null),
               s.seqincrement, s.seqstart) as ddl
@@ -36,7 +36,7 @@ select format('create sequence %I as %s increment by %s start with %s', c.relnam
    and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('a', 'i'))
  order by c.relname`;
 
-/** Columns in the order in which rows hold them, then constraints, then storage parameters. */
+/** Columns in the order of storage, then constraints, then storage parameters. */
 const TABLES = `
 select format(E'create table %I (\\n%s\\n)%s', c.relname, string_agg(part.line, E',\\n' order by part.place, part.line),
               ' with (' || array_to_string(c.reloptions, ', ') || ')') as ddl
@@ -58,7 +58,7 @@ select format(E'create table %I (\\n%s\\n)%s', c.relname, string_agg(part.line, 
     select 10000, format('  constraint %I %s', k.conname, pg_get_constraintdef(k.oid))
       from pg_constraint k
      where k.conrelid = c.oid
-       -- A catalog entry since PostgreSQL 18, and told with the column on all versions.
+       -- PostgreSQL 18 and newer have NOT NULL as a constraint; it is listed with its column on all versions.
        and k.contype <> 'n'
   ) part
  where c.relkind = 'r'
@@ -67,7 +67,7 @@ select format(E'create table %I (\\n%s\\n)%s', c.relname, string_agg(part.line, 
  group by c.oid, c.relname, c.reloptions
  order by c.relname`;
 
-/** Those that no constraint makes. */
+/** Indexes that belong to no constraint. */
 const INDEXES = `
 select pg_get_indexdef(i.indexrelid) as ddl
   from pg_index i

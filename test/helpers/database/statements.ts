@@ -14,7 +14,7 @@ const BACKGROUND = new Set([
   "prune_usage_hours",
   "prune_record_jobs",
   "count_record_jobs",
-  // What an administrator's change leaves to be done.
+  // Background work after an administrator's change.
   "advance_record_job",
   "limit_locks",
   "find_next_namespace",
@@ -33,8 +33,8 @@ const BACKGROUND = new Set([
 ]);
 
 /**
- * How many statements a server sent to Postgres for some work, by name; names that were not used are missing, and so is
- * what its background tasks send.
+ * Returns the number of statements that a server sent to Postgres during some work, by name. Unused names and
+ * the statements of background tasks are missing.
  */
 export async function statementsDuring(
   server: Addresses,

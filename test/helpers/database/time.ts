@@ -12,7 +12,7 @@ import { sweepBatch } from "../../../server/src/store/records/sweep-records.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 
-/** Forgets a tenant's records: markers stay, and copies of what they were are not found any more. */
+/** Forgets a tenant's records: markers stay, and cached copies of the records are not found any more. */
 export async function forgetRecords(database: TestDatabase, { id }: TestTenant): Promise<void> {
   await database.query(
     `with forgotten as (update records set state = 0 where tenant_id = $1)
@@ -21,7 +21,7 @@ export async function forgetRecords(database: TestDatabase, { id }: TestTenant):
   );
 }
 
-/** How many rows a tenant has, whatever they say. */
+/** Returns the number of a tenant's rows in any state. */
 export async function countRows(database: TestDatabase, { id }: TestTenant): Promise<number> {
   const rows = await database.query("select 1 from records where tenant_id = $1", [id]);
   return rows.length;
@@ -29,7 +29,7 @@ export async function countRows(database: TestDatabase, { id }: TestTenant): Pro
 
 const SWEEP_ROWS = 1000;
 
-/** Sweeps everything that is due. */
+/** Sweeps all due rows. */
 export async function sweep(database: TestDatabase): Promise<void> {
   const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   try {
@@ -39,24 +39,26 @@ export async function sweep(database: TestDatabase): Promise<void> {
   }
 }
 
-/** From one moment to another, to the microsecond. */
+/** Returns the seconds from one time to another, to the microsecond. */
 export function secondsBetween(from: Timestamp | undefined, to: Timestamp | undefined): number {
   if (from === undefined || to === undefined) throw new Error("a moment is missing");
   return Number(to.seconds - from.seconds) + (to.nanos - from.nanos) / 1e9;
 }
 
-/** A duration in seconds. */
+/** Returns a duration in seconds. */
 export function secondsOf(duration: Duration | undefined): number {
   if (duration === undefined) throw new Error("a duration is missing");
   return durationMs(duration) / 1000;
 }
 
-/** Longer than a history of calls takes: all its times are multiples of this, and so come apart by rounding. */
+/**
+ * Longer than a history of calls takes. All its times are multiples of this, so that rounding separates them.
+ */
 const GRAIN_MS = 10_000;
 
 /**
- * A message with its moments as seconds from `nowMs` on, and with its longer durations, to the nearest 10 s: as two
- * services would both say it whose clocks run apart by less.
+ * Returns a message with its times as seconds since `nowMs`; these and longer durations are rounded to 10 s.
+ * Two services give the same result if their clocks differ by less.
  */
 export function relativeTimes(value: unknown, nowMs: number): unknown {
   if (Array.isArray(value)) return value.map((item) => relativeTimes(item, nowMs));

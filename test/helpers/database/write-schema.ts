@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts"
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
 
-/** `npm run schema:dump`: migrates an empty database and writes down what it then looks like. */
+/** `npm run schema:dump`: migrates an empty database and writes its schema to a file. */
 const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
 // Where this runs as root, Postgres runs as another user, who must have access.
 await chmod(dir, 0o755);

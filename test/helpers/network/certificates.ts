@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** A self-signed certificate of 127.0.0.1 and localhost, as PEM files. */
+/** A self-signed certificate for 127.0.0.1 and localhost, as PEM files. */
 export interface Certificate {
   readonly certificateFile: string;
   readonly keyFile: string;
@@ -15,7 +15,7 @@ export interface Certificate {
   remove(): Promise<void>;
 }
 
-/** Makes a certificate with the `openssl` command. */
+/** Creates a certificate with the `openssl` command. */
 export async function makeCertificate(): Promise<Certificate> {
   const dir = await mkdtemp(join(tmpdir(), "ow-certificate-"));
   const [certificateFile, keyFile] = [join(dir, "certificate.pem"), join(dir, "key.pem")];

@@ -15,7 +15,7 @@ export type HttpAnswer = { readonly status: number } & (
 export interface Sending {
   readonly contentType: string;
   readonly apiKey: string | undefined;
-  /** Keeps connections open; without one, each request has a connection of its own. */
+  /** Keeps connections open; without it, each request opens a new connection. */
   readonly agent?: Agent;
   /** Further headers; with `transfer-encoding: chunked`, no length is declared. */
   readonly more?: Readonly<Record<string, string>>;
@@ -57,7 +57,9 @@ export function post(port: number, method: string, sending: Sending, body: Buffe
   });
 }
 
-/** Returns the error of an answer; a body that is no JSON, such as that of Node's own 408, has only a status. */
+/**
+ * Returns the error of an answer; a body that is no JSON, such as that of Node's own 408, has only a status.
+ */
 function jsonError(status: number, body: Buffer): ConnectError | undefined {
   if (status === 200) return undefined;
   const fallback = new AnyConnectError(`HTTP ${status}`, Code.Unknown);

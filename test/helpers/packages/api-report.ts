@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import type { Surface } from "./declarations.ts";
 import type { Declaration, Place } from "./parse-declarations.ts";
 
-/** Where the report is kept. */
+/** The file of the report. */
 export const API_FILE = fileURLToPath(new URL("../../../clients/typescript/api.md", import.meta.url));
 
 const HEADER = `# What \`@onceward/client\` exports
@@ -11,7 +11,7 @@ Written by \`npm run api:report\`, for reviewing what a change does to those who
 are left out; messages, schemas and enums of the service are in [\`proto/\`](../../proto/onceward/v1).
 `;
 
-/** The exports of every entry by name, and whatever declarations they need, each once. */
+/** Returns the exports of every entry by name, and all declarations that they need, each once. */
 export function apiReport(surface: Surface): string {
   const entries = [...surface.entries].map(([entry, module]) => {
     const places = exportsOf(surface, module);
@@ -33,7 +33,9 @@ function section(title: string, language: string, lines: readonly string[]): str
   return `## \`${title}\`\n\n\`\`\`${language}\n${lines.join("\n")}\n\`\`\`\n`;
 }
 
-/** What a module exports, and where it is declared; what is generated from `proto/` is left to `generatedOf`. */
+/**
+ * Returns a module's exports with the places of their declarations, without those that `generatedOf` returns.
+ */
 export function exportsOf(surface: Surface, module: string): ReadonlyMap<string, Place> {
   const declarations = surface.modules.get(module);
   if (declarations === undefined) throw new Error(`there is no module ${module}`);
@@ -47,7 +49,7 @@ export function exportsOf(surface: Surface, module: string): ReadonlyMap<string,
   return places;
 }
 
-/** The declarations of a name; none of what is generated. */
+/** Returns the declarations of a name; none for a generated one. */
 export function declarationsOf(surface: Surface, { module, name }: Place): readonly Declaration[] {
   if (isGenerated(module)) return [];
   return surface.modules.get(module)?.own.filter((declaration) => declaration.name === name) ?? [];
@@ -62,13 +64,13 @@ function isGenerated(module: string): boolean {
   return module.startsWith("gen/");
 }
 
-/** Follows re-exports to where a name is declared. */
+/** Follows re-exports to the place of a name's declaration. */
 function declared(surface: Surface, place: Place): Place {
   if (isGenerated(place.module)) return place;
   return exportsOf(surface, place.module).get(place.name) ?? place;
 }
 
-/** Every declaration that an export is made of. */
+/** Returns every declaration that an export needs. */
 function reachable(surface: Surface): ReadonlySet<Declaration> {
   const found = new Set<Declaration>();
   const queue = [...surface.entries.values()].flatMap((module) => [...exportsOf(surface, module).values()]);
@@ -83,7 +85,10 @@ function reachable(surface: Surface): ReadonlySet<Declaration> {
   return found;
 }
 
-/** What a word in a module's declarations means; mostly nothing of ours, and then nothing is declared there. */
+/**
+ * Returns the place that a word in a module's declarations refers to. If the word is not a name of ours, it
+ * has none there.
+ */
 function placeOf(surface: Surface, module: string, word: string): Place {
   const imported = surface.modules.get(module)?.imports.get(word);
   return imported === undefined ? { module, name: word } : declared(surface, imported);

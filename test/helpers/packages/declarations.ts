@@ -12,14 +12,14 @@ const PROJECT = fileURLToPath(new URL("tsconfig.build.json", CLIENT));
 const TSC = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
 const COMPILE_TIMEOUT_MS = 120_000;
 
-/** The public surface of the client, as its users' compilers see it. */
+/** The client's public API, as its users' compilers see it. */
 export interface Surface {
-  /** The module of each entry that is code: "./http" is "http". */
+  /** The module of each entry with code: "./http" is "http". */
   readonly entries: ReadonlyMap<string, string>;
   readonly modules: ReadonlyMap<string, Declarations>;
 }
 
-/** Compiles the client as it is published, and reads what its modules declare. */
+/** Compiles the client as it is published, and reads the declarations of its modules. */
 export async function readSurface(): Promise<Surface> {
   const dir = await mkdtemp(join(tmpdir(), "ow-declarations-"));
   try {

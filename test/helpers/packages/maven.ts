@@ -5,11 +5,12 @@ const run = promisify(execFile);
 const VERSION_TIMEOUT_MS = 30_000;
 /** A first build downloads some 30 MB and compiles 200 classes: 90 s on two busy cores. */
 const BUILD_TIMEOUT_MS = 270_000;
-/** 3.8 or newer, which the README asks for. */
+/** Version 3.8 or newer, as the README requires. */
 const VERSION = /Apache Maven (3\.[89]|3\.\d\d|[4-9])/;
 /**
- * Maven's words for a repository that gave no answer, and protobuf-maven-plugin's when it downloads `protoc`. An artifact that
- * the repository doesn't have is another error ("Could not find"): the pom.xml is wrong, and the test fails.
+ * Maven's words for a repository that gave no answer, and protobuf-maven-plugin's when it downloads `protoc`.
+ * An artifact that the repository doesn't have is another error ("Could not find"): the pom.xml is wrong, and
+ * the test fails.
  */
 const NO_ANSWER = /Could not transfer|No result was returned by Aether|in offline mode/;
 /** Set by `npm run test:languages`: tests need no network otherwise, but for npm's and Debian's packages. */
@@ -24,9 +25,9 @@ export function hasMaven(): Promise<boolean> {
 }
 
 /**
- * Builds a directory's project with the artifacts of the local Maven repository; `npm run test:languages` downloads those that
- * it lacks for the build and `exec:java`. Returns false if artifacts are missing: none are downloaded, or no repository answers
- * in time.
+ * Builds a directory's project with the artifacts of the local Maven repository; `npm run test:languages`
+ * downloads those that it lacks for the build and `exec:java`. Returns false if artifacts are missing: none
+ * are downloaded, or no repository answers in time.
  *
  * @throws if Maven fails for another reason, such as a program that doesn't compile.
  */
@@ -42,7 +43,7 @@ export async function buildFetching(dir: string): Promise<boolean> {
   }
 }
 
-/** Runs Maven in a directory, and returns what it printed, without colors. @throws if it fails. */
+/** Runs Maven in a directory, and returns its output without colors. @throws if it fails. */
 export async function runMaven(
   dir: string,
   args: readonly string[],
@@ -53,7 +54,7 @@ export async function runMaven(
   const options = { cwd: dir, env: { ...process.env, ...env, MAVEN_OPTS }, timeout: BUILD_TIMEOUT_MS };
   const running = run("mvn", ["--batch-mode", "--no-transfer-progress", ...args], options);
   const { stdout } = await running.catch((error) => {
-    // Maven prints there why it failed.
+    // Maven prints the reason of a failure to standard output.
     error.message += `\n${error.stdout}`;
     throw error;
   });

@@ -16,11 +16,11 @@ const TSC_TIMEOUT_MS = 120_000;
 export interface PackedClient {
   readonly tarball: Buffer;
   readonly manifest: Manifest;
-  /** An empty project after `npm install`, with nothing but the client and what it depends on. */
+  /** A project after `npm install` of only the client and its dependencies. */
   readonly project: string;
 }
 
-/** Of a package.json, what tests look at. */
+/** The fields of a package.json that tests read. */
 export interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
   readonly dependencies: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ export function usePackedClient(): () => PackedClient {
 async function packAndInstall(dir: string): Promise<PackedClient> {
   const npm = (args: readonly string[], cwd: string) =>
     run("npm", [...args, "--loglevel=error"], { cwd, timeout: NPM_TIMEOUT_MS });
-  // A copy is built, so that two test files may do so at once.
+  // A copy is built, so that two test files can do so at once.
   const client = join(dir, "client");
   await cp(CLIENT, client, { recursive: true, filter: (path) => !/\/(node_modules|dist)$/.test(path) });
   await symlink(MODULES, join(client, "node_modules"));
@@ -57,8 +57,8 @@ async function packAndInstall(dir: string): Promise<PackedClient> {
 }
 
 /**
- * Makes packages that this repository has installed those of a project, too, in place of what was linked before. `aliases`
- * says under which names the repository has some of them.
+ * Links packages of this repository's `node_modules` into a project, and removes earlier links. `aliases` has
+ * the names in the repository of those that are installed under another name.
  */
 export async function linkPackages(
   project: string,
@@ -73,7 +73,10 @@ export async function linkPackages(
   }
 }
 
-/** What the compiler says, strictly, of a TypeScript file of a project, and of the declarations it uses. */
+/**
+ * Returns the errors of the compiler in strict mode for a TypeScript file of a project and the declarations
+ * it uses.
+ */
 export async function typeErrors(
   project: string,
   file: string,
@@ -86,7 +89,7 @@ export async function typeErrors(
   return stdout.split("\n").filter((line) => /^\S.*error TS/.test(line));
 }
 
-/** The Nodes of the PATH, by version; always the one that runs this. */
+/** Returns the Nodes in the PATH by version, always including the running one. */
 export async function findNodes(): Promise<ReadonlyMap<string, string>> {
   const nodes = new Map([[process.version, process.execPath]]);
   for (const dir of new Set((process.env.PATH ?? "").split(delimiter))) {

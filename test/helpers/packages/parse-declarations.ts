@@ -1,28 +1,28 @@
 import { posix } from "node:path";
 
-/** What a module declares of one name. */
+/** A declaration of a name in a module. */
 export interface Declaration {
   readonly name: string;
-  /** As the compiler wrote it, without its comments. */
+  /** The compiler's text without comments. */
   readonly text: string;
-  /** Whether a comment stands above it. */
+  /** Whether a comment precedes it. */
   readonly documented: boolean;
   readonly exported: boolean;
 }
 
-/** Where a name is declared; a module is called as its file, such as "inbox/once". */
+/** The place of a name's declaration; a module is named like its file, such as "inbox/once". */
 export interface Place {
   readonly module: string;
   readonly name: string;
 }
 
-/** What a module's `.d.ts` declares, and what it has from the client's other modules. */
+/** The declarations of a module's `.d.ts`, and its imports and re-exports from the client's other modules. */
 export interface Declarations {
   /** Several of one name are overloads. */
   readonly own: readonly Declaration[];
-  /** By the name that they have here. */
+  /** By their names in this module. */
   readonly imports: ReadonlyMap<string, Place>;
-  /** By the name that they have for others. */
+  /** By their exported names. */
   readonly reexports: ReadonlyMap<string, Place>;
   /** The modules of `export * from`. */
   readonly stars: readonly string[];
@@ -32,7 +32,7 @@ const DECLARATION =
   /^(export )?(?:declare )?(?:abstract )?(?:class|function|const|enum|interface|type) ([\w$]+)/;
 const FROM = /^(import|export) (?:type )?(\*|\{([\s\S]*)\}) ?from "(\.[^"]+)";$/;
 
-/** Reads a `.d.ts` as TypeScript's compiler lays it out; it needs no more than that. */
+/** Parses a `.d.ts` in the layout of TypeScript's compiler; other layouts are not supported. */
 export function parseDeclarations(module: string, source: string): Declarations {
   const own: Declaration[] = [];
   const imports = new Map<string, Place>();
@@ -46,7 +46,7 @@ export function parseDeclarations(module: string, source: string): Declarations 
       continue;
     }
     const [, verb, what, names = "", specifier] = FROM.exec(text) ?? [];
-    // Another package's, or `export {}`.
+    // An import of another package, or `export {}`.
     if (specifier === undefined) continue;
     const from = posix.join(posix.dirname(module), specifier).replace(/\.ts$/, "");
     if (what === "*") stars.push(from);
@@ -56,11 +56,14 @@ export function parseDeclarations(module: string, source: string): Declarations 
   return { own, imports, reexports, stars };
 }
 
-/** Splits at the lines that end a statement: they begin without indentation, and end it with a semicolon or a brace. */
+/**
+ * Splits source at the lines that end a statement: they are not indented, and end with a semicolon or are a
+ * brace.
+ */
 function* statementsOf(source: string): Generator<string> {
   let lines: string[] = [];
   for (const line of source.split("\n")) {
-    // A comment that stands alone, such as a file's own, belongs to no statement.
+    // A comment before another comment, such as a file's, belongs to no statement.
     if (line.startsWith("/**") && lines.length > 0) lines = [];
     if (line !== "") lines.push(line);
     if (/^[^\s/*].*;$/.test(line) || line === "}") {
@@ -74,7 +77,9 @@ function withoutComments(statement: string): string {
   return statement.replace(/^[ ]*\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm, "");
 }
 
-/** `a, type B, c as d` as pairs of what it is there and what it is here. */
+/**
+ * Returns the names in `a, type B, c as d` as pairs of the name in the other module and the name in this one.
+ */
 function namesIn(list: string): readonly (readonly [there: string, here: string])[] {
   const names = list.split(",").map((name) => name.trim().replace(/^type /, ""));
   return names.filter(Boolean).map((name) => {

@@ -1,6 +1,6 @@
 /**
- * All that a process which a test starts has of the test's environment: where programs are, and where Node keeps what it
- * compiled (`vitest.config.ts`), which is a quarter to a third of such a process's start.
+ * The only variables that a child process of a test inherits: the PATH, and the directory of Node's compile
+ * cache (`vitest.config.ts`), which saves a quarter to a third of the start.
  */
 export const CHILD_ENVIRONMENT: NodeJS.ProcessEnv = {
   PATH: process.env.PATH,

@@ -4,15 +4,15 @@ import { createApiKey, type PolicyColumns } from "../servers/tenants.ts";
 import { useServer } from "../servers/use-server.ts";
 import { type Cli, cliFor } from "./cli.ts";
 
-/** Every command is a process that loads the whole program; on a busy machine several of them take their time. */
+/** Every command is a process that loads the whole program; several of them take long on a busy machine. */
 const TEST_TIMEOUT_MS = 60_000;
 
-/** A tenant with the command line of its administrator. */
+/** A tenant with its administrator's command line. */
 export interface CliTenant extends AdministeredTenant {
   readonly cli: Cli;
 }
 
-/** What a test of the command line works with: one server and database for all tests of its file. */
+/** The environment of a test of the command line: one server and database for all tests of its file. */
 export interface CliWorld extends AdminWorld {
   tenantWithCli(policy?: PolicyColumns): Promise<CliTenant>;
   operatorCli(): Promise<Cli>;

@@ -11,25 +11,25 @@ const MAIN = fileURLToPath(new URL("../../../clients/cli/src/main.ts", import.me
 /** A path without profiles. */
 const NO_PROFILES = "/nonexistent";
 
-/** How a command ended. */
+/** The exit code and the output of a command. */
 export interface CliResult {
   readonly exit: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** The command line on a server and with a credential. It runs in this process, as if without a terminal. */
+/** The command line for a server, with a credential. It runs in this process, as if without a terminal. */
 export interface Cli {
   (...args: string[]): Promise<CliResult>;
-  /** The same, and what it printed with `--json`; a command that fails fails the test. */
+  /** Runs a command with `--json`, and returns its parsed output. @throws if it fails. */
   json(...args: string[]): Promise<unknown>;
-  /** The same at a terminal where questions are answered so. */
+  /** Runs a command as if at a terminal, and answers its questions with `answer`. */
   answering(answer: (question: string) => Promise<string>, ...args: string[]): Promise<CliResult>;
-  /** The same in a process of its own, which takes half a second to load the program. */
+  /** Runs a command in a separate process, which takes half a second to load the program. */
   asProcess(...args: string[]): Promise<CliResult>;
 }
 
-/** The environment that a command finds its server and credential in. */
+/** Returns the environment variables with a command's server and credential. */
 function environment({ grpcPort }: Pick<Addresses, "grpcPort">, apiKey: string) {
   return {
     XDG_CONFIG_HOME: NO_PROFILES,

@@ -12,32 +12,32 @@ import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 const PACKAGE = new URL("../../../package.json", import.meta.url);
 const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
 const DEV_MAIN = fileURLToPath(new URL("../../../server/dev/main.ts", import.meta.url));
-/** Nothing that a command prints takes longer, on a busy machine too. */
+/** Maximum time until a command prints an expected text, on a busy machine too. */
 const PRINT_TIMEOUT_MS = 30_000;
 
-/** Free ports, and no other setting. */
+/** Settings that make a server listen on free ports. */
 export const FREE_PORTS = { ONCEWARD_GRPC_PORT: "0", ONCEWARD_HTTP_PORT: "0", ONCEWARD_MANAGEMENT_PORT: "0" };
 
-/** A directory that a command is started in, and for its temporary files alone. */
+/** The working directory of a command, and a directory for its temporary files. */
 export interface Workplace {
   readonly dir: string;
-  /** The `TMPDIR` of commands, where sockets are. */
+  /** The `TMPDIR` of commands, which contains their sockets. */
   readonly temporaryDir: string;
 }
 
-/** How a command ended: its exit code, or the signal that ended it, and everything that it printed. */
+/** The end of a command: its exit code, or the signal that ended it, and all its output. */
 export interface Ended {
   readonly exit: number | NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** `onceward-server …` as a terminal runs it: a process group of its own. */
+/** A running `onceward-server …`. It has its own process group, as in a terminal. */
 export interface Command {
   readonly pid: number;
-  /** Waits until standard output shows the pattern. */
+  /** Resolves with the match once standard output matches the pattern. */
   untilPrinted(pattern: RegExp): Promise<RegExpExecArray>;
-  /** To the process group, as a terminal does. */
+  /** Sends a signal to the process group, as a terminal does. */
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Ended>;
 }
@@ -55,7 +55,7 @@ export async function createWorkplace(): Promise<Workplace> {
   return { dir, temporaryDir };
 }
 
-/** What a command that was killed, or that failed its test, left running. */
+/** Stops a Postgres that still runs after its command was killed or its test failed. */
 async function stopPostgres(dir: string): Promise<void> {
   const left = await readPidFile(join(dir, ".onceward", "postgres"));
   if (left !== undefined) await shutDown(left);
@@ -70,12 +70,12 @@ export function startCommand(
   return startProgram(process.execPath, [MAIN, ...args], { dir, temporaryDir }, env);
 }
 
-/** Starts what `npm start` runs, as `startCommand` starts a command. */
+/** Starts the program that `npm start` runs, by `startCommand`. */
 export function startDevServer(workplace: Workplace, env: Readonly<Record<string, string>> = {}): Command {
   return startProgram(process.execPath, [DEV_MAIN], workplace, env);
 }
 
-/** Starts `npm start` as the repository's package.json says it, in a workplace. */
+/** Starts `npm start` in a workplace, with the script of the repository's package.json. */
 export async function startNpm(
   workplace: Workplace,
   env: Readonly<Record<string, string>> = {},
@@ -83,7 +83,7 @@ export async function startNpm(
   const { scripts } = JSON.parse(await readFile(PACKAGE, "utf8"));
   const start = String(scripts.start).replace("server/dev/main.ts", DEV_MAIN);
   await writeFile(join(workplace.dir, "package.json"), JSON.stringify({ private: true, scripts: { start } }));
-  // As npm does in the repository, where it finds the packaged Node first.
+  // In the repository, npm also finds the packaged Node first.
   const PATH = `${dirname(process.execPath)}${delimiter}${CHILD_ENVIRONMENT.PATH}`;
   return startProgram("npm", ["start"], workplace, { ...env, PATH });
 }
@@ -109,7 +109,7 @@ function startProgram(
   const ended = once(child, "close").then(([code, signal]) => ({ exit: code ?? signal, ...printed }));
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   onTestFinished(async () => {
-    // The group: npm's child outlives npm.
+    // The whole group is killed: npm's child outlives npm.
     if (isRunning()) process.kill(-(child.pid ?? Number.NaN), "SIGKILL");
     await ended;
   });

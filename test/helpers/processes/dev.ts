@@ -8,17 +8,20 @@ import { type Command, FREE_PORTS, startDevServer, type Workplace } from "./comm
 const run = promisify(execFile);
 const CALL_TIMEOUT_MS = 20_000;
 
-/** What `npm start` runs, serving. */
+/** The program of `npm start`, ready for calls. */
 export interface Dev extends Command {
-  /** Runs the call that the banner shows, as it stands there, and answers its parsed reply. */
+  /** Runs the call in the banner unchanged, and returns its parsed reply. */
   call(): Promise<Record<string, unknown>>;
   readonly callerKey: string;
-  /** Of gRPC, as the client's `address`. */
+  /** The URL of the gRPC port, as in the client's `address`. */
   readonly grpcUrl: string;
   readonly managementUrl: string;
 }
 
-/** Starts what `npm start` runs in a workplace, on free ports unless `env` sets others, and waits for its banner. */
+/**
+ * Starts the program of `npm start` in a workplace, on free ports unless `env` sets others, and waits for its
+ * banner.
+ */
 export async function startDev(
   workplace: Workplace,
   env: Readonly<Record<string, string>> = {},
@@ -39,7 +42,7 @@ export async function startDev(
   };
 }
 
-/** Runs a call as it is shown; where there is no curl, makes the request that curl would make of it. */
+/** Runs a curl command; if there is no curl, sends the same request. */
 async function runShown(call: string): Promise<string> {
   if (await hasCurl()) {
     const { stdout } = await run("bash", ["-c", call], { timeout: CALL_TIMEOUT_MS });
@@ -67,13 +70,13 @@ function hasCurl(): Promise<boolean> {
   );
 }
 
-/** Presses Ctrl-C, and expects an orderly end. */
+/** Sends the signal of Ctrl-C, and expects exit code 0. */
 export async function pressCtrlC(dev: Command): Promise<void> {
   dev.signal("SIGINT");
   expect(await dev.ended).toMatchObject({ exit: 0, stderr: "" });
 }
 
-/** The processes that still mention the workplace on their command line; Postgres names its data directory there. */
+/** Returns the processes with the workplace on their command line, where Postgres has its data directory. */
 export async function processesOf({ dir }: Workplace): Promise<readonly string[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   // A process that has ended has no command line.
@@ -83,7 +86,7 @@ export async function processesOf({ dir }: Workplace): Promise<readonly string[]
   return commandLines.map((line) => line.replaceAll("\0", " ")).filter((line) => line.includes(dir));
 }
 
-/** Expects that nothing runs any more, no socket's directory is left, and no half-made cluster. */
+/** Fails if a process still runs, or a socket's directory or an incomplete cluster is left. */
 export async function expectNothingLeft(workplace: Workplace): Promise<void> {
   expect(await processesOf(workplace)).toEqual([]);
   const sockets = await readdir(workplace.temporaryDir);

@@ -24,8 +24,8 @@ export interface Followed {
 }
 
 /**
- * Returns the commands of a page, named from the repository's root, in order: the lines of its `sh` blocks. A `text` block
- * is the output of the last command before it.
+ * Returns the commands of a page, named from the repository's root, in order: the lines of its `sh` blocks. A
+ * `text` block is the output of the last command before it.
  */
 export async function stepsOf(page: string): Promise<readonly Step[]> {
   const text = await readFile(join(ROOT, page), "utf8");
@@ -44,7 +44,7 @@ export async function stepsOf(page: string): Promise<readonly Step[]> {
   return steps;
 }
 
-/** Makes a workplace look like a clone to those who only run npm scripts in it. */
+/** Links the repository's files into a workplace, so that its npm scripts run there as in a clone. */
 export async function layOutClone({ dir }: Workplace): Promise<void> {
   const { name, scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
   await writeFile(join(dir, "package.json"), JSON.stringify({ name, private: true, scripts }));
@@ -62,7 +62,7 @@ export async function followSteps(
   });
   const shell = spawn("bash", ["-c", `set -o pipefail\n${FALLBACKS}\n${script.join("\n")}`], {
     cwd: dir,
-    // A process group of its own, so that the whole group can be killed.
+    // Its own process group, so that the whole group can be killed.
     detached: true,
     env: { ...CHILD_ENVIRONMENT, HOME: dir, TMPDIR: temporaryDir, NO_UPDATE_NOTIFIER: "1" },
     stdio: "ignore",
@@ -81,7 +81,7 @@ async function readFollowed(file: string): Promise<Followed> {
   return { exit: exit ? Number(exit) : undefined, output: output ?? "" };
 }
 
-/** Replaces curl where it is not installed. */
+/** Replaces curl if it is not installed. */
 const FALLBACKS = `command -v curl > /dev/null || curl() { node -e '
 const [, url, ...rest] = process.argv.slice(1);
 const headers = [], bodies = [];
@@ -99,7 +99,7 @@ export function missingLine(printed: readonly string[], output: string): string 
   });
 }
 
-/** Returns a pattern of a page's line, whatever the widths of its columns. */
+/** Returns a pattern of a page's line that ignores the widths of its columns. */
 function patternOf(line: string): RegExp {
   const words = line
     .trim()

@@ -9,8 +9,8 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
 
 /**
- * `onceward-server` as the image runs it, as arguments for Node: compiled from the source as it is now, with the options in
- * the image's ENTRYPOINT. A command of the server goes after them.
+ * Compiles the current source of `onceward-server`, and returns Node's arguments that run it like the image,
+ * with the options of the image's ENTRYPOINT. A command of the server is appended to them.
  */
 export async function compileImageProgram(): Promise<readonly string[]> {
   await run(process.execPath, [TSC, "--project", "server/tsconfig.build.json"], { cwd: ROOT });

@@ -2,7 +2,7 @@ import { afterAll } from "vitest";
 
 const REPLACED = ["Request", "Response"] as const;
 
-/** For a file that starts Hono's server, which replaces Node's Request and Response: gives the files after it Node's. */
+/** Restores Node's Request and Response after a test file that starts Hono's server, which replaces them. */
 export function restoreGlobals(): void {
   const own = REPLACED.map((name) => Object.getOwnPropertyDescriptor(globalThis, name));
   afterAll(() => {

@@ -2,15 +2,15 @@ import type { Addresses } from "../../../server/src/server.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 import { type Command, FREE_PORTS, runCommand, startCommand, type Workplace } from "./command.ts";
 
-/** What every command on a database needs. */
+/** Returns the settings that every command needs for a database. */
 export function settingsFor(databaseUrl: string): Readonly<Record<string, string>> {
   return { ...FREE_PORTS, DATABASE_URL: databaseUrl, ONCEWARD_API_KEY_PEPPER: TEST_PEPPER };
 }
 
-/** `onceward-server serve`, serving. */
+/** A running `onceward-server serve`, ready for calls. */
 export interface Serve extends Command, Addresses {}
 
-/** Brings the schema, starts `serve`, and waits until it says where it listens. */
+/** Creates the schema, starts `serve`, and waits until it logs its addresses. */
 export async function startServe(
   workplace: Workplace,
   settings: Readonly<Record<string, string>>,

@@ -4,10 +4,13 @@ import type { TestProject } from "vitest/node";
 import { findRedisProgram } from "../../../server/dev/embedded/redis.ts";
 
 const run = promisify(execFile);
-/** A mirror that hangs must not hang the tests. */
+/** A package mirror that does not answer must not block the tests. */
 const INSTALL_TIMEOUT_MS = 120_000;
 
-/** Finds the Redis that tests run (with openssl, for its certificates), and installs one where there is none and that can be done; at most once. */
+/**
+ * Finds the Redis for the tests, and openssl for its certificates. Installs Redis if there is none and the
+ * user can; at most once.
+ */
 export default async function setup(project: TestProject): Promise<void> {
   const path = process.env.PATH ?? "";
   let program = await findRedisProgram(path);
@@ -37,7 +40,7 @@ async function installRedis(): Promise<void> {
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** redis-server or valkey-server; empty: there is none. */
+    /** The program redis-server or valkey-server; empty if neither is installed. */
     readonly redisProgram: string;
   }
 }

@@ -1,20 +1,20 @@
 import { expect } from "vitest";
 import { freePort, startRedis, type TestRedis } from "./redis.ts";
 
-/** Servers that take over from each other. */
+/** Redis servers with failover. */
 export interface Topology {
-  /** For `REDIS_URL`. */
+  /** The value of `REDIS_URL`. */
   readonly url: string;
-  /** The one that data is written to; of a cluster, the one that a failover is tried on. */
+  /** The server for writes; in a cluster, the one that the failover test kills or stops. */
   readonly master: TestRedis;
-  /** Its replica, which takes over once the master is killed or hangs. */
+  /** The master's replica, which takes over once the master is killed or hangs. */
   readonly replica: TestRedis;
   stop(): Promise<void>;
 }
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 
-/** A master, a replica, and three sentinels of which two must agree. */
+/** Starts a master, a replica, and three sentinels of which two must agree. */
 export async function startSentinels(): Promise<Topology> {
   const master = await startRedis();
   const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(master.port)] });
@@ -51,7 +51,7 @@ const SLOTS = [
   [10923, 16383],
 ] as const;
 
-/** Three masters, and a replica of the first. */
+/** Starts three masters, and a replica of the first. */
 export async function startCluster(): Promise<Topology> {
   const nodes = await Promise.all([1, 2, 3, 4].map(startNode));
   const [first, , , replica] = nodes;
@@ -99,7 +99,7 @@ async function startNode(): Promise<ClusterNode> {
   return { redis: await startRedis({ args }), busPort };
 }
 
-/** Resolves once a replica has everything that its master has. */
+/** Resolves once a replica has all data of its master. */
 async function untilInSync(replica: TestRedis): Promise<void> {
   const info = async () => String(await replica.command("info", "replication"));
   await expect.poll(info, PATIENCE).toContain("master_link_status:up");

@@ -8,30 +8,30 @@ import type { ConnectionOptions } from "node:tls";
 import { Redis } from "ioredis";
 import { describe, inject } from "vitest";
 
-/** A Redis of a test's own, on a loopback port, that may be treated badly. */
+/** A Redis for one test, on a loopback port; the test may kill or freeze it. */
 export interface TestRedis {
   readonly port: number;
   /** `redis://…` without credentials. */
   readonly url: string;
-  /** Runs a command on a connection of the test's own. */
+  /** Runs a command on the test's own connection. */
   command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
   signal(name: NodeJS.Signals): void;
-  /** Ends it at once, without a word to anybody. */
+  /** Kills the server without a shutdown. */
   kill(): Promise<void>;
   /** Starts it again on the same port, empty, after `kill`. */
   restart(): Promise<void>;
-  /** Ends it for good. */
+  /** Ends the server and the test's connection. */
   stop(): Promise<void>;
 }
 
 export interface RedisSettings {
-  /** Undefined: a free one. */
+  /** The port; undefined for a free one. */
   readonly port?: number;
-  /** More of its command line, such as `["--cluster-enabled", "yes"]`. */
+  /** Further arguments of the program, such as `["--cluster-enabled", "yes"]`. */
   readonly args?: readonly string[];
-  /** Undefined: a server of data. Otherwise a sentinel with these lines in its configuration. */
+  /** Starts a sentinel with these lines in its configuration; undefined starts a server of data. */
   readonly sentinel?: readonly string[];
-  /** How the test's own connection gets in. */
+  /** Credentials and TLS of the test's own connection. */
   readonly connect?: {
     readonly username?: string;
     readonly password?: string;
@@ -44,12 +44,12 @@ export function hasRedis(): boolean {
   return Boolean(inject("redisProgram"));
 }
 
-/** Runs tests that need a Redis; they are left out where none is installed, which the setup says. */
+/** Runs tests that need a Redis; skips them if none is installed, which the setup prints. */
 export function describeWithRedis(title: string, tests: () => void): void {
   describe.runIf(hasRedis())(title, tests);
 }
 
-/** Runs the server until standard input ends, which it also does when the tests are killed. */
+/** Runs the server until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait';
 
 /** Starts an empty Redis that keeps nothing on disk. */
@@ -64,7 +64,7 @@ export async function startRedis(settings: RedisSettings = {}): Promise<TestRedi
   const args = [...kind, ...common, ...(settings.args ?? [])];
   let running = await launch(args);
   const control = new Redis({ ...settings.connect, port, lazyConnect: true });
-  // What it is told after a kill shows in the command's own error.
+  // A failure after a kill is reported by the command itself.
   control.on("error", () => {});
   await control.ping();
   return {
@@ -91,7 +91,7 @@ async function launch(args: readonly string[]) {
   });
   const exited = once(child, "exit");
   const [line] = await once(child.stdout, "data");
-  // What it prints from here on is of no interest, but must be read.
+  // Further output is not needed, but must be read, or the server would block.
   child.stdout.resume();
   return {
     pid: Number.parseInt(String(line), 10),

@@ -15,16 +15,16 @@ import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant }
 import { type ServerInUse, useServer } from "./use-server.ts";
 import { untilWaiting } from "./waiters.ts";
 
-/** What a test of the server's contract works with: one server and database for all tests of its file. */
+/** The environment of a test of the server's contract: one server and database for all tests of its file. */
 export interface Contract extends SharedContract {
   readonly transport: TransportName;
   readonly database: TestDatabase;
   readonly server: TestServer;
-  /** A caller of a fresh tenant, over the transport under test. */
+  /** Creates a caller of a new tenant, over the transport under test. */
   newCaller(policy?: PolicyColumns, namespaces?: NamespacePolicies): Promise<Caller>;
-  /** A client with another credential, or with none, over the transport under test. */
+  /** Returns a client with another credential, or with none, over the transport under test. */
   connect(apiKey: string | undefined): IdempotencyClient;
-  /** Another server on the same database, gone when the test is. */
+  /** Starts another server on the same database; stops it when the test ends. */
   newReplica(env?: Readonly<Record<string, string>>): Promise<TestServer>;
 }
 
@@ -36,8 +36,9 @@ export interface Caller extends SharedCaller {
 }
 
 /**
- * Runs a part of the contract against a server, over each transport. `env` overrides the server's configuration. What
- * needs neither the database nor credentials nor replicas goes to `describeSharedContract`.
+ * Runs a part of the contract against a server, over each transport. `env` overrides the server's
+ * configuration. Use `describeSharedContract` for tests that need neither the database nor credentials nor
+ * replicas.
  */
 export function describeContract(
   title: string,
@@ -47,7 +48,10 @@ export function describeContract(
   describeContractOver(transportsUnderTest(), title, tests, env);
 }
 
-/** Does the same over one transport: for behaviour behind the pipeline, which is the same over every transport. */
+/**
+ * Does the same over one transport: for behaviour behind the pipeline, which is the same over every
+ * transport.
+ */
 export function describeContractOnce(
   title: string,
   tests: (contract: Contract) => void,

@@ -8,11 +8,13 @@ import { bytes, ORDER, success } from "../calls/verbs.ts";
 import type { TestRedis } from "../redis/redis.ts";
 import { readMetrics } from "./metrics.ts";
 
-/** So many repeats, and a namespace is one where repeats are frequent; some to spare. */
+/** More repeats than a server needs to treat a namespace as one with frequent repeats. */
 const REPEATS = 15;
 const PATIENCE = { timeout: 30_000, interval: 10 };
 
-/** Lets a server see that claims of a namespace are often repeats, so that it asks Redis there. */
+/**
+ * Repeats a claim so often that the server treats repeats as frequent in its namespace, and asks Redis there.
+ */
 export async function repeatOften(client: IdempotencyClient, { namespace } = ORDER): Promise<void> {
   const id = { namespace, key: `repeated-${randomUUID()}` };
   const { fencingToken } = granted(await client.claim(id));
@@ -20,13 +22,13 @@ export async function repeatOften(client: IdempotencyClient, { namespace } = ORD
   for (let repeat = 0; repeat < REPEATS; repeat++) await client.claim(id);
 }
 
-/** Where a server found the answers of its claims so far. */
+/** Returns how many lookups in a cache layer had a result so far, from the server's metrics. */
 export async function countLooks(server: Addresses, layer: string, result: string): Promise<number> {
   const metrics = await readMetrics(server);
   return metrics.get(`onceward_cache_requests_total{layer="${layer}",result="${result}"}`) ?? 0;
 }
 
-/** Claims again and again until a copy in Redis answers, and answers what it did. */
+/** Repeats a claim until it is answered from Redis, and returns that response. */
 export async function claimFromRedis(
   server: Addresses,
   client: IdempotencyClient,
@@ -44,22 +46,22 @@ export async function claimFromRedis(
   return response;
 }
 
-/** Resolves once the service does, or doesn't do, without Redis. */
+/** Resolves once the service bypasses Redis, or uses it again. */
 export async function untilBypassed(server: Addresses, is: boolean): Promise<void> {
   const name = 'onceward_degraded{reason="redis_bypassed"}';
   await expect.poll(async () => (await readMetrics(server)).get(name), PATIENCE).toBe(is ? 1 : 0);
 }
 
-/** Names of the copies of a key that are in Redis; waits until there are so many. */
+/** Waits until Redis has `count` copies of a key, and returns their names. */
 export async function copiesOf(redis: TestRedis, key: string, count: number): Promise<string[]> {
   const find = async () => ((await redis.command("keys", `onceward:*${key}`)) as Buffer[]).map(String);
   await expect.poll(find, PATIENCE).toHaveLength(count);
   return find();
 }
 
-/** Callers that claim, complete and repeat; whatever fails, or is answered wrongly, ends them. */
+/** Callers that claim, complete and repeat keys until a call fails or has a wrong answer. */
 export interface Repeats {
-  /** Resolves once so many more keys were completed and repeated; rejects if a call failed. */
+  /** Resolves once so many more keys have been completed and repeated; rejects if a call failed. */
   more(keys: number): Promise<void>;
   /** Lets each caller finish its key; rejects if a call failed. */
   stop(): Promise<void>;
@@ -70,7 +72,7 @@ export function startRepeats(clients: readonly IdempotencyClient[], namespace: s
   let stopping = false;
   let done = 0;
   async function run(client: IdempotencyClient, index: number): Promise<void> {
-    // Repeated through another client, which may be another server's.
+    // The repeat uses another client, which may belong to another server.
     const other = clients[(index + 1) % clients.length] ?? client;
     while (!stopping) {
       const id = { namespace, key: randomUUID() };
@@ -84,7 +86,7 @@ export function startRepeats(clients: readonly IdempotencyClient[], namespace: s
     }
   }
   const callers = Promise.all(clients.map(run));
-  // Told by `stop` and `more`.
+  // `stop` and `more` rethrow it.
   callers.catch(() => {});
   return {
     async more(keys) {

@@ -5,36 +5,39 @@ import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "j
 
 /** An issuer of tokens, which publishes its keys. */
 export interface Issuer {
-  /** The configuration of a server that believes it. */
+  /** The configuration of a server that trusts this issuer. */
   readonly settings: Readonly<Record<string, string>>;
-  /** How often its keys were asked for. */
+  /** The number of requests for its keys. */
   readonly requests: number;
-  /** What it answers with instead of its keys; undefined: its keys. */
+  /** The response to a request for the keys; undefined for the keys. */
   answer: { readonly status: number; readonly body: string } | undefined;
-  /** Publishes a new key in the place of those before, and signs with it from now on. */
+  /** Publishes a new key instead of the earlier ones, and signs with it from now on. */
   rotate(alg?: string): Promise<SigningKey>;
-  /** A token, good for a minute unless its claims say otherwise. A claim that is undefined is left out. */
+  /**
+   * Returns a token that is valid for a minute unless its claims differ. A claim that is undefined is left
+   * out.
+   */
   token(claims?: Claims, signing?: Partial<SigningKey>): Promise<string>;
-  /** No connection gets through any more. */
+  /** Stops the issuer, and closes its connections. */
   close(): Promise<void>;
 }
 
-/** Claims in the place of a good token's, or beside them. */
+/** Claims that replace those of a valid token, or are added to them. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** What a token is signed with. */
+/** A key that signs tokens. */
 export interface SigningKey {
   readonly alg: string;
   readonly kid: string;
   readonly key: CryptoKey | Uint8Array;
-  /** As it is published. */
+  /** The published public key. */
   readonly publicJwk: JWK;
 }
 
 const ISSUER = "https://issuer.example";
 const AUDIENCE = "onceward-tests";
 
-/** Starts one, on a free port. */
+/** Starts an issuer on a free port. */
 export async function startIssuer(): Promise<Issuer> {
   let requests = 0;
   let current: SigningKey;

@@ -1,6 +1,9 @@
 import type { Addresses } from "../../../server/src/server.ts";
 
-/** The server's metrics by name and labels, as they stand in the text: `onceward_batch_size_count{statement="x"}`. */
+/**
+ * Returns the server's metrics by name and labels as in the exported text:
+ * `onceward_batch_size_count{statement="x"}`.
+ */
 export async function readMetrics({ managementPort }: Addresses): Promise<ReadonlyMap<string, number>> {
   const response = await fetch(`http://127.0.0.1:${managementPort}/metrics`);
   const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));

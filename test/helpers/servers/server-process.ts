@@ -7,30 +7,30 @@ import type { Addresses } from "../../../server/src/server.ts";
 import { CHILD_ENVIRONMENT } from "../processes/child-environment.ts";
 import { TEST_PEPPER } from "./server.ts";
 
-/** A real server in a process of its own, so that its end shows. */
+/** A real server in a separate process, so that a test can observe its end. */
 export interface ServerProcess extends Addresses {
   readonly pid: number;
-  /** Every line that it wrote to standard output and standard error. */
+  /** All lines of standard output and standard error. */
   readonly output: readonly string[];
   signal(name: NodeJS.Signals): void;
   /** Resolves with the exit code, or the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals>;
-  /** Whether it still runs. */
+  /** Whether the process still runs. */
   readonly alive: boolean;
-  /** Memory in use, in megabytes. */
+  /** Returns the resident memory in megabytes. */
   rssMb(): Promise<number>;
-  /** Kills it, unless it has ended by itself. */
+  /** Kills the process unless it has ended. */
   end(): Promise<void>;
 }
 
 const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
 
-/** What `startServerProcess` runs, as Node's arguments. */
+/** Node's arguments to run the server. */
 export const SERVER_PROGRAM: readonly string[] = [MAIN, "serve"];
 
 /**
- * Starts `onceward-server serve`, or another program that logs "serving" as it does, on a database and free ports. `env`
- * overrides its configuration.
+ * Starts `onceward-server serve`, or another program that logs "serving" as it does, on a database and free
+ * ports. `env` overrides its configuration.
  */
 export async function startServerProcess(
   databaseUrl: string,
@@ -75,7 +75,7 @@ export async function startServerProcess(
   };
 }
 
-/** Gathers what the process writes, and resolves once it says where it listens. */
+/** Collects the output of the process, and resolves once it logs its addresses. */
 function untilServing(child: ChildProcess, output: string[]): Promise<Addresses> {
   return new Promise((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {

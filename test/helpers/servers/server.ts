@@ -2,13 +2,13 @@ import { type Config, readConfig } from "../../../server/src/config/config.ts";
 import { type Addresses, createServer, type ServerTuning } from "../../../server/src/server.ts";
 import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
 
-/** The pepper that test tenants' keys are digested with. */
+/** The pepper in the digests of test tenants' keys. */
 export const TEST_PEPPER = "a pepper that only tests have, 0123456789";
 
 /** A real server in this process, on free ports. */
 export interface TestServer extends Addresses {
   readonly config: Config;
-  /** What it logged, as parsed JSON lines. */
+  /** The log as parsed JSON lines. */
   readonly log: readonly Record<string, unknown>[];
   /** Drains; may be called again. */
   stop(): Promise<void>;
@@ -27,9 +27,9 @@ export async function startTestServer(
     ONCEWARD_HTTP_PORT: "0",
     ONCEWARD_MANAGEMENT_PORT: "0",
     ONCEWARD_DRAIN_DELAY: "0s",
-    // A sweep is a test's own business.
+    // A test that needs a sweep runs it itself.
     ONCEWARD_SWEEP_INTERVAL: "1h",
-    // Tests move time in SQL, which a copy in memory can't see.
+    // Tests move timestamps in SQL, which does not change a copy in memory.
     ONCEWARD_CACHE_MIB: "0",
     ...env,
   });

@@ -5,33 +5,35 @@ import { isOtherPostgres } from "../database/database.ts";
 import { describeContract, describeContractOnce } from "./contract.ts";
 import type { PolicyColumns } from "./tenants.ts";
 
-/** What those parts of the contract need that the in-memory Onceward keeps as well as a server does. */
+/** The environment of tests of the contract that both a server and the in-memory Onceward must pass. */
 export interface SharedContract {
-  /** A caller of a fresh tenant with a policy, and with policies of namespaces. */
+  /** Creates a caller of a new tenant with a policy, and with policies of namespaces. */
   newCaller(policy?: PolicyColumns, namespaces?: NamespacePolicies): Promise<SharedCaller>;
 }
 
-/** The policies of namespaces, by their names. */
+/** Policies by namespace. */
 export type NamespacePolicies = Readonly<Record<string, PolicyColumns>>;
 
 /** A caller of the service, the time of whose records the test moves. */
 export interface SharedCaller {
   readonly client: IdempotencyClient;
-  /** For the tenant's records it is as if so many seconds had passed. */
+  /** Changes the tenant's records as if so many seconds had passed. */
   timePasses(seconds: number): Promise<void>;
-  /** What the service's clock shows, in milliseconds since the Unix epoch. */
+  /** Returns the time of the service's clock, in milliseconds since the Unix epoch. */
   nowMs(): number;
-  /** Deletes what retention has ended, which must never change an answer. */
+  /** Deletes records whose retention has ended, which must never change an answer. */
   sweep(): Promise<void>;
-  /** Resolves once exactly so many calls wait for a record to resolve. */
+  /** Resolves once exactly `count` calls wait for a record to resolve. */
   untilWaiting(count: number): Promise<void>;
-  /** The header that a call says with how long it waits; the client itself, unlike with `timeoutMs`, keeps no time. */
+  /**
+   * Returns the header with a call's deadline. Unlike with `timeoutMs`, the client itself measures no time.
+   */
   timeoutHeader(timeoutMs: number): Readonly<Record<string, string>>;
 }
 
 /**
- * Runs a part of the contract against a server, over each transport, and, unless the run is about another Postgres, against
- * the in-memory Onceward.
+ * Runs a part of the contract against a server, over each transport, and against the in-memory Onceward,
+ * except in runs with another Postgres.
  */
 export function describeSharedContract(title: string, tests: (contract: SharedContract) => void): void {
   describeContract(title, tests);
@@ -51,7 +53,7 @@ function describeInMemory(title: string, tests: (contract: SharedContract) => vo
   });
 }
 
-/** A caller of an Onceward of its own. */
+/** Creates a caller of a new in-memory Onceward. */
 export async function newCallerInMemory(
   policy: PolicyColumns = {},
   namespaces: NamespacePolicies = {},
@@ -73,7 +75,7 @@ export async function newCallerInMemory(
   };
 }
 
-/** `key_retention_s` is `keyRetentionS`. */
+/** Returns a policy with its columns' names in camel case: `key_retention_s` is `keyRetentionS`. */
 function policyOf(columns: PolicyColumns): Partial<TestingPolicy> {
   const fields = Object.entries(columns).map(([column, value]) => [
     column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),

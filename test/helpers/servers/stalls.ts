@@ -4,15 +4,17 @@ import { SERVER_PROGRAM, type ServerProcess } from "./server-process.ts";
 
 const PROBE = fileURLToPath(new URL("stall-probe.ts", import.meta.url));
 
-/** How long an event loop was held at the longest, in milliseconds. */
+/** The longest time that an event loop was blocked, in milliseconds. */
 export interface LongestStall {
-  /** By the clock. */
+  /** In wall-clock time. */
   readonly longestStallMs: number;
-  /** By the thread's work: the same on an idle machine, and not much more on a busy one. */
+  /** In processor time of the thread, which is hardly longer on a busy machine than on an idle one. */
   readonly longestWorkMs: number;
 }
 
-/** Has a program of Node's tell how long its event loop is held. */
+/**
+ * Returns Node's arguments with the probe, which makes a program report how long its event loop is blocked.
+ */
 export function withStallProbe(program: readonly string[] = SERVER_PROGRAM): readonly string[] {
   return ["--import", PROBE, ...program];
 }
@@ -20,7 +22,9 @@ export function withStallProbe(program: readonly string[] = SERVER_PROGRAM): rea
 const LOOK_EVERY_MS = 2;
 const REPORT_TIMEOUT_MS = 60_000;
 
-/** How long the event loop of a server, which runs `withStallProbe`, was held since the last call. */
+/**
+ * Returns how long the event loop of a server, which runs `withStallProbe`, was blocked since the last call.
+ */
 export async function longestStall(server: ServerProcess): Promise<LongestStall> {
   const before = reports(server).length;
   server.signal("SIGUSR2");

@@ -4,7 +4,7 @@ import type { Role } from "../../../server/src/domain/tenant.ts";
 import type { OpenDatabase } from "../database/database.ts";
 import { TEST_PEPPER } from "./server.ts";
 
-/** A tenant of a test's own, so that no test sees another's records. */
+/** The tenant of one test, so that no test sees another's records. */
 export interface TestTenant {
   readonly id: number;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface TestTenant {
 /** Columns of `tenants` and `namespaces`, such as `{ key_retention_s: 60 }`. */
 export type PolicyColumns = Readonly<Record<string, string | number | boolean>>;
 
-/** Makes a tenant with a policy and a caller's key. */
+/** Creates a tenant with a policy and a caller's key. */
 export async function createTenant(database: OpenDatabase, policy: PolicyColumns = {}): Promise<TestTenant> {
   const name = `t-${randomBytes(6).toString("hex")}`;
   const columns = Object.keys(policy);
@@ -28,7 +28,7 @@ export async function createTenant(database: OpenDatabase, policy: PolicyColumns
   return { id: row.id, name, apiKey: await createApiKey(database, { tenantId: row.id, role: "CALLER" }) };
 }
 
-/** Gives a namespace of a tenant a policy of its own. */
+/** Declares a namespace of a tenant with a policy. */
 export async function setNamespacePolicy(
   database: OpenDatabase,
   tenant: TestTenant,
@@ -44,7 +44,7 @@ export async function setNamespacePolicy(
   );
 }
 
-/** Makes an API key. */
+/** Creates an API key. */
 export async function createApiKey(
   database: OpenDatabase,
   key: { readonly tenantId?: number; readonly role: Role; readonly namespaces?: readonly string[] },

@@ -3,15 +3,15 @@ import type { ServerTuning } from "../../../server/src/server.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
-/** A server and the database that only it uses. Both can be used from the first test or hook on, not before. */
+/** A server and its own database. Both can be used from the first test or hook on, not earlier. */
 export interface ServerInUse {
   readonly database: TestDatabase;
   readonly server: TestServer;
 }
 
 /**
- * Starts a server on a database of its own before the first test of the file, or of the `describe` that this is called in, and
- * ends both after the last one. `env` overrides the server's configuration, `tuning` its times.
+ * Starts a server on a new database before the first test of the file, or of the `describe` that calls this,
+ * and ends both after the last one. `env` overrides the server's configuration, `tuning` its times.
  */
 export function useServer(
   env: Readonly<Record<string, string>> = {},

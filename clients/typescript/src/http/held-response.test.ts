@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { HeldResponse } from "./held-response.ts";
 
-/** As functions as a service have it: an object that is no socket takes what is sent. */
+/** Creates a request as in functions as a service, where the connection is an object that is no socket. */
 function requestWithoutSocket() {
   const sent: string[] = [];
   const connection = {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { sha256 } from "../wire/bytes.ts";
 import { fingerprintOf, fingerprintWithFiles } from "./fingerprint.ts";
 
-/** An instance of a built-in type, and what it holds: two with other `content` must not have one fingerprint. */
+/** An instance of a built-in type: two with different `content` must have different fingerprints. */
 interface Sample {
   readonly value: unknown;
   readonly content: unknown;
@@ -160,7 +160,9 @@ test.each(Object.entries(BUILT_INS))(
   },
 );
 
-/** Of these, other types have the same content: JSON writes a Date and a URL as texts, and bytes as numbers. */
+/**
+ * Of these, other types have the same content: JSON writes a Date and a URL as texts, and bytes as numbers.
+ */
 const WRITTEN_AS_OTHERS = new Set(["Date", "URL", "Buffer", "Uint8Array"]);
 
 test("values of different types have different fingerprints", async () => {

@@ -15,7 +15,9 @@ afterEach(() => {
 
 const LEASE_MS = 3000;
 
-/** A lease of 3 s that was just granted. `sentAtMs` of each heartbeat is kept; `reply` is what it is answered with. */
+/**
+ * A lease of 3 s that was just granted. `sentAtMs` of each heartbeat is kept; `reply` is the answer to it.
+ */
 function grantedLease(reply: () => Promise<ExtendLeaseResponse>) {
   const heartbeatsAtMs: number[] = [];
   const startMs = performance.now();

@@ -36,8 +36,9 @@ export interface Held {
 }
 
 /**
- * The records of one tenant, in memory. Every operation is synchronous, and so nothing comes between what it sees and
- * what it does. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
+ * The records of one tenant, in memory. Every operation is synchronous, so that no other one runs between its
+ * reads and its writes. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its
+ * RPC.
  */
 export class Records {
   readonly #clock: TestingClock;
@@ -55,7 +56,9 @@ export class Records {
     return record !== undefined && record.expiresAtMs > this.#clock.nowMs ? record : undefined;
   }
 
-  /** Returns every record whose retention has not ended, in the order in which the keys were first claimed. */
+  /**
+   * Returns every record whose retention has not ended, in the order in which the keys were first claimed.
+   */
   all(): StoredRecord[] {
     return [...this.#byName.values()].filter(({ expiresAtMs }) => expiresAtMs > this.#clock.nowMs);
   }
@@ -132,7 +135,10 @@ export class Records {
     });
   }
 
-  /** @param previous the record that the claim takes over, as a further attempt; undefined for a new operation. */
+  /**
+   * @param previous the record that the claim takes over, as a further attempt; undefined for a new
+   * operation.
+   */
   #grant(command: ClaimCommand, previous: StoredRecord | undefined): StoredRecord {
     const { id, claimId, owner, terms } = command;
     const nowMs = this.#clock.nowMs;
@@ -179,7 +185,9 @@ function nameOf({ namespace, key }: RecordId): string {
   return `${namespace} ${key}`;
 }
 
-/** Returns whether both fingerprints are known and differ: a claim without one neither binds nor breaks a key. */
+/**
+ * Returns whether both fingerprints are known and differ: a claim without one neither binds nor breaks a key.
+ */
 function mismatch(bound: Uint8Array | undefined, brought: Uint8Array | undefined): boolean {
   return bound !== undefined && brought !== undefined && bound.some((byte, index) => byte !== brought[index]);
 }

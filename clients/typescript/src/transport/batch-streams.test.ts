@@ -333,7 +333,7 @@ describe("without streams, batches are unary calls for a minute", () => {
     await expectUnary();
   });
 
-  test("if a proxy refuses them with a page of its own", async () => {
+  test("if a proxy refuses them with its own page", async () => {
     onStream = (stream) => {
       stream.respond({ ":status": 413, "content-type": "text/html" });
       stream.write("<html>");

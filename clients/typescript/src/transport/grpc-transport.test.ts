@@ -118,7 +118,7 @@ describe("a call", () => {
     expect((await lookUp()).record?.owner).toHaveLength(1_000_000);
   });
 
-  test("is answered with lists of its own", async () => {
+  test("is answered with new lists", async () => {
     const lookup = create(LookupResponseSchema, { record: { owner: OWNER } });
     const batch = create(BatchResponseSchema, {
       items: [{ response: { case: "lookup", value: lookup } }, {}],
@@ -339,7 +339,8 @@ describe("a cancelled call", () => {
   });
 
   test("fails in time while the connection is being opened", async () => {
-    // Nobody answers at an address that is for documentation (RFC 5737), or the machine has no way there at all.
+    // Nobody answers at an address that is for documentation (RFC 5737), or the machine has no way there at
+    // all.
     const nowhere = createUnaryTransport(new SessionManager("http://192.0.2.1:9"), "Bearer ow_x_y");
     const call = createClient(IdempotencyService, nowhere).lookup({ key: "order-1" }, { timeoutMs: 50 });
     expect([Code.DeadlineExceeded, Code.Unavailable]).toContain((await failure(call)).code);

@@ -15,7 +15,7 @@ export class StreamHead implements CallHead {
   }
 
   header(name: string): string | undefined {
-    // The pipeline gives each batch a request id of its own.
+    // The pipeline gives each batch its own request id.
     return name === "x-request-id" ? undefined : firstOf(this.#headers[name]);
   }
 

@@ -52,7 +52,7 @@ export function createConnectHandlers(
   pipeline: Pipeline,
 ): ReadonlyMap<string, ConnectHandler> {
   const router = createConnectRouter({
-    // Native gRPC has a port of its own.
+    // Native gRPC has a separate port.
     grpc: false,
     acceptCompression: REPLY_COMPRESSIONS,
     writeMaxBytes: 2 * MAX_MESSAGE_BYTES,

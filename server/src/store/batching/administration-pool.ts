@@ -19,7 +19,7 @@ export interface AdministrationPool extends Pool {
    * does.
    */
   of(call: Deadline & { readonly principal: Principal }): Statements;
-  /** Returns a runner for a background task, which has turns of its own. */
+  /** Returns a runner for a background task, which has its own turns. */
   forTask(task: BackgroundTask): Statements;
 }
 

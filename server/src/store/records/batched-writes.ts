@@ -9,7 +9,7 @@ import type { Pool, Statement } from "../pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
 
-/** The outcome of a write: what it wrote, or the record that kept it from writing. */
+/** The outcome of a write: the written values, or the record that prevented it. */
 export type WriteOutcome<Written = LiveRecord> =
   | { readonly applied: true; readonly record: Written }
   /** Undefined: there is no record. */
@@ -22,7 +22,7 @@ export interface BatchedWriteOptions<Op, Row, Written> {
   readonly parametersOf: (ops: readonly Op[]) => readonly Buffer[];
   /** Returns what each operation wrote, from the statement's rows; undefined if it wrote nothing. */
   readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly (Written | undefined)[];
-  /** Writes a single operation by a statement of its own. Unset: `statement` writes it. */
+  /** Writes a single operation by a separate statement. Unset: `statement` writes it. */
   readonly writeOne?: (op: Op) => Promise<Written | undefined>;
   readonly bytesOf?: (op: Op) => number;
   /**
