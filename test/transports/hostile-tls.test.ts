@@ -101,6 +101,19 @@ describe("a handshake", () => {
     await send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     await closed;
   });
+
+  test("that does not negotiate HTTP/2 does not keep the connection open by sending more", async () => {
+    const { socket, closed } = await openSocket(target.server.grpcPort, {
+      ...tls,
+      allowHalfOpen: true,
+    } as typeof tls);
+    const trickle = setInterval(() => socket.write("a"), 100);
+    onTestFinished(() => {
+      clearInterval(trickle);
+      socket.destroy();
+    });
+    await closed;
+  });
 });
 
 describe("over TLS, on the gRPC port,", () => {

@@ -1,7 +1,10 @@
+import { once } from "node:events";
+import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { NO_QUOTAS } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
-import { createInboundBudget } from "./inbound-budget.ts";
+import { createMessageReader } from "./grpc-framing.ts";
+import { createInboundBudget, readBody } from "./inbound-budget.ts";
 
 const LIMITS = { maxBytes: 100, maxTenantBytes: 60, maxConnectionBytes: 40, maxWaitMs: 5000 };
 
@@ -82,4 +85,11 @@ test("a message that gets no memory in time is refused, and so is a message beyo
   vi.advanceTimersByTime(LIMITS.maxWaitMs);
   expect(await Promise.all(waiting)).toEqual(Array(128).fill(refused));
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a body whose sender has left before it is read is CANCELLED", async () => {
+  const body = new Readable({ read() {} }).destroy();
+  await once(body, "close");
+  const reading = readBody(body, createMessageReader(1), createInboundBudget().ofConnection(), one);
+  await expect(reading).rejects.toMatchObject({ reason: "CANCELLED" });
 });

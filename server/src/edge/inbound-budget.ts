@@ -170,6 +170,11 @@ export function readBody(
   principal: Principal,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
+    // The caller left while it was authenticated: the body has no event left.
+    if (body.destroyed) {
+      reject(callerLeft());
+      return;
+    }
     let ended = false;
     let reserved = false;
     let release: Release | undefined;
@@ -217,7 +222,11 @@ export function readBody(
     body.on("close", () => {
       if (ended) return;
       end();
-      reject(new Refusal("CANCELLED", "The caller went away."));
+      reject(callerLeft());
     });
   });
+}
+
+function callerLeft(): Refusal {
+  return new Refusal("CANCELLED", "The caller went away.");
 }

@@ -77,5 +77,7 @@ function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: 
 function endConnection(socket: Socket, timeoutMs: number): void {
   socket.end();
   socket.resume();
-  socket.setTimeout(timeoutMs, () => socket.destroy());
+  // Not `socket.setTimeout`: each byte that the client sends would prolong it.
+  const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();
+  socket.once("close", () => clearTimeout(timer));
 }

@@ -9,7 +9,8 @@ import http2, {
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { HealthImplementation } from "grpc-health-check";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage } from "../grpc-framing.ts";
 import { createInboundBudget } from "../inbound-budget.ts";
@@ -20,8 +21,8 @@ import { createGrpcServer } from "./server.ts";
 const REQUEST_TIMEOUT_MS = 1000;
 const CHECK = "/grpc.health.v1.Health/Check";
 const WATCH = "/grpc.health.v1.Health/Watch";
-/** A HealthCheckRequest for the whole server, and the response that it is SERVING. */
-const [REQUEST, SERVING] = [Buffer.alloc(0), Buffer.of(0x08, 1)];
+/** A HealthCheckRequest for the whole server, and responses. */
+const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1), Buffer.of(0x08, 3)];
 
 let session: ClientHttp2Session;
 
@@ -120,6 +121,21 @@ function serverStreams(): ServerHttp2Stream[] {
     diagnostics.unsubscribe("http2.server.stream.created", onStream);
   });
   return streams;
+}
+
+test("a watch of an unknown service is answered SERVICE_UNKNOWN, stays open, and leaves no trace", async () => {
+  const addWatcher = vi.spyOn(HealthImplementation.prototype as unknown as Watched, "addWatcher");
+  const watch = open(WATCH);
+  watch.on("error", () => {});
+  watch.end(frameMessage(Buffer.from("\n\x07unknown")));
+  expect((await once(watch, "data"))[0]).toEqual(frameMessage(SERVICE_UNKNOWN));
+  expect(watch.closed).toBe(false);
+  expect(addWatcher).not.toHaveBeenCalled();
+});
+
+/** A private method of grpc-health-check: it keeps each name that it is given. */
+interface Watched {
+  addWatcher(service: string): void;
 }
 
 test("a session that ends, ends its connection to grpc-js and the streams of it", async () => {

@@ -1,4 +1,4 @@
-import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { AddressLimit } from "../connections.ts";
@@ -80,7 +80,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const lifecycles = new Set<SessionLifecycle>();
   let draining = false;
 
-  function serve(session: ServerHttp2Session): void {
+  function serve(socket: Socket): void {
+    const session = performServerHandshake(socket, SESSION_OPTIONS);
     const connection = {
       pipeline,
       slowRequests,
@@ -88,7 +89,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
     };
     const batchStreams = batchStreamsOf(connection);
-    const lifecycle = new SessionLifecycle(session, sessionTimes, batchStreams.leave);
+    const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
     const answerStandardCall = standardServices.ofSession(session);
     lifecycles.add(lifecycle);
     session.once("close", () => lifecycles.delete(lifecycle));
@@ -111,7 +112,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   }
 
   const listener = createGrpcListener({
-    accept: (socket: Socket) => serve(performServerHandshake(socket, SESSION_OPTIONS)),
+    accept: serve,
     tls,
     maxPerAddress: options.maxPerAddress,
     handshakeTimeoutMs: Math.min(MAX_HANDSHAKE_MS, requestTimeoutMs),

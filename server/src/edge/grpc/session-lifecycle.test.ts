@@ -1,6 +1,16 @@
-import { EventEmitter } from "node:events";
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { EventEmitter, once } from "node:events";
+import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openWindows,
+  PREFACE,
+} from "../../../../test/helpers/network/http2-frames.ts";
 import { SessionLifecycle, type SessionTimes } from "./session-lifecycle.ts";
 
 const NEVER_MS = 1e9;
@@ -25,7 +35,6 @@ class FakeSession extends EventEmitter {
   /** The callbacks of PINGs that are not answered yet. */
   readonly pings: ((error: Error | null) => void)[] = [];
   readonly close = vi.fn();
-  readonly destroy = vi.fn();
   ping(answered: (error: Error | null) => void): void {
     this.pings.push(answered);
   }
@@ -33,9 +42,11 @@ class FakeSession extends EventEmitter {
 
 function begin(times: Partial<SessionTimes>) {
   const session = new FakeSession();
+  const cut = vi.fn();
   const onDraining = vi.fn();
   const lifecycle = new SessionLifecycle(
     session as unknown as ServerHttp2Session,
+    { destroy: cut },
     { ...TIMES, ...times },
     onDraining,
   );
@@ -44,7 +55,7 @@ function begin(times: Partial<SessionTimes>) {
     lifecycle.streamOpened(stream as unknown as ServerHttp2Stream);
     return stream;
   };
-  return { session, lifecycle, onDraining, openStream };
+  return { session, cut, lifecycle, onDraining, openStream };
 }
 
 test("a session that is idle for too long drains, whether or not it had a stream", () => {
@@ -82,17 +93,17 @@ test("a session drains at its age, give or take a tenth, with streams open", () 
 });
 
 test("a session that drains is cut after the grace time, and not before", () => {
-  const { session, lifecycle, openStream } = begin({ drainGraceMs: 70_000 });
+  const { cut, lifecycle, openStream } = begin({ drainGraceMs: 70_000 });
   openStream();
   lifecycle.drain();
   vi.advanceTimersByTime(69_999);
-  expect(session.destroy).not.toHaveBeenCalled();
+  expect(cut).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
-  expect(session.destroy).toHaveBeenCalledTimes(1);
+  expect(cut).toHaveBeenCalledTimes(1);
 });
 
 test("keepalive does not cut a session that drains", () => {
-  const { session, lifecycle, openStream } = begin({ keepaliveIntervalMs: 30, keepaliveTimeoutMs: 10 });
+  const { session, cut, lifecycle, openStream } = begin({ keepaliveIntervalMs: 30, keepaliveTimeoutMs: 10 });
   openStream();
   vi.advanceTimersByTime(30);
   lifecycle.drain();
@@ -100,7 +111,7 @@ test("keepalive does not cut a session that drains", () => {
   session.pings[0]?.(new Error("HTTP2 ping cancelled"));
   vi.advanceTimersByTime(10_000);
   expect(session.pings).toHaveLength(1);
-  expect(session.destroy).not.toHaveBeenCalled();
+  expect(cut).not.toHaveBeenCalled();
 });
 
 test("a session drains once", () => {
@@ -119,15 +130,62 @@ test("a session whose client sends GOAWAY drains", () => {
 });
 
 test("a PING is sent each interval, and a session that does not answer one in time is cut", () => {
-  const { session } = begin({ keepaliveIntervalMs: 30, keepaliveTimeoutMs: 10 });
+  const { session, cut } = begin({ keepaliveIntervalMs: 30, keepaliveTimeoutMs: 10 });
   vi.advanceTimersByTime(30);
   session.pings[0]?.(null);
   vi.advanceTimersByTime(30);
   expect(session.pings).toHaveLength(2);
   vi.advanceTimersByTime(9);
-  expect(session.destroy).not.toHaveBeenCalled();
+  expect(cut).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
-  expect(session.destroy).toHaveBeenCalledTimes(1);
+  expect(cut).toHaveBeenCalledTimes(1);
+});
+
+test("a session that Node destroyed, and whose connection is still open at the next PING, is cut", () => {
+  const { session, cut } = begin({ keepaliveIntervalMs: 30 });
+  session.destroyed = true;
+  vi.advanceTimersByTime(30);
+  expect(cut).toHaveBeenCalledTimes(1);
+});
+
+describe("on a real connection", () => {
+  beforeEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("a client that does not close its side after the GOAWAY is cut after the grace time", async () => {
+    const { socket, lifecycle } = await connected({ drainGraceMs: 200 });
+    lifecycle.drain();
+    await once(socket, "close");
+  });
+
+  test("a client that reads nothing, and so does not answer a PING, is cut", async () => {
+    const { socket, send } = await connected({ keepaliveIntervalMs: 500, keepaliveTimeoutMs: 100 });
+    const request = { ":method": "GET", ":scheme": "http", ":path": "/", ":authority": "localhost" };
+    const flags = END_HEADERS | END_STREAM;
+    send(Buffer.concat([openWindows(), frame(FRAME.headers, flags, 1, headerBlock(request))]));
+    await once(socket, "close");
+  });
+
+  /** Returns the server's side of a session with a client that reads nothing and never closes its side. */
+  async function connected(times: Partial<SessionTimes>) {
+    const listener = createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as AddressInfo;
+    const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).on("error", () => {});
+    const [socket] = (await once(listener, "connection")) as [Socket];
+    onTestFinished(() => {
+      for (const each of [client, socket]) each.destroy();
+      listener.close();
+    });
+    const session = performServerHandshake(socket).on("error", () => {});
+    // More than the buffers of the operating system hold.
+    session.on("stream", (stream) => stream.on("error", () => {}).end(Buffer.alloc(64 * 1024 * 1024)));
+    const lifecycle = new SessionLifecycle(session, socket, { ...TIMES, ...times }, () => {});
+    client.write(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]));
+    await once(session, "remoteSettings");
+    return { socket, lifecycle, send: (bytes: Buffer) => client.write(bytes) };
+  }
 });
 
 test("a session that is closed leaves no timer, and does not drain", () => {

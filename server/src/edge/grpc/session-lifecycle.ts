@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
 
 /** The times of a session, in milliseconds. */
 export interface SessionTimes {
@@ -53,6 +54,11 @@ const AGE_JITTER = 0.1;
  */
 export class SessionLifecycle {
   readonly #session: ServerHttp2Session;
+  /**
+   * Connections are cut here: a session that is destroyed first waits until its peer has read everything, and
+   * one that was closed waits until its peer closes the connection too, both without a limit.
+   */
+  readonly #socket: Pick<Socket, "destroy">;
   readonly #times: SessionTimes;
   readonly #onDraining: () => void;
   readonly #ageTimer: NodeJS.Timeout;
@@ -63,11 +69,18 @@ export class SessionLifecycle {
   #state: SessionState = IDLE;
 
   /**
+   * @param socket The connection of the session.
    * @param onDraining Called once, when the session begins to drain. It isn't called for a session that ends
    * without that.
    */
-  constructor(session: ServerHttp2Session, times: SessionTimes, onDraining: () => void) {
+  constructor(
+    session: ServerHttp2Session,
+    socket: Pick<Socket, "destroy">,
+    times: SessionTimes,
+    onDraining: () => void,
+  ) {
     this.#session = session;
+    this.#socket = socket;
     this.#times = times;
     this.#onDraining = onDraining;
     const jitter = 1 + AGE_JITTER * (2 * Math.random() - 1);
@@ -90,7 +103,7 @@ export class SessionLifecycle {
   /** Sends GOAWAY; does nothing if the session drains already or is closed. */
   drain(): void {
     if (this.#state !== IDLE && this.#state !== ACTIVE) return;
-    const cutTimer = setTimeout(() => this.#session.destroy(), this.#times.drainGraceMs).unref();
+    const cutTimer = setTimeout(this.#cut, this.#times.drainGraceMs).unref();
     this.#setState({ name: "draining", cutTimer });
   }
 
@@ -127,16 +140,25 @@ export class SessionLifecycle {
   }
 
   #ping(): void {
-    if (this.#session.destroyed) return;
-    this.#keepaliveTimer = setTimeout(() => this.#session.destroy(), this.#times.keepaliveTimeoutMs).unref();
+    if (this.#session.destroyed) {
+      // Node ended the session after an error, and the peer has not read the rest of it.
+      this.#socket.destroy();
+      return;
+    }
+    this.#keepaliveTimer = setTimeout(this.#cut, this.#times.keepaliveTimeoutMs).unref();
     this.#session.ping(this.#pingAnswered);
   }
 
+  readonly #cut = () => {
+    this.#socket.destroy();
+  };
+
   readonly #pingAnswered = (error: Error | null) => {
     if (this.#state !== IDLE && this.#state !== ACTIVE) return;
+    // Node cancels the PING of a session that it ends: the peer may still read why, until the timer fires.
+    if (error !== null) return;
     clearTimeout(this.#keepaliveTimer);
-    if (error === null) this.#keepaliveTimer = this.#pingLater();
-    else this.#session.destroy();
+    this.#keepaliveTimer = this.#pingLater();
   };
 
   #clearTimers(): void {

@@ -55,7 +55,7 @@ export function createStandardServices(
     for (const name of names) health.setStatus(name, serving ? "SERVING" : "NOT_SERVING");
   };
   setServing(false);
-  health.addToServer(server);
+  addHealth(server, health, new Set(names));
   addReflection(server, services);
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
 
@@ -83,6 +83,26 @@ export function createStandardServices(
     },
   };
 }
+
+/**
+ * Adds health, which is given only watches of services that exist: it keeps the name of each service that was
+ * ever watched, and a stranger can invent any number. Other watches get SERVICE_UNKNOWN, as health answers
+ * them, and stay open: no service is added later.
+ */
+function addHealth(server: grpc.Server, health: HealthImplementation, names: ReadonlySet<string>): void {
+  const addService: grpc.Server["addService"] = (definition, { watch, ...others }) => {
+    server.addService(definition, {
+      ...others,
+      watch(call: HealthWatch) {
+        if (names.has(call.request.service)) (watch as (call: HealthWatch) => void)(call);
+        else call.write({ status: "SERVICE_UNKNOWN" });
+      },
+    });
+  };
+  health.addToServer({ addService } as grpc.Server);
+}
+
+type HealthWatch = grpc.ServerWritableStream<{ readonly service: string }, { readonly status: string }>;
 
 /** Forwards a stream's message bytes to grpc-js, and the headers, bytes and trailers of the answer back. */
 function forward(
