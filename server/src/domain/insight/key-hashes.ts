@@ -1,0 +1,34 @@
+import { createHmac } from "node:crypto";
+
+/** A namespace of a tenant. */
+interface Namespace {
+  readonly tenantId: number;
+  readonly namespace: string;
+}
+
+/** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: nobody can find a key by trying. */
+export interface KeyHashes {
+  ofKey(of: Namespace, key: string): Buffer;
+  ofFingerprint(of: Namespace, fingerprint: Uint8Array): Buffer;
+}
+
+/** Half of SHA-256: enough that no two keys share a hash. */
+const HASH_BYTES = 16;
+
+/** @param pepper the same on all replicas. */
+export function createKeyHashes(pepper: string): KeyHashes {
+  const secretOf = (purpose: string) => createHmac("sha256", pepper).update(purpose).digest();
+  const keySecret = secretOf("onceward observed key");
+  const fingerprintSecret = secretOf("onceward observed fingerprint");
+  const hash = (secret: Buffer, { tenantId, namespace }: Namespace, value: string | Uint8Array) =>
+    createHmac("sha256", secret)
+      // The length keeps the parts apart, whatever they contain.
+      .update(`${tenantId}:${namespace.length}:${namespace}`)
+      .update(value)
+      .digest()
+      .subarray(0, HASH_BYTES);
+  return {
+    ofKey: (of, key) => hash(keySecret, of, key),
+    ofFingerprint: (of, fingerprint) => hash(fingerprintSecret, of, fingerprint),
+  };
+}

@@ -1,0 +1,250 @@
+import { CONFIDENCE, type MissingData } from "./advice.ts";
+import {
+  type Interval,
+  observationsNeeded,
+  shareInterval,
+  shareUpperBound,
+  sumInterval,
+  type WeightedSum,
+} from "./intervals.ts";
+
+/*
+ * What the claims of a namespace say about its keys. A suspicion is no proof: two equal orders within a minute
+ * are legitimate. So each needs evidence that honest traffic hardly gives, and nothing is ever refused for it.
+ */
+
+/** Defects of keys that can be suspected. */
+export const SUSPICIONS = [
+  "newKeyPerRetry",
+  "timeInKey",
+  "attemptInKey",
+  "uuidPerClaim",
+  "noFingerprints",
+  "repeatsAfterExpiry",
+] as const;
+export type SuspicionKind = (typeof SUSPICIONS)[number];
+
+/** What was seen of a namespace's keys. */
+export interface KeyObservations {
+  readonly claims: number;
+  /** Repeats of a key that were recognised. */
+  readonly repeats: number;
+  /** Those of them that came within PROMPT_MS. */
+  readonly promptRepeats: number;
+  readonly late: LateSum;
+  readonly shapes: ShapeCounts;
+  readonly fingerprints: FingerprintCounts;
+}
+
+/** Repeats that came after the end of their record, weighted by the sample. */
+export interface LateSum extends WeightedSum {
+  /** Those that were seen. */
+  readonly seen: number;
+  /** Days on which one was seen. */
+  readonly days: number;
+}
+
+/** Some of the first claims of keys, by shape. */
+export interface ShapeCounts {
+  readonly claims: number;
+  readonly withoutFingerprint: number;
+  readonly times: number;
+  readonly attempts: number;
+  readonly randomUuids: number;
+  readonly promptUuids: number;
+}
+
+/** First claims of sampled fingerprints. Each fingerprint counts once, because one cause may bring all its claims. */
+export interface FingerprintCounts {
+  readonly claims: number;
+  /** Fingerprints that came under another key within PROMPT_MS, other than by a counter at its end. */
+  readonly prompt: number;
+  /** Fingerprints that came under a key with another counter at its end within PROMPT_MS. */
+  readonly counted: number;
+  /** Fingerprints whose next claim came after 1 to 24 hours. */
+  readonly later: number;
+  /** Hours in which a next claim within PROMPT_MS could be seen. */
+  readonly promptHours: number;
+  /** Hours in which a next claim after 1 to 24 hours could be seen. */
+  readonly laterHours: number;
+}
+
+/** Retries come within this time. */
+export const PROMPT_MS = 15 * 60_000;
+
+/** Names of counts; `KeyEvidence.measure` of `tenant_admin.proto` describes them. */
+export type Measure =
+  | "other_key_within_15_minutes"
+  | "other_key_after_hours"
+  | "other_counter_within_15_minutes"
+  | "same_key_within_15_minutes"
+  | "same_key"
+  | "epoch_in_key"
+  | "attempt_in_key"
+  | "random_uuid"
+  | "uuid_made_at_claim"
+  | "without_fingerprint"
+  | "repeats_after_expiry";
+
+/** A count, and the share that it stands for. */
+export interface KeyEvidence {
+  readonly measure: Measure;
+  readonly count: number;
+  /** The number of which `count` is a part. */
+  readonly of: number;
+  /** Contains the share with CONFIDENCE. */
+  readonly interval: Interval;
+}
+
+/** What is known of a defect: that it is suspected, or what is missing to say so or not. */
+export type Finding =
+  | {
+      readonly kind: SuspicionKind;
+      readonly verdict: "suspected";
+      readonly evidence: readonly KeyEvidence[];
+    }
+  | { readonly kind: SuspicionKind; readonly verdict: "insufficient"; readonly missing: MissingData };
+
+/** A suspicion's bound is wrong in one namespace of a thousand: a month has many reports, a tenant many namespaces. */
+const STRICT = 0.998;
+/** Honest keys come twice within minutes this many times as often as hours later: most people order at the same hours. */
+const MAX_HONEST_RATIO = 4;
+/** Keys per retry leave few repeats of keys: less than one for this many retries under other keys. */
+const MIN_RETRY_RATIO = 10;
+/** Fewer sampled claims contain too few retries. */
+const MIN_SAMPLED_CLAIMS = 1000;
+/** Below this share of claims, a repeat of a key hardly ever happens. Honest callers retry more often. */
+const RARE_REPEATS = 3e-4;
+/** Fewer classified claims say little about most keys. */
+const MIN_CLASSIFIED = 300;
+const MIN_ATTEMPT_SHARE = 0.005;
+const MIN_TIME_SHARE = 0.5;
+const MIN_UUID_SHARE = 0.95;
+const MIN_LATE_SHARE = 0.9;
+const MIN_LATE_SEEN = 20;
+/** A redrive of old messages happens on one day. */
+const MIN_LATE_DAYS = 3;
+/** A next claim a day later can be seen from then on. */
+const MIN_LATER_HOURS = 1;
+
+/** Returns what is suspected of a namespace's keys, and what cannot be said yet. */
+export function judgeKeys(seen: KeyObservations): readonly Finding[] {
+  return [newKeyPerRetry, timeInKey, attemptInKey, uuidPerClaim, noFingerprints, repeatsAfterExpiry].flatMap(
+    (judge) => judge(seen) ?? [],
+  );
+}
+
+/** A judge returns undefined if the data speaks against the defect, or cannot be asked for it. */
+type Judged = Finding | undefined;
+
+function newKeyPerRetry(seen: KeyObservations): Judged {
+  const kind = "newKeyPerRetry";
+  const { claims, prompt, later, promptHours, laterHours } = seen.fingerprints;
+  if (lacksFingerprints(seen)) return undefined;
+  const missingClaims = MIN_SAMPLED_CLAIMS - claims;
+  const missingDays = laterHours < MIN_LATER_HOURS ? 1 : 0;
+  if (missingClaims > 0 || missingDays > 0) return insufficient(kind, missingClaims, missingDays);
+  const honestHours = MAX_HONEST_RATIO * promptHours;
+  const expectedShare = honestHours / (honestHours + laterHours);
+  const isExcess = shareInterval(prompt, prompt + later, STRICT).low > expectedShare;
+  const excess =
+    shareInterval(prompt, claims, STRICT).low - (later * honestHours) / (Math.max(laterHours, 1) * claims);
+  if (!isExcess || !outweighsRepeats(seen, excess)) return undefined;
+  return suspected(kind, [
+    share("other_key_within_15_minutes", prompt, claims),
+    share("other_key_after_hours", later, claims),
+    share("same_key_within_15_minutes", seen.promptRepeats, seen.claims),
+  ]);
+}
+
+function attemptInKey(seen: KeyObservations): Judged {
+  const kind = "attemptInKey";
+  const { shapes, fingerprints } = seen;
+  if (!lacksFingerprints(seen)) {
+    const { claims, counted } = fingerprints;
+    if (claims < MIN_SAMPLED_CLAIMS) return insufficient(kind, MIN_SAMPLED_CLAIMS - claims);
+    if (!outweighsRepeats(seen, shareInterval(counted, claims, STRICT).low)) return undefined;
+    return suspected(kind, [
+      share("other_counter_within_15_minutes", counted, claims),
+      share("attempt_in_key", shapes.attempts, shapes.claims),
+      share("same_key_within_15_minutes", seen.promptRepeats, seen.claims),
+    ]);
+  }
+  const attempts = share("attempt_in_key", shapes.attempts, shapes.claims);
+  return withoutRepeats(seen, kind, attempts, MIN_ATTEMPT_SHARE);
+}
+
+function timeInKey(seen: KeyObservations): Judged {
+  const times = share("epoch_in_key", seen.shapes.times, seen.shapes.claims);
+  return withoutRepeats(seen, "timeInKey", times, MIN_TIME_SHARE);
+}
+
+function uuidPerClaim(seen: KeyObservations): Judged {
+  const { claims, randomUuids, promptUuids } = seen.shapes;
+  const random = share("random_uuid", randomUuids, claims);
+  const prompt = share("uuid_made_at_claim", promptUuids, claims);
+  return withoutRepeats(seen, "uuidPerClaim", random.count > prompt.count ? random : prompt, MIN_UUID_SHARE);
+}
+
+function noFingerprints(seen: KeyObservations): Judged {
+  const { claims, withoutFingerprint } = seen.shapes;
+  if (withoutFingerprint < claims) return undefined;
+  if (claims < MIN_CLASSIFIED) return insufficient("noFingerprints", MIN_CLASSIFIED - claims);
+  return suspected("noFingerprints", [share("without_fingerprint", withoutFingerprint, claims)]);
+}
+
+function repeatsAfterExpiry({ late, repeats }: KeyObservations): Judged {
+  const kind = "repeatsAfterExpiry";
+  if (late.seen === 0) return undefined;
+  if (late.seen < MIN_LATE_SEEN || late.days < MIN_LATE_DAYS) {
+    // A few late repeats beside many recognised ones are no defect, however many more come.
+    if (late.sum < repeats) return undefined;
+    return insufficient(kind, MIN_LATE_SEEN - late.seen, MIN_LATE_DAYS - late.days);
+  }
+  const { low, high } = sumInterval(late, STRICT);
+  if (low / (low + repeats) < MIN_LATE_SHARE) return undefined;
+  const interval = { low: low / (low + repeats), high: high / (high + repeats) };
+  return suspected(kind, [
+    { measure: "repeats_after_expiry", count: late.sum, of: late.sum + repeats, interval },
+  ]);
+}
+
+/** Suspects a shape that most keys have, if repeats of keys are rarer than those of any honest caller. */
+function withoutRepeats(
+  { claims, repeats, late, shapes }: KeyObservations,
+  kind: SuspicionKind,
+  shape: KeyEvidence,
+  minShare: number,
+): Judged {
+  if (shapes.claims < MIN_CLASSIFIED) return insufficient(kind, MIN_CLASSIFIED - shapes.claims);
+  if (shape.interval.low < minShare) return undefined;
+  const seen = repeats + late.seen;
+  if (shareUpperBound(seen, claims, CONFIDENCE) > RARE_REPEATS) {
+    if (seen > 0) return undefined;
+    return insufficient(kind, observationsNeeded(RARE_REPEATS, CONFIDENCE) - claims);
+  }
+  return suspected(kind, [shape, share("same_key", seen, claims)]);
+}
+
+/** Whether retries under other keys are many times as frequent as retries under the same key. */
+function outweighsRepeats({ promptRepeats, claims }: KeyObservations, retryShare: number): boolean {
+  return retryShare > MIN_RETRY_RATIO * shareUpperBound(promptRepeats, claims, CONFIDENCE);
+}
+
+function lacksFingerprints({ shapes, fingerprints }: KeyObservations): boolean {
+  return fingerprints.claims === 0 && shapes.claims > 0 && shapes.withoutFingerprint === shapes.claims;
+}
+
+function share(measure: Measure, count: number, of: number): KeyEvidence {
+  const interval = of === 0 ? { low: 0, high: 1 } : shareInterval(count, of, CONFIDENCE);
+  return { measure, count, of, interval };
+}
+
+function suspected(kind: SuspicionKind, evidence: readonly KeyEvidence[]): Finding {
+  return { kind, verdict: "suspected", evidence };
+}
+
+function insufficient(kind: SuspicionKind, claims: number, days = 0): Finding {
+  const missing = { missingClaims: Math.max(0, claims), missingDays: Math.max(0, days) };
+  return { kind, verdict: "insufficient", missing };
+}
