@@ -14,24 +14,38 @@ const DATABASE_TESTS = ["test/{admin,contract,concurrency,store,adapters/inbox}/
 const ONE_VERSION_TESTS = [
   "test/admin/{administration-quotas,admission,authority,authority-held-up,background-failures,canary}.test.ts",
   "test/admin/{denials,isolation,operator-keys,refresh-failures,replicas,resolve-record-refusals}.test.ts",
-  "test/admin/{tenant-shares,tls,tokens}.test.ts",
+  "test/admin/{identity,key-quality,list-replicas,operator-tenants,policies,resolve-ambiguous,totals}.test.ts",
+  "test/admin/{resolve-batches,tenant-labels,tenant-shares,tls,tokens}.test.ts",
   "test/contract/{credentials,testing-parity}.test.ts",
-  "test/store/{installation-watch-failures,large-results,reply-room}.test.ts",
+  "test/store/{encryption,installation-watch,loaded-namespaces,installation-watch-failures,large-results,reencryption,reply-room}.test.ts",
   "test/adapters/inbox/crash.test.ts",
 ];
 /** Tests of other layers than the database, such as Redis and RabbitMQ: run on one Postgres version. */
 const ONE_DATABASE_TESTS = [
-  "test/{cache,cli,client,neighbours,outage,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
+  "test/{cache,cli,client,doctor,neighbours,outage,tracing,transports,adapters/{consumers,http,rpc}}/**/*.test.ts",
+];
+/** Tests of answers that consist of stored values: run once more with encryption at rest, over one transport. */
+const ENCRYPTED_TESTS = [
+  "test/contract/{batch,batch-property,claim,complete,extend-lease,lease-expiry,lookup,retention}.test.ts",
 ];
 /**
  * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
  * test`.
  */
-const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,packaging}/**/*.test.ts"];
+const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,insight,packaging,release}/**/*.test.ts"];
+
+/**
+ * Tests that run the configurations of `deploy/` with Debian's programs: run by `npm run test:deploy`, not by
+ * `npm test`.
+ */
+const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
+const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
 const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
+
+const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
 
@@ -83,11 +97,20 @@ interface DatabaseProject {
   readonly include: string[];
   readonly exclude?: string[];
   readonly globalSetup: string[];
+  /** Encrypt results and checkpoints at rest. */
+  readonly encrypted?: boolean;
   /** The `bin` directory of another Postgres than the packaged one. */
   readonly binaries?: string;
 }
 
-function databaseProject({ name, include, exclude = [], globalSetup, binaries = "" }: DatabaseProject) {
+function databaseProject({
+  name,
+  include,
+  exclude = [],
+  globalSetup,
+  encrypted = false,
+  binaries = "",
+}: DatabaseProject) {
   return {
     ...shared,
     test: {
@@ -95,7 +118,7 @@ function databaseProject({ name, include, exclude = [], globalSetup, binaries = 
       include,
       exclude,
       globalSetup,
-      provide: { postgresBinaries: binaries },
+      provide: { postgresBinaries: binaries, encrypted },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -118,9 +141,20 @@ export default defineConfig({
       ]),
       plainProject("tools", TOOL_TESTS),
       databaseProject({
+        name: "deploy",
+        include: DEPLOY_TESTS,
+        globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
+      }),
+      databaseProject({
         name: "postgres 18",
         include: [...DATABASE_TESTS, ...ONE_DATABASE_TESTS],
-        globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+      }),
+      databaseProject({
+        name: "encrypted",
+        include: ENCRYPTED_TESTS,
+        globalSetup: [POSTGRES_SETUP],
+        encrypted: true,
       }),
       {
         ...databaseProject({

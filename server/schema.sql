@@ -12,6 +12,7 @@ create table api_keys (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
   constraint api_keys_check CHECK (((tenant_id IS NULL) = (role = 'OPERATOR'::text))),
   constraint api_keys_digest_check CHECK ((octet_length(digest) = 32)),
   constraint api_keys_pkey PRIMARY KEY (id),
@@ -38,6 +39,113 @@ create table audit_events (
   constraint audit_events_outcome_check CHECK ((outcome = ANY (ARRAY['DONE'::text, 'DENIED'::text]))),
   constraint audit_events_pkey PRIMARY KEY (id)
 );
+
+create table encryption_pass (
+  is_only boolean not null default true,
+  key_id smallint,
+  after_tenant_id integer not null default 0,
+  after_namespace text collate "C" not null default ''::text,
+  after_key text collate "C" not null default ''::text,
+  started_at timestamp with time zone not null default now(),
+  finished_at timestamp with time zone,
+  records_examined bigint not null default 0,
+  records_changed bigint not null default 0,
+  records_skipped bigint not null default 0,
+  records_unreadable bigint not null default 0,
+  next_page_at timestamp with time zone not null default now(),
+  constraint encryption_pass_is_only_check CHECK (is_only),
+  constraint encryption_pass_pkey PRIMARY KEY (is_only)
+) with (fillfactor=50);
+
+create table insight_hours (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  hour timestamp with time zone not null,
+  retention_s integer not null,
+  claims bigint not null,
+  first_claims bigint not null,
+  buckets smallint[] not null,
+  repeats bigint[] not null,
+  constraint insight_hours_pkey PRIMARY KEY (tenant_id, namespace, hour, retention_s),
+  constraint insight_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+create table insight_key_days (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  day timestamp with time zone not null,
+  claims bigint not null,
+  without_fingerprint bigint not null,
+  times bigint not null,
+  attempts bigint not null,
+  random_uuids bigint not null,
+  prompt_uuids bigint not null,
+  constraint insight_key_days_pkey PRIMARY KEY (tenant_id, namespace, day),
+  constraint insight_key_days_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+create table insight_key_samples (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  shift smallint not null,
+  held integer not null,
+  changed_at timestamp with time zone not null default now(),
+  constraint insight_key_samples_pkey PRIMARY KEY (tenant_id, namespace),
+  constraint insight_key_samples_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+create table insight_late_hours (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  hour timestamp with time zone not null,
+  retention_s integer not null,
+  shift smallint not null,
+  buckets smallint[] not null,
+  repeats bigint[] not null,
+  squares bigint[] not null,
+  constraint insight_late_hours_pkey PRIMARY KEY (tenant_id, namespace, hour, retention_s, shift),
+  constraint insight_late_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+create table insight_sampled_keys (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  fingerprint_hash bytea not null,
+  key_hash bytea not null,
+  stem_hash bytea,
+  depth smallint not null,
+  claimed_at timestamp with time zone not null,
+  constraint insight_sampled_keys_fingerprint_hash_check CHECK ((octet_length(fingerprint_hash) = 16)),
+  constraint insight_sampled_keys_key_hash_check CHECK ((octet_length(key_hash) = 16)),
+  constraint insight_sampled_keys_pkey PRIMARY KEY (tenant_id, namespace, fingerprint_hash, key_hash),
+  constraint insight_sampled_keys_stem_hash_check CHECK ((octet_length(stem_hash) = 16)),
+  constraint insight_sampled_keys_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES insight_key_samples(tenant_id, namespace) ON DELETE CASCADE
+);
+
+create table insight_samples (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  shift smallint not null default 0,
+  held integer not null default 0,
+  since timestamp with time zone not null,
+  changed_at timestamp with time zone not null default now(),
+  constraint insight_samples_pkey PRIMARY KEY (tenant_id, namespace),
+  constraint insight_samples_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
+create table insight_tombstones (
+  tenant_id integer not null,
+  namespace text collate "C" not null,
+  hash bytea not null,
+  depth smallint not null,
+  first_claimed_at timestamp with time zone not null,
+  ended_at timestamp with time zone not null,
+  returns integer not null default 0,
+  keep_until timestamp with time zone not null,
+  constraint insight_tombstones_hash_check CHECK ((octet_length(hash) = 16)),
+  constraint insight_tombstones_pkey PRIMARY KEY (tenant_id, namespace, hash),
+  constraint insight_tombstones_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES insight_samples(tenant_id, namespace) ON DELETE CASCADE
+) with (fillfactor=70);
 
 create table installation (
   id uuid not null default gen_random_uuid(),
@@ -86,7 +194,9 @@ create table record_jobs (
   records_examined bigint not null default 0,
   records_changed bigint not null default 0,
   records_forgotten bigint not null default 0,
-  constraint record_jobs_kind_check CHECK ((kind = ANY (ARRAY['RESTAMP'::text, 'FORGET'::text, 'DELETE'::text]))),
+  cancelled boolean not null default false,
+  resolution text,
+  constraint record_jobs_kind_check CHECK ((kind = ANY (ARRAY['RESTAMP'::text, 'FORGET'::text, 'DELETE'::text, 'RESOLVE'::text]))),
   constraint record_jobs_pkey PRIMARY KEY (id)
 );
 
@@ -121,6 +231,9 @@ create table records (
   result_content_type text,
   result_metadata text,
   result_payload bytea,
+  result_key_id smallint,
+  checkpoint_key_id smallint,
+  past_attempts jsonb,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))
@@ -132,6 +245,13 @@ create table replicas (
   started_at timestamp with time zone not null default now(),
   seen_at timestamp with time zone not null default now(),
   usage_seq bigint not null default 0,
+  degraded text[] not null default '{}'::text[],
+  calls_in_flight integer,
+  operations_per_second double precision,
+  connections integer,
+  pool_size integer,
+  pool_busy integer,
+  pool_awaited integer,
   constraint replicas_pkey PRIMARY KEY (id)
 );
 
@@ -224,6 +344,20 @@ CREATE INDEX audit_events_at ON public.audit_events USING btree (at, id);
 CREATE INDEX audit_events_tenant ON public.audit_events USING btree (tenant, at, id);
 
 CREATE INDEX audit_events_tenant_id ON public.audit_events USING btree (tenant_id, at, id);
+
+CREATE INDEX insight_hours_hour ON public.insight_hours USING btree (timezone('utc'::text, hour));
+
+CREATE INDEX insight_key_days_day ON public.insight_key_days USING btree (timezone('utc'::text, day));
+
+CREATE INDEX insight_late_hours_hour ON public.insight_late_hours USING btree (timezone('utc'::text, hour));
+
+CREATE INDEX insight_sampled_keys_claimed_at ON public.insight_sampled_keys USING btree (claimed_at);
+
+CREATE INDEX insight_sampled_keys_key ON public.insight_sampled_keys USING btree (tenant_id, namespace, key_hash);
+
+CREATE INDEX insight_samples_changed_at ON public.insight_samples USING btree (changed_at, tenant_id, namespace);
+
+CREATE INDEX insight_tombstones_keep_until ON public.insight_tombstones USING btree (keep_until);
 
 CREATE INDEX record_jobs_finished ON public.record_jobs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 

@@ -33,7 +33,7 @@ export function devBanner(
     `    admin's key    ${secrets.adminKey}`,
     `  Operator's key   ${secrets.operatorKey}`,
     "",
-    "  Store the admin's key for the command line (see README.md):",
+    "  Store the admin's key for the command line; clients/cli/tenant-admins.md shows it in use:",
     "",
     `npm run --silent onceward -- profile set ${DEMO_TENANT} \\`,
     `  --address http://${host}:${addresses.grpcPort} --api-key-stdin < .onceward/admin.key`,

@@ -1,9 +1,10 @@
 import { basename, join } from "node:path";
 import { digestSecret, parseApiKey } from "../src/auth/api-key.ts";
 import type { Host } from "../src/commands/host.ts";
+import { requirePgBouncerSwitch } from "../src/commands/pooler.ts";
 import { runMigrations } from "../src/commands/schema.ts";
 import { serveUntilStopped } from "../src/commands/serve.ts";
-import { type Config, readConfig } from "../src/config/config.ts";
+import { type Config, readConfig, withSecretFiles } from "../src/config/config.ts";
 import type { Role } from "../src/domain/tenant.ts";
 import { ensureDatabase } from "../src/store/databases.ts";
 import { openPool } from "../src/store/pool.ts";
@@ -30,7 +31,7 @@ export async function dev(host: Host): Promise<void> {
   });
   const dataDir = join(host.workingDir, DATA_DIR);
   const secrets = await ensureDevSecrets(dataDir);
-  const env = { ...defaults(secrets), ...withoutEmpty(host.env) };
+  const env = { ...defaults(secrets), ...withoutEmpty(withSecretFiles(host.env)) };
   const postgres =
     env.DATABASE_URL === undefined ? await startPostgres(host, dataDir, () => stopping) : undefined;
   const redis = env.REDIS_URL === undefined && !stopping ? await startRedis(host) : undefined;
@@ -86,6 +87,7 @@ async function serveDemo(
   const withRedis = redis === undefined ? env : { ...env, REDIS_URL: redis.url };
   const config = readConfig(postgres === undefined ? withRedis : await onEmbedded(postgres, withRedis));
   await runMigrations(config);
+  await requirePgBouncerSwitch(config);
   await ensureDemoTenant(config, secrets);
   const backing = {
     postgres: postgres ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/` : "as DATABASE_URL says",

@@ -1,23 +1,42 @@
 import type { Logger } from "pino";
 import { createRecordCounter } from "./admission/record-counter.ts";
 import { createStorageTotals, type StorageTotals } from "./admission/storage-totals.ts";
-import { createHeartbeat } from "./background/heartbeat.ts";
+import { createAmbiguousCounter } from "./background/ambiguous-counter.ts";
+import { createHeartbeat, type Heartbeat } from "./background/heartbeat.ts";
 import { createJobWorker } from "./background/jobs/worker.ts";
+import { createKeyObserver } from "./background/key-observer.ts";
+import { createKeySampler } from "./background/key-sampler.ts";
+import { createKeyUse, type KeyUse } from "./background/key-use.ts";
 import { createPruners } from "./background/pruner.ts";
+import { createReencryption } from "./background/reencryption.ts";
+import type { Repeating } from "./background/repeat.ts";
 import { createSweeper } from "./background/sweeper.ts";
+import { createTenantLabelsTask } from "./background/tenant-labels.ts";
 import { createUsageFlusher } from "./background/usage-flusher.ts";
 import { createUsageMeter, type UsageMeter } from "./background/usage-meter.ts";
 import type { Config } from "./config/config.ts";
+import { createKeyHashes } from "./domain/insight/key-hashes.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
 import type { Pool } from "./store/pool.ts";
+import type { RecordEncryption } from "./store/records/record-encryption.ts";
 import type { SweptNamespace } from "./store/records/sweep-records.ts";
+import type { Beat } from "./store/replicas.ts";
+import type { BackgroundTask } from "./telemetry/background-metrics.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
+import type { TenantLabels } from "./telemetry/tenant-labels.ts";
 
 /** The background tasks of a replica. */
 export interface Background {
   readonly usage: UsageMeter;
+  readonly keyUse: Pick<KeyUse, "note">;
   readonly totals: StorageTotals;
   readonly liveReplicas: () => number;
+  /** As Heartbeat. */
+  readonly lastBeaten: Heartbeat["lastBeaten"];
+  /** As AmbiguousCounter.counts. */
+  readonly ambiguousRecords: () => ReadonlyMap<string, number>;
+  /** As Sweeper. */
+  readonly sweepLateS: () => number;
   /** Starts all tasks. Resolves when the replica is registered as live. */
   start(): Promise<void>;
   /** Stops the tasks that change records. */
@@ -31,14 +50,22 @@ export interface BackgroundOptions {
   readonly pool: Pool;
   /** For tasks that scan and change many records. */
   readonly administrationPool: AdministrationPool;
+  readonly encryption: RecordEncryption;
   readonly metrics: Metrics;
+  readonly tenantLabels: TenantLabels;
   readonly log: Logger;
   /** This replica. */
   readonly replica: { readonly id: string; readonly version: string };
   /** As HeartbeatOptions. */
+  readonly state: () => Pick<Beat, "degraded" | "load">;
+  /** As HeartbeatOptions. */
+  readonly heartbeatMs: number | undefined;
+  /** As HeartbeatOptions. */
   readonly lookAtInstallation: (pool: Pool) => Promise<unknown>;
+  /** Wakes the calls that wait for a record, on every replica. */
+  readonly onSettled: (name: string) => void;
   /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
-  readonly onFailed: (task: string) => (error: unknown) => void;
+  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
 }
 
 /** Records per statement of the sweep; a statement that takes too long halves it for a while. */
@@ -46,41 +73,30 @@ const SWEEP_BATCH_ROWS = 1000;
 
 /** Creates the background tasks. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions): Background {
-  const {
-    config,
+  const { config, pool, metrics, log, tenantLabels, replica, onFailed } = options;
+  const { usage, sampler, observer } = createSampledUsage(options);
+  const heartbeat = createHeartbeat({
     pool,
-    administrationPool,
-    metrics,
-    log,
     replica,
-    lookAtInstallation: look,
-    onFailed,
-  } = options;
-  const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
-  const heartbeat = createHeartbeat({ pool, replica, look, onFailed: onFailed("heartbeat") });
+    state: options.state,
+    look: options.lookAtInstallation,
+    onFailed: onFailed("heartbeat"),
+    intervalMs: options.heartbeatMs,
+  });
+  const labels = createTenantLabelsTask({ pool, tenantLabels, onFailed: onFailed("tenant_labels") });
   const totals = createStorageTotals({ pool, onFailed: onFailed("store_totals") });
-  const counter = createRecordCounter({
-    pool: administrationPool.forTask("counts"),
-    onFailed: onFailed("count_records"),
-  });
-  const jobWorker = createJobWorker({
-    pool: administrationPool.forTask("jobs"),
-    metrics,
-    log,
-    onFailed: onFailed("record_jobs"),
-  });
-  const pruners = createPruners({
-    pool: administrationPool.forTask("pruning"),
-    metrics,
-    auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
-    onFailed,
-  });
+  const { ambiguous, scans } = createScans(options);
   const usageFlusher = createUsageFlusher({
     pool,
     meter: usage,
     replica,
     intervalMs: config.ONCEWARD_USAGE_FLUSH,
     onFailed: onFailed("store_usage"),
+  });
+  const keyUse = createKeyUse({
+    runner: pool,
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("store_key_use"),
   });
   const sweeper = createSweeper({
     pool,
@@ -89,9 +105,12 @@ export function createBackground(options: BackgroundOptions): Background {
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
     batchRows: SWEEP_BATCH_ROWS,
     onSwept: countSwept,
+    sampleSeed: sampler.seed,
   });
 
   function countSwept(byNamespace: readonly SweptNamespace[]): void {
+    sampler.swept(byNamespace);
+    observer.swept(byNamespace);
     for (const { tenantId, namespace, deleted, freedBytes } of byNamespace) {
       if (deleted > 0) usage.count({ tenantId, namespace }, "swept", deleted);
       totals.add({ tenantId, records: -deleted, storedBytes: -freedBytes });
@@ -100,18 +119,94 @@ export function createBackground(options: BackgroundOptions): Background {
 
   return {
     usage,
+    keyUse,
     totals,
     liveReplicas: heartbeat.liveReplicas,
+    lastBeaten: heartbeat.lastBeaten,
+    sweepLateS: sweeper.lateS,
+    ambiguousRecords: ambiguous.counts,
     async start() {
       await heartbeat.start();
-      for (const task of [sweeper, jobWorker, usageFlusher, totals, counter, ...pruners]) task.start();
+      await labels.start();
+      for (const task of [sweeper, usageFlusher, sampler, observer, keyUse, totals, ...scans]) task.start();
     },
     async stopWork() {
-      await Promise.all([sweeper, jobWorker, counter, ...pruners].map((task) => task.stop()));
+      await Promise.all([labels, sweeper, ...scans].map((task) => task.stop()));
     },
     async finish() {
-      await Promise.all([usageFlusher.stop(), totals.stop()]);
+      await Promise.all([usageFlusher.stop(), sampler.stop(), observer.stop(), keyUse.stop(), totals.stop()]);
       await heartbeat.stop();
     },
   };
+}
+
+/** Creates the tasks that scan or change many records, on the connections of administration. */
+function createScans(options: BackgroundOptions) {
+  const { config, administrationPool, encryption, metrics, log, tenantLabels, onSettled, onFailed } = options;
+  const counter = createRecordCounter({
+    pool: administrationPool.forTask("counts"),
+    onFailed: onFailed("count_records"),
+  });
+  const ambiguous = createAmbiguousCounter({
+    pool: administrationPool.forTask("counts"),
+    tenants: () => tenantLabels.tenants(),
+    onFailed: onFailed("count_ambiguous"),
+  });
+  const jobWorker = createJobWorker({
+    pool: administrationPool.forTask("jobs"),
+    encryption,
+    metrics,
+    log,
+    onFailed: onFailed("record_jobs"),
+    onSettled,
+  });
+  const pruners = createPruners({
+    pool: administrationPool.forTask("pruning"),
+    metrics,
+    auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
+    onFailed,
+  });
+  return { ambiguous, scans: [jobWorker, counter, ambiguous, ...createEncrypting(options), ...pruners] };
+}
+
+/** Without keys there is nothing that could be encrypted or decrypted, and so no task. */
+function createEncrypting(options: BackgroundOptions): readonly Repeating[] {
+  const { config, administrationPool, encryption, metrics, onFailed } = options;
+  if (encryption.keyring.ids.length === 0) return [];
+  return [
+    createReencryption({
+      pool: administrationPool.forTask("encryption"),
+      encryption,
+      metrics,
+      recordsPerSecond: config.ONCEWARD_ENCRYPTION_RATE,
+      onFailed: onFailed("encrypt_records"),
+    }),
+  ];
+}
+
+/** Creates the meter, and the sampler and the observer that take first claims from it. */
+function createSampledUsage({ config, pool, metrics, onFailed }: BackgroundOptions) {
+  const usage = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }), {
+    isSampled: (of) => sampler.isSampled(of),
+    onFull: () => sampler.selectClaims(),
+    fingerprintShiftOf: (of) => observer.fingerprintShiftOf(of),
+    onObservedFull: () => observer.takeClaims(),
+  });
+  const sampler = createKeySampler({
+    pool,
+    takeFirstClaims: usage.takeFirstClaims,
+    pepper: config.ONCEWARD_API_KEY_PEPPER,
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("sample_keys"),
+    onDropped: () => metrics.backgroundErrors.inc({ task: "sample_keys" }),
+  });
+  const observer = createKeyObserver({
+    pool,
+    takeObserved: usage.takeObserved,
+    hashes: createKeyHashes(config.ONCEWARD_API_KEY_PEPPER),
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("observe_keys"),
+    onDropped: () => metrics.backgroundErrors.inc({ task: "observe_keys" }),
+  });
+  return { usage, sampler, observer };
 }

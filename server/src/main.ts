@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { afterRestore } from "./commands/after-restore.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
+import { doctor } from "./commands/doctor.ts";
+import { encryptionStatus } from "./commands/encryption-status.ts";
 import type { Host } from "./commands/host.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { runCommand } from "./commands/process.ts";
@@ -10,6 +12,8 @@ const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
   ["serve", serve],
   ["migrate", migrateCommand],
   ["after-restore", afterRestore],
+  ["doctor", doctor],
+  ["encryption-status", encryptionStatus],
   ["operator-key", operatorKey],
   ["tenant-key", tenantKey],
 ]);
@@ -19,6 +23,8 @@ const USAGE = `onceward-server COMMAND
   serve                                     run a replica
   migrate [--check]                         bring the schema up to date, or only check it
   after-restore [--force] [--above TOKEN]   prevent reuse of tokens and ids after a restore or a promotion
+  doctor [--json]                           check the database, Redis and the replicas, and say what to do
+  encryption-status                         count the records under each encryption key
   operator-key                              create an operator's API key and print it
   tenant-key --tenant NAME [--role admin]   create a tenant's API key, and the tenant if needed, and print the key
 

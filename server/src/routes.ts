@@ -1,3 +1,5 @@
+import { createIdentityService } from "./admin/identity.ts";
+import type { OperatorOptions } from "./admin/operator/options.ts";
 import { createOperatorService } from "./admin/operator/service.ts";
 import { createPageTokens } from "./admin/pages.ts";
 import { createTenantAdminService } from "./admin/tenant/service.ts";
@@ -6,23 +8,29 @@ import type { Authenticator } from "./auth/authenticate.ts";
 import type { UsageMeter } from "./background/usage-meter.ts";
 import type { ReplicaCache } from "./cache/replica-cache.ts";
 import { createIdempotencyService } from "./claims/service.ts";
+import { traceBatch } from "./claims/traced-batch.ts";
 import type { Waiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
+import { diagnose } from "./doctor/diagnose.ts";
 import { type Route, routesOf } from "./edge/route.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
+import { IdentityService } from "./gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
 import { createTenantLimiter } from "./store/batching/fair-queue.ts";
 import type { Pool } from "./store/pool.ts";
+import type { RecordEncryption } from "./store/records/record-encryption.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
+import type { Tracing } from "./telemetry/tracing.ts";
 
 /** The parts that the services need. */
 export interface ServiceParts {
   readonly config: Config;
   readonly pool: Pool;
   readonly administrationPool: AdministrationPool;
+  readonly encryption: RecordEncryption;
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
   readonly admission: Admission;
@@ -31,13 +39,15 @@ export interface ServiceParts {
   readonly usage: UsageMeter;
   /** Returns the id of the installation, which each restore or promotion of the database changes. */
   readonly installationId: () => string;
-  /** Returns the names of the dependencies that the replica currently works without. */
-  readonly degradedReasons: () => readonly string[];
+  /** The state of this replica. */
+  readonly replicaState: OperatorOptions["replicaState"];
+  /** Undefined while tracing is off. */
+  readonly tracing: Tracing | undefined;
 }
 
 /** Creates the unary RPCs of all services, for all transports. */
 export function createRoutes(parts: ServiceParts): readonly Route[] {
-  const { config, pool, admission, waiters } = parts;
+  const { config, pool, admission, waiters, tracing } = parts;
   const { replayCache, wakeChannel } = parts.replicaCache;
   const pepper = config.ONCEWARD_API_KEY_PEPPER;
   const onSettled = (name: string) => {
@@ -46,7 +56,12 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
   };
   const records = createRecordStore(
     pool,
-    createTenantLimiter({ weightOf: admission.weightOf, slotsPerTenant: config.ONCEWARD_TENANT_SHARE }),
+    createTenantLimiter({
+      weightOf: admission.weightOf,
+      slotsPerTenant: config.ONCEWARD_TENANT_SHARE,
+      observer: parts.metrics,
+    }),
+    parts.encryption,
   );
   const idempotency = createIdempotencyService({
     records,
@@ -55,6 +70,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     waiters,
     onSettled,
     onClaim: parts.metrics.claimed,
+    onOperation: parts.metrics.operationEnded,
     usage: parts.usage,
   });
   const administration = {
@@ -64,14 +80,25 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     changes: parts.authenticator,
     pepper,
   };
-  const tenantAdmin = createTenantAdminService({ ...administration, admission, onSettled });
+  const tenantAdmin = createTenantAdminService({
+    ...administration,
+    admission,
+    encryption: parts.encryption,
+    onSettled,
+  });
   const operator = createOperatorService({
     ...administration,
     redactedConfig: redactedConfig(config),
-    degradedReasons: parts.degradedReasons,
+    replicaState: parts.replicaState,
+    diagnose: () => diagnose({ config, runnerFor: () => parts.administrationPool }),
   });
   return [
-    ...routesOf(IdempotencyService, "CALLER", idempotency),
+    ...routesOf(IdentityService, undefined, createIdentityService()),
+    ...routesOf(
+      IdempotencyService,
+      "CALLER",
+      tracing ? { ...idempotency, batch: traceBatch(idempotency.batch, tracing) } : idempotency,
+    ),
     ...routesOf(TenantAdminService, "TENANT_ADMIN", tenantAdmin),
     ...routesOf(OperatorService, "OPERATOR", operator),
   ];

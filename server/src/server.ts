@@ -9,15 +9,17 @@ import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
+import { isSkewed } from "./domain/clock-offset.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import { createHttpServer } from "./edge/http/server.ts";
-import { createInboundBudget } from "./edge/inbound-budget.ts";
 import { createManagementServer } from "./edge/management/server.ts";
-import { createOutboundTotal } from "./edge/outbound-budget.ts";
+import { createInboundBudget, createOutboundTotal } from "./edge/memory-budgets.ts";
 import { createPipeline, type Pipeline } from "./edge/pipeline.ts";
 import type { Route } from "./edge/route.ts";
 import type { Tls } from "./edge/tls.ts";
+import { configuredEncryption, warnOfMissingKey } from "./encryption.ts";
+import { createLoadMeter, createReplicaDegradedStates, type StateSources } from "./replica-state.ts";
 import { createRoutes } from "./routes.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
@@ -25,9 +27,17 @@ import {
 } from "./store/batching/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/records/read-records.ts";
+import { shippedMigrations } from "./store/shipped-migrations.ts";
 import { ensureTenant } from "./store/tenants/tenants.ts";
+import type { BackgroundTask } from "./telemetry/background-metrics.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { TenantLabels } from "./telemetry/tenant-labels.ts";
+import type { OpenTracing } from "./telemetry/tracing.ts";
+import { openTracedParts } from "./traced-parts.ts";
 import { VERSION } from "./version.ts";
+
+/** The time for the last spans to be exported, if calls took the whole time of the drain. */
+const MIN_EXPORT_MS = 1000;
 
 /** A replica of the service. */
 export interface OncewardServer {
@@ -59,6 +69,10 @@ export interface ServerTuning {
   readonly denialWindowMs?: number;
   /** The maximum age of cached API keys and tenants. */
   readonly credentialAgeMs?: number;
+  /** How often the conditions of degraded states are looked at. */
+  readonly degradedLookMs?: number;
+  /** How often the replica stores that it is live. */
+  readonly heartbeatMs?: number;
 }
 
 /**
@@ -67,16 +81,22 @@ export interface ServerTuning {
  *
  * Longer than other functions, because it is one list of parts, in the order in which they need each other.
  *
+ * @param openTracing undefined: tracing is off.
  * @throws Error as `configuredTls`.
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of parts.
 export function createServer(
   config: Config,
-  log: Logger,
-  { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs, denialWindowMs }: ServerTuning = {},
+  processLog: Logger,
+  tuning: ServerTuning = {},
+  openTracing?: OpenTracing,
 ): OncewardServer {
-  const metrics = createMetrics(VERSION);
-  const onFailed = (task: string) => (error: unknown) => {
+  const { waiterTickMs, jwksCooldownMs, certificateLookMs, credentialAgeMs, denialWindowMs } = tuning;
+  const replica = { id: randomUUID(), version: VERSION };
+  const log = processLog.child({ replica: replica.id });
+  const tenantLabels = new TenantLabels();
+  const metrics = createMetrics(VERSION, tenantLabels);
+  const onFailed = (task: BackgroundTask) => (error: unknown) => {
     metrics.backgroundErrors.inc({ task });
     log.warn({ err: error, task }, "background task failed; retrying at the next interval");
   };
@@ -85,12 +105,18 @@ export function createServer(
     onFailed: onFailed("read_tls_files"),
     checkIntervalMs: certificateLookMs,
   });
-  const replica = { id: randomUUID(), version: VERSION };
+  const traced = openTracedParts(openTracing, config, {
+    instanceId: replica.id,
+    version: VERSION,
+    log,
+    onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
+  });
   let replicaCache: ReplicaCache | undefined;
   let authenticator: Authenticator | undefined;
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
+    onDetected: () => metrics.installationChanges.inc(),
     onChanged(id) {
       authenticator?.databaseChanged();
       replicaCache?.moveTo(id);
@@ -116,18 +142,44 @@ export function createServer(
     onLastWaiterGone: (name) => replicaCache?.wakeChannel?.ignore(name),
     ...(waiterTickMs !== undefined && { checkEveryMs: waiterTickMs }),
   });
-  const degraded = (): Readonly<Record<string, boolean>> => ({
-    redis_bypassed: replicaCache?.redisBypassed() ?? false,
+  let pipeline: Pipeline | undefined;
+  let transports: Transports | undefined;
+  let newestMigration = "";
+  const connections = () => ({
+    grpc: transports?.grpc.connections() ?? 0,
+    http: transports?.http.connections() ?? 0,
+    management: management.connections(),
   });
-  const degradedReasons = () => Object.entries(degraded()).flatMap(([reason, is]) => (is ? [reason] : []));
+  const encryption = configuredEncryption(config, { metrics, log });
+  const sources: StateSources = {
+    redisBypassed: () => replicaCache?.redisBypassed() ?? false,
+    schemaAhead: () => (background.lastBeaten()?.schemaVersion ?? "") > newestMigration,
+    clockSkewed: () => isSkewed(background.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
+    pool: pool.load,
+    poolSize: config.ONCEWARD_POOL_SIZE,
+    sweepLateS: () => background.sweepLateS(),
+    callsInFlight: () => pipeline?.callsInFlight() ?? 0,
+    connections: () => connections().grpc + connections().http,
+    operations: metrics.operations,
+  };
+  const degraded = createReplicaDegradedStates(sources, { log, lookMs: tuning.degradedLookMs });
+  const load = createLoadMeter(sources);
   const background = createBackground({
     config,
     pool,
     administrationPool,
+    encryption,
     metrics,
+    tenantLabels,
     log,
     replica,
+    state: () => ({ degraded: degraded.reasons(), load: load() }),
+    heartbeatMs: tuning.heartbeatMs,
     lookAtInstallation: installation.look,
+    onSettled(name) {
+      waiters.wake(name);
+      replicaCache?.wakeChannel?.announce(name);
+    },
     onFailed,
   });
   const { liveReplicas, totals, usage } = background;
@@ -137,7 +189,10 @@ export function createServer(
     waiters: waiters.count,
     liveReplicas,
     cacheBytes: () => replicaCache?.bytes() ?? 0,
-    degraded,
+    degraded: degraded.active,
+    callsInFlight: sources.callsInFlight,
+    connections,
+    ambiguousRecords: background.ambiguousRecords,
   });
   const denials = createDenials(pool, log, denialWindowMs);
   let unready: readonly string[] = ["starting"];
@@ -145,44 +200,54 @@ export function createServer(
 
   async function composeTransports() {
     await installation.look(pool);
-    authenticator = createAuthenticator(pool, {
+    await warnOfMissingKey(pool, encryption, log);
+    const tracedPool = traced.pool(pool);
+    authenticator = createAuthenticator(tracedPool, {
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
       anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
+      onKeyUsed: background.keyUse.note,
     });
     replicaCache = openReplicaCache({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: config.REDIS_URL,
       installationId: installation.id(),
       secret: config.ONCEWARD_API_KEY_PEPPER,
+      keyring: encryption.keyring,
       onSettled: waiters.wake,
-      metrics,
+      metrics: traced.metrics(metrics),
       log,
     });
     const parts = {
       config,
-      pool,
-      administrationPool,
+      pool: tracedPool,
+      administrationPool: traced.administrationPool(administrationPool),
+      encryption,
       metrics,
       authenticator,
       admission,
       replicaCache,
-      waiters,
+      waiters: traced.waiters(waiters),
+      tracing: traced.tracing,
       usage,
       installationId: installation.id,
-      degradedReasons,
+      replicaState: { id: replica.id, degraded: degraded.reasons, lastBeaten: background.lastBeaten },
     };
     const defaultTimeoutMs = config.ONCEWARD_DEFAULT_TIMEOUT;
-    const pipeline = createPipeline({ authenticator, admission, denials, log, metrics, defaultTimeoutMs });
-    return createTransports(config, { routes: createRoutes(parts), pipeline, tls, log });
+    pipeline = createPipeline({ authenticator, admission, denials, log, metrics, defaultTimeoutMs });
+    return createTransports(config, {
+      routes: createRoutes(parts),
+      pipeline: traced.pipeline(pipeline),
+      tls,
+      log,
+    });
   }
-
-  let transports: Transports | undefined;
 
   return {
     async start() {
+      newestMigration = (await shippedMigrations()).at(-1) ?? "";
       transports = await composeTransports();
       const addresses = {
         grpcPort: await listen(transports.grpc, config, "ONCEWARD_GRPC_PORT"),
@@ -191,6 +256,7 @@ export function createServer(
       };
       tls?.start();
       await background.start();
+      degraded.start();
       transports.grpc.setServing(true);
       unready = [];
       log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
@@ -206,16 +272,19 @@ export function createServer(
       await delay(served ? config.ONCEWARD_DRAIN_DELAY : 0);
       waiters.drain();
       const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
+      const graceEndsAtMs = performance.now() + graceMs;
       await Promise.all([
         transports?.grpc.close(graceMs),
         transports?.http.close(graceMs),
         background.stopWork(),
       ]);
       replicaCache?.close();
+      degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
       await Promise.all([pool.close(), administrationPool.close()]);
       await management.close();
       await tls?.stop();
+      await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
       log.info("stopped");
     },
   };

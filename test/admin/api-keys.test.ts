@@ -35,12 +35,12 @@ describeAdministration("API keys", (world, transport) => {
     expect(apiKey?.createdAt).toBeDefined();
     expect(apiKey?.revokedAt).toBeUndefined();
     expect(parseApiKey(secret)?.id).toBe(apiKey?.id);
+    const { apiKeys } = await admin.listApiKeys({});
+    expect(apiKeys).toContainEqual(apiKey);
     await grant(callAs(secret));
     expect(await errorOf(callAs(secret).claim({ ...ORDER, namespace: "mails" }))).toMatchObject({
       reason: "NAMESPACE_DENIED",
     });
-    const { apiKeys } = await admin.listApiKeys({});
-    expect(apiKeys).toContainEqual(apiKey);
     const stored = await world().database.query(
       "select k::text as everything from api_keys k where tenant_id = $1",
       [tenant.id],
@@ -65,6 +65,25 @@ describeAdministration("API keys", (world, transport) => {
     await grant(callAs(secret));
     expect(await errorOf(caller.lookup(ORDER))).toMatchObject({ reason: "CREDENTIAL_INVALID" });
     expect(await lookUp(callAs(secret))).toMatchObject(ORDER);
+  });
+
+  test("a key's last use is shown to the hour; an unused key and a wrong secret show none", async () => {
+    const { admin } = await world().administeredTenant();
+    const [used, unused] = [
+      await admin.createApiKey({ apiKey: CALLER }),
+      await admin.createApiKey({ apiKey: CALLER }),
+    ];
+    await callAs(used.secret).lookup(ORDER);
+    const wrong = callAs(unused.secret.replace(/.$/, (end) => (end === "A" ? "B" : "A")));
+    expect(await errorOf(wrong.lookup(ORDER))).toMatchObject({ reason: "CREDENTIAL_INVALID" });
+    const lastUse = async (id: string | undefined) => {
+      const { apiKeys } = await admin.listApiKeys({});
+      return apiKeys.find((key) => key.id === id)?.lastUsedAt;
+    };
+    await expect.poll(() => lastUse(used.apiKey?.id)).toBeDefined();
+    const at = await lastUse(used.apiKey?.id);
+    expect(Number(at?.seconds) % 3600).toBe(0);
+    expect(await lastUse(unused.apiKey?.id)).toBeUndefined();
   });
 
   test("a key is refused when it expires", async () => {

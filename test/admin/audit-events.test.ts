@@ -120,6 +120,34 @@ describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
     expect((await admin.listAuditEvents({ action: "Nothing" })).events).toEqual([]);
   });
 
+  test("filters by actor, target and outcome", async () => {
+    const { admin, tenant, adminKey, caller } = await world().administeredTenant();
+    const own = parseApiKey(adminKey)?.id ?? "";
+    await writeEvents(world().database, tenant, 3);
+    await admin.updateNamespace({
+      namespace: { name: "charges", policy: { keyRetention: { seconds: 7200n } } },
+      allowMissing: true,
+    });
+    expect(await errorOf(connectAdmin(world().server, tenant.apiKey).createApiKey({}))).toMatchObject({
+      reason: "ROLE_DENIED",
+    });
+    await caller.claim({ namespace: "charges", key: "1" });
+    const of = async (filter: { actor?: string; target?: string; outcome?: AuditEvent_Outcome }) =>
+      actionsOf((await admin.listAuditEvents(filter)).events);
+    expect(await of({ actor: own })).toEqual(["UpdateNamespace"]);
+    expect(await of({ target: "namespace charges" })).toEqual(["UpdateNamespace"]);
+    expect(await of({ target: "namespace charge" })).toEqual([]);
+    expect(await of({ outcome: AuditEvent_Outcome.DENIED })).toEqual(["CreateApiKey"]);
+    expect(await of({ actor: own, outcome: AuditEvent_Outcome.DENIED })).toEqual([]);
+    expect(await of({ actor: own, outcome: AuditEvent_Outcome.DONE })).toEqual(["UpdateNamespace"]);
+    const unknown = 9 as AuditEvent_Outcome;
+    expect(
+      await errorOf(
+        admin.listAuditEvents({ actor: "a".repeat(256), target: "t".repeat(1025), outcome: unknown }),
+      ),
+    ).toMatchObject({ reason: "INVALID_REQUEST", fields: ["actor", "target", "outcome"] });
+  });
+
   test("filters by time: from one instant, before another", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 3, "now() - i * interval '1 hour'");

@@ -1,15 +1,19 @@
 import { expect, test } from "vitest";
+import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete, ORDER } from "../helpers/calls/verbs.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };
 /** Tables that tasks need. Calls do not need them while credentials and policies are cached in memory. */
-const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs"];
-const TASKS = ["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs"];
+const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs", "insight_samples"];
+const TASKS = [
+  ...["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs", "store_key_use"],
+  "sample_keys",
+];
 
 const { database, server } = useServer({
   ONCEWARD_SWEEP_INTERVAL: "100ms",
@@ -21,7 +25,8 @@ async function breakTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
   await database.query(
     `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-     create trigger refuse before delete on records for each statement execute function refuse()`,
+     create trigger refuse before delete on records for each statement execute function refuse();
+     create trigger refuse before update on api_keys for each statement execute function refuse()`,
   );
 }
 
@@ -48,6 +53,8 @@ test("every background task completes its work once its statements succeed after
   await complete(client);
   let claims = 1;
   await breakTasks();
+  const newKey = await createApiKey(database, { tenantId: id, role: "CALLER" });
+  await connectClient(server, newKey).lookup(ORDER);
   await database.query(
     `insert into record_jobs_away (tenant_id, namespace, kind, terms, starts_at)
      values ($1, 'refunds', 'FORGET', '{}', now())`,
@@ -78,6 +85,15 @@ test("every background task completes its work once its statements succeed after
   await expect
     .poll(
       () => count("select count(*)::int as count from tenant_totals where count_due_at > now()"),
+      PATIENCE,
+    )
+    .toBe(1);
+  await expect
+    .poll(
+      () =>
+        count(
+          `select count(last_used_at)::int as count from api_keys where id = '${parseApiKey(newKey)?.id}'`,
+        ),
       PATIENCE,
     )
     .toBe(1);

@@ -11,7 +11,7 @@ import {
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { bytes, complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
 /** A state of a later version of the contract. */
@@ -108,6 +108,25 @@ describeAdministration("ListRecords", (world, transport) => {
     if (claimedAt === undefined) throw new Error("a moment is missing");
     expect(await keysOf(one.admin, { claimedAfter: claimedAt })).toEqual(["new"]);
     expect(await keysOf(one.admin, { claimedBefore: claimedAt })).toEqual(["old"]);
+  });
+
+  test("filters by owner, by fingerprint, and by the end of the lease", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    const fingerprint = fingerprintOf("an order");
+    await one.caller.claim({ ...ORDER, key: "mine", owner: "worker-1" });
+    await one.caller.claim({ ...ORDER, key: "theirs", owner: "worker-2", fingerprint });
+    await endLeases(world().database, one.tenant, "theirs");
+    expect(await keysOf(one.admin, { owner: "worker-1" })).toEqual(["mine"]);
+    expect(await keysOf(one.admin, { owner: "worker" })).toEqual([]);
+    expect(await keysOf(one.admin, { fingerprint })).toEqual(["theirs"]);
+    expect(await keysOf(one.admin, { fingerprint: fingerprintOf("another") })).toEqual([]);
+    const ambiguous = { state: Record_State.AMBIGUOUS };
+    const [now, hourAgo] = [Date.now() + 60_000, Date.now() - 3_600_000].map(timestampFromMs);
+    expect(await keysOf(one.admin, { ...ambiguous, leaseExpiredBefore: now })).toEqual(["theirs"]);
+    expect(await keysOf(one.admin, { ...ambiguous, leaseExpiredBefore: hourAgo })).toEqual([]);
+    expect(
+      await errorOf(one.admin.listRecords({ owner: "x".repeat(129), fingerprint: bytes("short") })),
+    ).toMatchObject({ reason: "INVALID_REQUEST", fields: ["owner", "fingerprint"] });
   });
 
   test("never shows forgotten or expired records", async () => {

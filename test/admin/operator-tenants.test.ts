@@ -6,6 +6,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";
+import { setNamespacePolicy } from "../helpers/servers/tenants.ts";
 
 const DAY = seconds(86_400);
 
@@ -184,6 +185,30 @@ describeAdministrationOverAll("An operator", (world, transport) => {
       updateMask: { paths: ["policy", "quotas.nothing"] },
     });
     expect(await errorOf(unknown)).toMatchObject({ fields: ["update_mask"] });
+  });
+
+  test("lists tenants' use beside their quotas; what has no quota is not counted", async () => {
+    const operator = await world().operator();
+    const { tenant, caller } = await world().administeredTenant({ quota_live_records: 1000 });
+    const other = await world().administeredTenant();
+    await setNamespacePolicy(world().database, tenant, "charges", { key_retention_s: 3600 });
+    await grant(caller);
+    await grant(other.caller);
+    const useOf = async (name: string) => {
+      const all = await readPages(async (pageToken) => {
+        const { tenants: items, nextPageToken } = await operator.listTenantUsage({ pageSize: 3, pageToken });
+        return { items, nextPageToken };
+      });
+      return all.filter((use) => use.tenant === name);
+    };
+    await expect
+      .poll(() => useOf(tenant.name))
+      .toMatchObject([
+        { quotas: { liveRecords: 1000n }, liveRecords: 1n, declaredNamespaces: 1, recentClaims: 1n },
+      ]);
+    const [otherUse] = await useOf(other.tenant.name);
+    expect(otherUse).toMatchObject({ declaredNamespaces: 0, unfinishedRecordJobs: 0 });
+    expect(otherUse?.liveRecords).toBeUndefined();
   });
 
   test("lists tenants by name, each once although others are created between pages", async () => {

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
+import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
@@ -63,6 +64,8 @@ test("a job that always fails delays no other tenant's jobs", async () => {
     metrics: createMetrics("0.0.0"),
     log: createLog("silent", { write: () => true }),
     onFailed: (error) => failures.push(error),
+    onSettled: () => {},
+    encryption: WITHOUT_KEYS,
   });
   worker.start();
   onTestFinished(() => worker.stop());

@@ -1,30 +1,16 @@
-import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { createWorld } from "../helpers/calls/admin.ts";
 import { complete } from "../helpers/calls/verbs.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
+import { createServiceRole } from "../helpers/database/service-role.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 
-const DEPLOY_README = new URL("../../deploy/README.md", import.meta.url);
-
-/** The statements of deploy/README.md, for a role of the test's own: roles are shared by all databases. */
-async function readGrants(role: string): Promise<string> {
-  const blocks = (await readFile(DEPLOY_README, "utf8")).matchAll(/```sql\n(.*?)```/gs);
-  const sql = [...blocks].map(([, block]) => block).find((block) => block?.includes("create role"));
-  if (sql === undefined) throw new Error("deploy/README.md grants nothing");
-  return sql.replaceAll("onceward_service", role);
-}
-
-/** A database, and a connection to it as the role of deploy/README.md. */
+/** A database, and a connection to it as the role of the replicas. */
 async function connectAsService() {
   const database = await createTestDatabase();
-  const role = `service_${randomBytes(4).toString("hex")}`;
-  await database.query(await readGrants(role));
-  const url = new URL(database.url);
-  url.username = role;
-  const asService = new pg.Client({ connectionString: url.href });
+  const { role, url } = await createServiceRole(database);
+  const asService = new pg.Client({ connectionString: url });
   await asService.connect();
   onTestFinished(async () => {
     await asService.end();
@@ -32,10 +18,10 @@ async function connectAsService() {
     await database.query(`drop role ${role}`);
     await database.drop();
   });
-  return { database, asService, url: url.href, role };
+  return { database, asService, url, role };
 }
 
-test("the role of deploy/README.md suffices for the service, and can't change what was audited", async () => {
+test("the role of the replicas suffices for the service, and can't change what was audited", async () => {
   const { database, asService, url, role } = await connectAsService();
   const server = await startTestServer(url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   onTestFinished(() => server.stop());
@@ -62,7 +48,7 @@ test("the role of deploy/README.md suffices for the service, and can't change wh
   await expect(asService.query(prune)).rejects.toThrow("may prune");
 });
 
-test("the role of deploy/README.md may use what a later migration makes", async () => {
+test("the role of the replicas may use what a later migration makes", async () => {
   const { database, asService } = await connectAsService();
   await database.query("create table later_things (id bigint generated always as identity, name text)");
   await database.query("create sequence later_numbers");
@@ -72,7 +58,7 @@ test("the role of deploy/README.md may use what a later migration makes", async 
   expect((await asService.query("select nextval('later_numbers') as next")).rows).toEqual([{ next: "1" }]);
 });
 
-test("the role of deploy/README.md may renew a restored installation, and set no sequence otherwise", async () => {
+test("the role of the replicas may renew a restored installation, and set no sequence otherwise", async () => {
   const { asService } = await connectAsService();
   const renew = async (id: string) =>
     (await asService.query<{ renewed: boolean }>("select renew_installation($1, 0) as renewed", [id])).rows;

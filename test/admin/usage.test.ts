@@ -82,7 +82,7 @@ describeAdministration(
       const repeats = hour?.repeatLateness.filter((bucket) => bucket.repeats > 0n);
       expect(repeats).toMatchObject([
         { upTo: { seconds: 1n }, repeats: 1n },
-        { upTo: { seconds: 1800n }, repeats: 1n },
+        { upTo: { seconds: 1677n }, repeats: 1n },
       ]);
       expect(hour?.repeatLateness.at(-1)?.upTo).toBeUndefined();
     });

@@ -5,13 +5,13 @@ import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import type { Principal } from "../../server/src/domain/tenant.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
-import { createInboundBudget } from "../../server/src/edge/inbound-budget.ts";
-import { createOutboundTotal } from "../../server/src/edge/outbound-budget.ts";
+import { createInboundBudget, createOutboundTotal } from "../../server/src/edge/memory-budgets.ts";
 import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import { NO_KEYS } from "../../server/src/store/encryption/keyring.ts";
 import { readInstallation } from "../../server/src/store/installation.ts";
 import { openPool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
@@ -62,6 +62,7 @@ const replicaCache = openReplicaCache({
   redisUrl: config.REDIS_URL,
   installationId: (await readInstallation(pool))?.id ?? "",
   secret: config.ONCEWARD_API_KEY_PEPPER,
+  keyring: NO_KEYS,
   onSettled: waiters.wake,
   metrics: createMetrics("bare"),
   log,
@@ -90,7 +91,16 @@ const idempotency = createIdempotencyService({
     replicaCache.wakeChannel?.announce(name);
   },
   onClaim: () => {},
-  usage: { claimed: () => {}, mismatched: () => {}, count: () => {}, take: () => [], size: () => 0 },
+  onOperation: () => {},
+  usage: {
+    claimed: () => {},
+    mismatched: () => {},
+    count: () => {},
+    take: () => [],
+    size: () => 0,
+    takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),
+    takeObserved: () => [],
+  },
 });
 
 const straight: Pipeline = {
@@ -99,6 +109,7 @@ const straight: Pipeline = {
     const call: Call = {
       principal,
       requestId: "",
+      receivedAtMs: performance.now(),
       atMs: performance.now() + TIMEOUT_MS,
       cancelled: false,
       again: () => Promise.resolve(call),
@@ -111,6 +122,7 @@ const straight: Pipeline = {
     };
     return encode(await route.handle(message instanceof Promise ? await message : message, call));
   },
+  callsInFlight: () => 0,
   authenticate: async () => principal,
 };
 

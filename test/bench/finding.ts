@@ -14,6 +14,7 @@ export const FIGURES = [
   "P12",
   "P13",
   "P14",
+  "P15",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -3,6 +3,7 @@ import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureClaims } from "./figures/claims.ts";
+import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
@@ -20,11 +21,13 @@ import { measureGrowth } from "./growth.ts";
 import { type BenchOptions, readOptions } from "./options.ts";
 import { markdownTable, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
+import { measureSizing } from "./sizing.ts";
 import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--soak 10m]`:
+ * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--sizing]
+ * [--soak 10m]`:
  * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
  * answer, however fast, and 130 if it was interrupted.
  */
@@ -43,6 +46,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P12"], figure: measureOverhead },
   { of: ["P13"], figure: measureHostility },
   { of: ["P14"], figure: measureAdministration },
+  { of: ["P15"], figure: measureEncryption },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
@@ -79,6 +83,7 @@ async function run(options: BenchOptions): Promise<void> {
   const bench: Bench = { rig, main, options, violations, signal, pace, progress };
 
   if (options.growth) await measureGrowth(bench);
+  else if (options.sizing) await measureSizing(bench);
   else if (options.soakMs !== undefined) await soak(bench, options.soakMs);
   else await report(await measureAll(bench), bench);
   for (const example of violations.examples) console.error(`WRONG: ${example}`);

@@ -13,6 +13,7 @@ export interface BenchOptions {
   /** Print the table as Markdown, for README.md. */
   readonly markdown: boolean;
   readonly growth: boolean;
+  readonly sizing: boolean;
   /** How long to soak; undefined: no soak. */
   readonly soakMs: number | undefined;
 }
@@ -32,15 +33,17 @@ export function readOptions(args: readonly string[]): BenchOptions {
       out: { type: "string", default: "bench.json" },
       markdown: { type: "boolean", default: false },
       growth: { type: "boolean", default: false },
+      sizing: { type: "boolean", default: false },
       soak: { type: "string" },
     },
   });
-  const { quick, out, markdown, growth } = values;
+  const { quick, out, markdown, growth, sizing } = values;
   return {
     quick,
     out,
     markdown,
     growth,
+    sizing,
     only: values.only === undefined ? new Set(FIGURES) : figures(values.only),
     rows: values.rows === undefined ? (quick ? QUICK_ROWS : DEFAULT_ROWS) : count(values.rows),
     soakMs: values.soak === undefined ? undefined : durationMs(values.soak),

@@ -117,3 +117,15 @@ test("an operator's key is created, listed and revoked, and the audit has each c
   expect(await cli("operator", "keys", "revoke", "0123456789abcdef", "--yes")).toMatchObject({ exit: 4 });
   expect((await cli("operator", "audit", "--action", "RevokeOperatorApiKey")).stdout).toContain(id);
 });
+
+test("the live replicas are listed with their load", async () => {
+  const cli = await world().operatorCli();
+  const { replica } = Object.fromEntries(
+    (await cli("operator", "info")).stdout.split("\n").map((line) => line.split(/\s+/, 2)),
+  );
+  const { exit, stdout } = await cli("operator", "replicas");
+  expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringContaining("REPLICA") });
+  const row = stdout.split("\n").find((line) => line.startsWith(replica));
+  expect(row).toMatch(/ no +\d+ +[\d.]+ +\d+ +\d+\/\d+$/);
+  expect(await cli.json("operator", "replicas")).toMatchObject([{ id: replica, load: { poolSize: 12 } }]);
+});

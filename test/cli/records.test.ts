@@ -114,3 +114,69 @@ test("lookup uses a caller's key, and its exit code says that a key is unknown",
     stderr: "onceward: The key is unknown, or forgotten.\n",
   });
 });
+
+test("a record is shown with its attempts", async () => {
+  const { cli } = await withAmbiguous();
+  await cli(...RESOLVE, "--release", ...WHY);
+  const { stdout } = await cli("records", "show", "payouts", "payout-1");
+  expect(stdout).toMatch(
+    /ATTEMPT +OWNER +CLAIMED +ENDED +HOW +CHECKPOINT +REASON\n1 +worker-3 .* resolved +- +found out\n/,
+  );
+  expect(await cli.json("records", "show", "payouts", "payout-2")).toMatchObject({
+    record: { key: "payout-2" },
+    attempts: [{ number: 1, owner: "worker-3", ending: "ENDING_HELD" }],
+  });
+});
+
+test("all ambiguous records that match are counted, and resolved if their number is the expected one", async () => {
+  const { cli, claim } = await withAmbiguous();
+  const resolveAll = [...["records", "resolve", "payouts", "--all-matching", "--release"], ...WHY];
+  expect(await cli(...resolveAll, "--dry-run", "--owner", "worker-3")).toMatchObject({
+    exit: 0,
+    stdout: "1 ambiguous records match in payouts. Nothing was changed.\n",
+  });
+  expect(await cli(...resolveAll, "--dry-run", "--owner", "worker-9")).toMatchObject({
+    stdout: "0 ambiguous records match in payouts. Nothing was changed.\n",
+  });
+  expect(await cli(...resolveAll, "--expect", "2")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("1 records match, and expected_count is 2"),
+  });
+  expect(await claim()).toMatchObject({ case: "ambiguous" });
+  const { exit, stdout } = await cli(...resolveAll, "--expect", "1");
+  expect(exit).toBe(0);
+  const [, job = ""] = /^Job (\d+) resolves 1 records\./.exec(stdout) ?? [];
+  const watched = await cli("retention", "jobs", job, "--watch");
+  expect(watched.stdout).toMatch(/kind +resolve\n(.*\n)*state +done\n/);
+  expect(await claim()).toMatchObject({ case: "claimed" });
+  expect(await cli("jobs", "cancel", job, "--yes")).toMatchObject({
+    exit: 0,
+    stdout: `Job ${job} was already done; it changed 1 records.\n`,
+  });
+});
+
+test("options of one record and of many are not mixed", async () => {
+  const { cli } = await withAmbiguous();
+  for (const wrong of [
+    [...RESOLVE, "--all-matching", "--release", ...WHY],
+    ["records", "resolve", "--all-matching", "--fencing-token", "1", "--release", ...WHY],
+    ["records", "resolve", "payouts", "--release", ...WHY],
+    [...RESOLVE, "--dry-run", "--release", ...WHY],
+    [...RESOLVE, "--expect", "1", "--release", ...WHY],
+  ]) {
+    expect({ wrong, ...(await cli(...wrong)) }).toMatchObject({ wrong, exit: 2, stdout: "" });
+  }
+});
+
+test("a job that waits is cancelled", async () => {
+  const { cli } = await withAmbiguous();
+  await cli("retention", "set", "payouts", "--key", "7d", "--apply-to-existing", "--yes");
+  const [{ id }] = (await cli.json("retention", "jobs")) as [{ id: string }];
+  expect(await cli("jobs", "cancel", id)).toMatchObject({ exit: 2 });
+  expect(await cli("jobs", "cancel", id, "--yes")).toMatchObject({
+    exit: 0,
+    stdout: `Job ${id} is cancelled; it changed 0 records.\n`,
+  });
+  expect((await cli("retention", "jobs", id, "--watch")).stdout).toMatch(/state +cancelled\n/);
+  expect(await cli("jobs", "cancel", "999999", "--yes")).toMatchObject({ exit: 4 });
+});

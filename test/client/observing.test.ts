@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import {
   createOnceward,
   type Onceward,
@@ -6,17 +5,13 @@ import {
   type OncewardOptions,
   TerminalError,
 } from "@onceward/client";
-import { type Context, context, ROOT_CONTEXT, type Tracer, trace } from "@opentelemetry/api";
-import {
-  BasicTracerProvider,
-  InMemorySpanExporter,
-  type ReadableSpan,
-  SimpleSpanProcessor,
-} from "@opentelemetry/sdk-trace-base";
+import { trace } from "@opentelemetry/api";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { tracing } from "../../clients/typescript/src/otel.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
+import { newTracer } from "../helpers/tracing/tracer.ts";
 
 const { database, server } = useServer();
 
@@ -153,28 +148,6 @@ test("an observer that throws has no effect on runs", async () => {
   expect(onEvent).toHaveBeenCalledTimes(2);
   expect(warn).toHaveBeenCalledOnce();
 });
-
-/** OpenTelemetry has its context managers in packages of their own; this one is as small as they get. */
-function enableContext(): void {
-  const storage = new AsyncLocalStorage<Context>();
-  const manager = {
-    active: () => storage.getStore() ?? ROOT_CONTEXT,
-    with: <A extends unknown[], R>(active: Context, fn: (...args: A) => R, self?: unknown, ...args: A) =>
-      storage.run(active, () => fn.call(self, ...args)),
-    bind: <T>(_: Context, target: T) => target,
-    enable: () => manager,
-    disable: () => manager,
-  };
-  context.setGlobalContextManager(manager);
-  onTestFinished(() => context.disable());
-}
-
-function newTracer(): { tracer: Tracer; spans: () => ReadableSpan[] } {
-  enableContext();
-  const exporter = new InMemorySpanExporter();
-  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
-  return { tracer: provider.getTracer("test"), spans: () => exporter.getFinishedSpans() };
-}
 
 /** What a span says, with its parent by name. */
 function told(spans: readonly ReadableSpan[]) {

@@ -1,5 +1,6 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { startRuns } from "../helpers/calls/runs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
@@ -51,40 +52,6 @@ async function newOnceward(...ports: readonly number[]): Promise<Onceward> {
   const onceward = createOnceward({ address, apiKey, timeoutMs: PATIENCE_MS });
   onTestFinished(() => onceward.close());
   return onceward;
-}
-
-/** Runs one operation after another, several at a time, until it is stopped; then rejects if a single one failed. */
-function startRuns(onceward: Onceward) {
-  const effects = new Map<string, number>();
-  let stopping = false;
-  let done = 0;
-  const runners = Array.from({ length: 8 }, async (_, runner) => {
-    for (let order = 0; !stopping; order++) {
-      const key = `order-${runner}-${order}`;
-      const value = await onceward.run({ namespace: "charges", key, fingerprint: key }, () => {
-        effects.set(key, (effects.get(key) ?? 0) + 1);
-        return key;
-      });
-      expect(value).toBe(key);
-      done++;
-    }
-  });
-  const all = Promise.all(runners);
-  // Told by `stop`.
-  all.catch(() => {});
-  return {
-    /** Resolves once so many more are done. */
-    async more(count: number) {
-      const goal = done + count;
-      await Promise.race([vi.waitUntil(() => done >= goal, { timeout: PATIENCE_MS, interval: 2 }), all]);
-    },
-    /** What ran more or less often than once. */
-    async stop() {
-      stopping = true;
-      await all;
-      return [...effects].filter(([, times]) => times !== 1);
-    },
-  };
 }
 
 test("calls are spread over the replicas", async () => {

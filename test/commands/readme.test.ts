@@ -3,14 +3,14 @@ import { createWorkplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
-/** About thirty commands, each of which starts npm and Node. */
-const TIMEOUT_MS = 240_000;
+/** About fifty commands, each of which starts npm and Node: a minute on an idle machine. */
+const TIMEOUT_MS = 480_000;
 
 test(
   "every command in the tours for tenant admins and operators prints the output that the page shows",
   async () => {
     const pages = ["clients/cli/tenant-admins.md", "clients/cli/operators.md"];
-    const steps = (await Promise.all(pages.map(stepsOf))).flat();
+    const steps = (await Promise.all(pages.map((page) => stepsOf(page)))).flat();
     expect(steps.length).toBeGreaterThan(20);
     const workplace = await createWorkplace();
     const dev = await startDev(workplace);

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { RequestInfoSchema } from "../../server/src/gen/google/rpc/error_details_pb.ts";
 import { connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
@@ -13,7 +15,8 @@ import {
   headerBlock,
   openHttp2,
 } from "../helpers/network/http2-frames.ts";
-import { framed, pathOf } from "../helpers/network/raw-grpc.ts";
+import { openBatchStream } from "../helpers/network/open-batch-stream.ts";
+import { connectHttp2, framed, pathOf } from "../helpers/network/raw-grpc.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
@@ -41,15 +44,20 @@ const MOVED_BY_A_CLAIM = [
   'onceward_rpc_duration_seconds_count{service="IdempotencyService",method="Claim",code="OK"}',
   'onceward_store_duration_seconds_count{statement="claim_record"}',
   'onceward_batch_size_count{statement="claim_record"}',
+  'onceward_batch_queue_wait_seconds_count{statement="claim_records"}',
+  'onceward_operations_total{kind="claim",outcome="claimed"}',
+  'onceward_operation_duration_seconds_count{kind="claim"}',
 ];
 
 test("a claim changes the metrics of the call, its statement, its batch and its outcome", async () => {
   const client = connectClient(server, tenant.apiKey);
+  const claims = `onceward_claims_total{tenant="${tenant.name}",outcome="claimed"}`;
   await grant(client, { key: "first" });
+  // A replica learns of a new tenant within seconds.
+  await expect.poll(async () => (await readMetrics(server)).get(claims), { timeout: 30_000 }).toBe(1);
   const before = await readMetrics(server);
   await grant(client, { key: "second" });
   const after = await readMetrics(server);
-  const claims = `onceward_claims_total{tenant="${tenant.name}",outcome="claimed"}`;
   for (const name of [...MOVED_BY_A_CLAIM, claims]) {
     expect([name, (after.get(name) ?? 0) - (before.get(name) ?? 0)]).toEqual([name, 1]);
   }
@@ -101,16 +109,76 @@ function watchLog(): () => Record<string, unknown>[] {
 }
 
 test.each(TRANSPORT_NAMES)(
-  "a call over %s logs one line at debug, with its request id",
+  "a call over %s logs one line at debug, with its request id, tenant, peer and replica",
   async (transport) => {
     const lines = watchLog();
     const headers = { "x-request-id": "request-of-mine" };
     await connectClient(server, tenant.apiKey, transport).lookup(ORDER, { headers });
     await expect
       .poll(() => lines().filter(({ msg }) => msg === "call"))
-      .toEqual([expect.objectContaining({ method: "Lookup", code: "OK", requestId: "request-of-mine" })]);
+      .toEqual([
+        expect.objectContaining({
+          method: "Lookup",
+          code: "OK",
+          requestId: "request-of-mine",
+          tenant: tenant.name,
+          peer: expect.stringMatching(/^(::ffff:)?127\.0\.0\.1$/),
+          replica: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        }),
+      ]);
   },
 );
+
+test.each(TRANSPORT_NAMES)(
+  "a refusal over %s names the request in a header and a detail",
+  async (transport) => {
+    const client = connectClient(server, tenant.apiKey, transport);
+    const refused = async (headers: Record<string, string>) => {
+      const error = ConnectError.from(
+        await client
+          .release({ ...ORDER, key: "nobody's", fencingToken: 1n }, { headers })
+          .catch((thrown) => thrown),
+      );
+      const [detail] = error.findDetails(RequestInfoSchema);
+      expect(detail?.requestId).toBe(error.metadata.get("x-request-id"));
+      return detail?.requestId;
+    };
+    expect(await refused({ "x-request-id": "request-of-mine" })).toBe("request-of-mine");
+    const lines = watchLog();
+    const made = await refused({});
+    await expect
+      .poll(() => lines().filter(({ msg }) => msg === "call"))
+      .toEqual([expect.objectContaining({ code: "NOT_FOUND", requestId: made, tenant: tenant.name })]);
+  },
+);
+
+test("a refused item of a batch, and a refused batch of a stream, name the batch's request", async () => {
+  const lines = watchLog();
+  const session = await connectHttp2(server.grpcPort);
+  onTestFinished(() => session.destroy());
+  const stream = openBatchStream(session, tenant.apiKey);
+  stream.send({
+    id: 1,
+    items: [{ request: { case: "release", value: { ...ORDER, key: "none", fencingToken: 1n } } }],
+  });
+  stream.send({ id: 2, items: [] });
+  const [item] = (await stream.answerTo(1)).items;
+  const ofItem = item?.response.case === "error" ? item.response.value.requestId : "";
+  const ofBatch = (await stream.answerTo(2)).error?.requestId;
+  await expect.poll(() => lines().filter(({ msg }) => msg === "call")).toHaveLength(2);
+  const logged = lines().filter(({ msg }) => msg === "call");
+  expect(logged.find(({ code }) => code === "OK")?.requestId).toBe(ofItem);
+  expect(logged.find(({ code }) => code === "INVALID_ARGUMENT")?.requestId).toBe(ofBatch);
+});
+
+test("the connections of each port are counted", async () => {
+  const grpc = async () => (await readMetrics(server)).get('onceward_connections{port="grpc"}') ?? 0;
+  const sessions = await Promise.all(Array.from({ length: 50 }, () => connectHttp2(server.grpcPort)));
+  await expect.poll(grpc, { timeout: 30_000 }).toBeGreaterThanOrEqual(50);
+  for (const session of sessions) session.destroy();
+  await expect.poll(grpc, { timeout: 30_000 }).toBeLessThan(50);
+  expect((await readMetrics(server)).get('onceward_connections{port="management"}')).toBeGreaterThan(0);
+});
 
 test("a malformed request id is replaced in the log", async () => {
   const lines = watchLog();

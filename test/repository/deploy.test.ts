@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -17,43 +17,97 @@ const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;
 
 interface Service {
+  readonly image?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
   readonly ports?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly secrets?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly depends_on?: unknown;
+  readonly pids_limit?: number;
   readonly stop_grace_period?: string;
   readonly build?: { readonly dockerfile: string };
+  readonly logging?: { readonly options: Readonly<Record<string, string>> };
+  readonly deploy?: { readonly resources: { readonly limits: Readonly<Record<string, unknown>> } };
 }
 
-const compose: string = await read("docker-compose.yml");
-const services: Readonly<Record<string, Service>> = parse(compose, { merge: true }).services;
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly secrets?: Readonly<Record<string, { readonly file: string }>>;
+}
+
+const COMPOSE_FILES = ["docker-compose.yml", "deploy/compose.observability.yml", "deploy/compose.tls.yml"];
+const composes = await Promise.all(
+  COMPOSE_FILES.map(async (file) => ({ file, ...(parse(await read(file), { merge: true }) as Compose) })),
+);
+const services = composes[0]?.services ?? {};
+const allServices = composes.flatMap(({ services }) => Object.entries(services));
 const ours = Object.entries(services).filter(([, { build }]) => build !== undefined);
 const dockerfile = await read("deploy/Dockerfile");
 const imageEnv = Object.fromEntries(
   [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name = "", value]) => [name, value]),
 );
 
-test("two replicas wait for one migration, and the migration for Postgres", () => {
+test("two replicas wait for their role, the role for one migration, and the migration for Postgres", () => {
   expect(ours.map(([name, { command }]) => [name, command])).toEqual([
     ["migrate", ["migrate"]],
     ["replica-1", ["serve"]],
     ["replica-2", ["serve"]],
   ]);
+  const completed = { condition: "service_completed_successfully" };
   for (const name of ["replica-1", "replica-2"]) {
-    expect(services[name]?.depends_on).toMatchObject({
-      migrate: { condition: "service_completed_successfully" },
-    });
+    expect(services[name]?.depends_on).toMatchObject({ "service-role": completed });
   }
+  expect(services["service-role"]?.depends_on).toEqual({ migrate: completed });
   expect(services.migrate?.depends_on).toEqual({ postgres: { condition: "service_healthy" } });
 });
 
-test.each(ours)("the settings of %s are known and valid", (_, { environment = {} }) => {
-  expect(Object.keys(environment).filter((name) => !(name in VARIABLES))).toEqual([]);
-  const settings = Object.fromEntries(
-    Object.entries(environment).map(([name, text]) => [name, filledIn(text)]),
-  );
-  const config = readConfig({ ...imageEnv, ...settings });
-  expect(config.ONCEWARD_HOST).toBe("0.0.0.0");
+test("make-secrets.sh makes secrets that the replicas accept, readable by containers, different each time and never replaced", async () => {
+  const [first, second] = [await makeSecrets(), await makeSecrets()];
+  for (const [name, { environment = {} }] of ours) {
+    const settings = Object.entries(environment).map(([variable, text]) => {
+      return [variable, text.replace("/run/secrets", first.dir).replace(/\$\{\w+:-([^}]*)\}/, "$1")];
+    });
+    const config = readConfig({ ...imageEnv, ...Object.fromEntries(settings) });
+    expect([name, config.ONCEWARD_HOST]).toEqual([name, "0.0.0.0"]);
+    const { username } = new URL(config.DATABASE_URL);
+    expect([name, username]).toEqual([name, name === "migrate" ? "onceward" : "onceward_service"]);
+  }
+  expect(await first.files()).not.toEqual(await second.files());
+  expect((await stat(first.dir)).mode & 0o777).toBe(0o700);
+  for (const file of await readdir(first.dir)) {
+    expect([file, (await stat(join(first.dir, file))).mode & 0o777]).toEqual([file, 0o444]);
+  }
+  const before = await first.files();
+  await expect(first.again()).rejects.toThrow();
+  expect(await first.files()).toEqual(before);
+});
+
+test("the passwords of one server and its clients are the same", async () => {
+  const made = await makeSecrets();
+  const files = await made.files();
+  const password = (name: string) => new URL(files[name] ?? "").password;
+  expect(password("owner_url")).toBe(files.postgres_password);
+  expect(password("service_url")).toBe(files.service_password);
+  expect(files["redis.conf"]).toBe(`requirepass ${password("redis_url")}\n`);
+});
+
+test("every secret that a service mounts is declared, and made by make-secrets.sh", async () => {
+  const declared = Object.assign({}, ...composes.map(({ secrets }) => secrets ?? {})) as Compose["secrets"];
+  const mounted = new Set(allServices.flatMap(([, { secrets = [] }]) => secrets));
+  expect([...mounted].toSorted()).toEqual(Object.keys(declared ?? {}).toSorted());
+  const made = Object.keys(await (await makeSecrets()).files()).map((name) => `deploy/secrets/${name}`);
+  // A certificate is the operator's.
+  const given = ["deploy/secrets/balancer.pem"];
+  const named = Object.values(declared ?? {}).map(({ file }) => file);
+  expect(named.toSorted()).toEqual([...made, ...given].toSorted());
+});
+
+test("no compose file contains a secret, or passes one in an environment", async () => {
+  for (const file of COMPOSE_FILES) {
+    const secret = /(PASSWORD|PEPPER|SECRET|DATABASE_URL|REDIS_URL|OPERATOR_KEY)\w*(?<!_FILE): *[^\s]/;
+    expect(await read(file)).not.toMatch(secret);
+  }
 });
 
 test("the image exposes the server's default ports", () => {
@@ -61,11 +115,38 @@ test("the image exposes the server's default ports", () => {
   expect(exposed).toEqual(DEFAULT_PORTS);
 });
 
-test("each replica's ports are published on loopback, none twice", () => {
-  const published = ours.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(":")));
-  expect(published.map(([host]) => host)).toEqual(Array(6).fill("127.0.0.1"));
-  expect(new Set(published.map(([, outside]) => outside)).size).toBe(6);
-  expect(published.map(([, , inside]) => inside)).toEqual([...DEFAULT_PORTS, ...DEFAULT_PORTS]);
+test("one port for gRPC and one for HTTP are published, both of the balancer; all ports on loopback, none twice", () => {
+  const published = composes.map(({ services }) =>
+    Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port])),
+  );
+  expect(published[0]).toEqual([
+    ["balancer", "127.0.0.1:50051:50051"],
+    ["balancer", "127.0.0.1:8080:8080"],
+  ]);
+  const outside = published.flat().map(([, port = ""]) => port.split(":").slice(0, 2).join(":"));
+  expect(outside.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
+  expect(new Set(outside).size).toBe(outside.length);
+});
+
+test.each(allServices.filter(([, { image }]) => image !== undefined))(
+  "%s has a pinned version, and bounds for processor, memory, processes and log",
+  (_, { image, build, logging, deploy, pids_limit }) => {
+    expect(build ?? image).toEqual(build ?? expect.stringMatching(/:v?\d+(\.\d+)*$/));
+    expect(deploy?.resources.limits).toEqual({
+      cpus: expect.stringMatching(/^\d/),
+      memory: expect.stringMatching(/^\d+[MG]$/),
+    });
+    expect(pids_limit).toBeGreaterThan(0);
+    expect(logging?.options).toEqual({ "max-size": "10m", "max-file": "5" });
+  },
+);
+
+test("every file that a service mounts exists", async () => {
+  const mounted = allServices
+    .flatMap(([, { volumes = [] }]) => volumes)
+    .filter((path) => path.startsWith("./"));
+  expect(mounted.length).toBeGreaterThan(5);
+  for (const volume of mounted) await stat(pathOf(volume.split(":")[0] ?? ""));
 });
 
 test("a replica's grace period is longer than its drain", () => {
@@ -77,23 +158,12 @@ test("a replica's grace period is longer than its drain", () => {
   expect(Number.parseInt(services["replica-1"]?.stop_grace_period ?? "", 10) * 1000).toBeGreaterThan(drainMs);
 });
 
-test("no secret has a default: each is a variable that is required", () => {
-  const references = [...compose.matchAll(/\$\{(\w+)(:?[^}]*)\}/g)].filter(([, name = ""]) =>
-    /PASSWORD|PEPPER/.test(name),
-  );
-  expect(references.length).toBeGreaterThan(0);
-  for (const [, , otherwise] of references)
-    expect(otherwise).toBe(":?make .env first, by sh deploy/make-env.sh");
-  expect(compose).not.toMatch(/^\s*\w*(PASSWORD|PEPPER|SECRET)\w*: *[^$\s]/m);
-});
-
-test("generated secrets are valid, readable by their owner only, different each time and never replaced", async () => {
-  const [first, second] = [await makeEnv(), await makeEnv()];
-  expect(first.text).toMatch(/^POSTGRES_PASSWORD=[0-9a-f]{64}\nONCEWARD_API_KEY_PEPPER=[0-9a-f]{64}\n$/);
-  expect(second.text).not.toBe(first.text);
-  expect(first.mode).toBe(0o600);
-  await expect(first.again()).rejects.toThrow();
-  expect(await first.read()).toBe(first.text);
+test("the image has the version of Node that the tests run on", async () => {
+  const { packages } = JSON.parse(await read("package-lock.json"));
+  const { version } = packages["node_modules/node"];
+  expect(dockerfile).toContain(`\nARG NODE_IMAGE=node:${version}-trixie-slim\n`);
+  const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+  expect(new Set(bases)).toEqual(new Set(["$" + "{NODE_IMAGE}", "packages"]));
 });
 
 test("the image gets the package.json of every workspace, which npm ci requires", async () => {
@@ -165,22 +235,21 @@ const DEFAULT_PORTS = [
   VARIABLES.ONCEWARD_MANAGEMENT_PORT.default,
 ];
 
-/** Expands variables like Compose: to the default, or to 64 digits if a value is required. */
-function filledIn(text: string): string {
-  return text.replace(/\$\{\w+:-([^}]*)\}/g, "$1").replace(/\$\{\w+:\?[^}]*\}/g, "0".repeat(64));
-}
-
-/** Runs make-env.sh in a directory that contains nothing else. */
-async function makeEnv() {
-  const dir = await mkdtemp(join(tmpdir(), "ow-deploy-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  await mkdir(join(dir, "deploy"));
-  await copyFile(pathOf("deploy/make-env.sh"), join(dir, "deploy", "make-env.sh"));
-  const make = () => run("sh", ["deploy/make-env.sh"], { cwd: dir, timeout: TIMEOUT_MS });
+/** Runs make-secrets.sh in a directory that contains nothing else. */
+async function makeSecrets() {
+  const root = await mkdtemp(join(tmpdir(), "ow-deploy-"));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  await mkdir(join(root, "deploy"));
+  await copyFile(pathOf("deploy/make-secrets.sh"), join(root, "deploy", "make-secrets.sh"));
+  const make = () => run("sh", ["deploy/make-secrets.sh"], { cwd: root, timeout: TIMEOUT_MS });
   await make();
-  const file = join(dir, ".env");
-  const readEnv = () => readFile(file, "utf8");
-  return { text: await readEnv(), mode: (await stat(file)).mode & 0o777, again: make, read: readEnv };
+  const dir = join(root, "deploy", "secrets");
+  const files = async (): Promise<Record<string, string>> => {
+    const names = await readdir(dir);
+    const contents = names.map(async (name) => [name, await readFile(join(dir, name), "utf8")]);
+    return Object.fromEntries(await Promise.all(contents));
+  };
+  return { dir, again: make, files };
 }
 
 function read(path: string): Promise<string> {

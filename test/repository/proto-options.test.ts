@@ -26,6 +26,7 @@ test("the names of generated code in Java, Go and C# do not change", async () =>
   expect(outerClasses.sort()).toEqual([
     "ErrorsProto",
     "IdempotencyProto",
+    "IdentityProto",
     "OperatorProto",
     "PolicyProto",
     "RecordProto",

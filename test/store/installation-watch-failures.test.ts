@@ -47,6 +47,7 @@ async function setUp(database: TestDatabase) {
     replicaId: "replica-1",
     log: createLog("silent", { write: () => {} }),
     onChanged: (id) => changes.push(id),
+    onDetected: () => {},
   });
   // So that the sequence can go back.
   await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");

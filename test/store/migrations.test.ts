@@ -26,6 +26,7 @@ async function runMigrate(database: TestDatabase, args: readonly string[] = []):
     workingDir: "/",
     print: (line: string) => printed.push(line),
     untilStopRequested: refuse,
+    endWith: refuse,
     logDestination: { write: refuse },
   });
   return printed;

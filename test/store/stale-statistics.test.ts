@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
@@ -6,13 +7,42 @@ import type { Deadline } from "../../server/src/domain/operation.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import { readBacklog } from "../../server/src/store/diagnosis/backlog.ts";
+import { measureClockOffset } from "../../server/src/store/diagnosis/clock.ts";
+import { readConnectionLimits } from "../../server/src/store/diagnosis/connections.ts";
+import { readPrivileges } from "../../server/src/store/diagnosis/privileges.ts";
+import { readPostgresSettings } from "../../server/src/store/diagnosis/settings.ts";
+import { readStandbys } from "../../server/src/store/diagnosis/standbys.ts";
+import { readTableCounts } from "../../server/src/store/diagnosis/tables.ts";
+import { NO_KEYS, parseKeyring } from "../../server/src/store/encryption/keyring.ts";
+import { readExamples } from "../../server/src/store/insight/key-examples.ts";
+import {
+  findObservedNamespaces,
+  findPromptFingerprints,
+  findReturnedKeys,
+  readKeyObservations,
+} from "../../server/src/store/insight/key-observations.ts";
+import {
+  addObservedKeys,
+  limitKeySample,
+  removeSampledKeys,
+} from "../../server/src/store/insight/key-samples.ts";
+import { countLateRepeats } from "../../server/src/store/insight/late-repeats.ts";
+import { readObservations } from "../../server/src/store/insight/observations.ts";
+import { addTombstones, limitSample, listChangedSamples } from "../../server/src/store/insight/tombstones.ts";
 import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
+import { countMatching } from "../../server/src/store/records/count-matching.ts";
+import { countRecords } from "../../server/src/store/records/count-records.ts";
 import { forgetPage, removePage } from "../../server/src/store/records/forget-records.ts";
+import { countKeyUsage } from "../../server/src/store/records/key-usage.ts";
+import { findNamespacesInUse } from "../../server/src/store/records/list-namespaces-in-use.ts";
 import { findRecords } from "../../server/src/store/records/list-records.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
+import { createRecordEncryption } from "../../server/src/store/records/record-encryption.ts";
 import { createRecordStore } from "../../server/src/store/records/record-store.ts";
+import { reencryptPage } from "../../server/src/store/records/reencrypt-records.ts";
 import {
   hasLiveRecords,
   nextNamespace,
@@ -20,9 +50,16 @@ import {
   restampPage,
 } from "../../server/src/store/records/restamp-records.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
-import { beatReplicaRow } from "../../server/src/store/replicas.ts";
-import { findApiKeys, listApiKeys, revokeApiKeys } from "../../server/src/store/tenants/api-keys.ts";
+import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/store/replicas.ts";
+import { countAmbiguous, findTenantsThatHold } from "../../server/src/store/tenants/ambiguous-records.ts";
+import {
+  findApiKeys,
+  listApiKeys,
+  revokeApiKeys,
+  storeApiKeyUse,
+} from "../../server/src/store/tenants/api-keys.ts";
 import { insertAuditEvents } from "../../server/src/store/tenants/audit-events.ts";
+import { findLabelledTenants } from "../../server/src/store/tenants/labelled-tenants.ts";
 import { findAuditEvents } from "../../server/src/store/tenants/list-audit-events.ts";
 import { countNamespaces, listNamespaceResources } from "../../server/src/store/tenants/namespaces.ts";
 import {
@@ -37,6 +74,7 @@ import {
   FROM_THE_START,
   takeCount,
 } from "../../server/src/store/tenants/tenant-totals.ts";
+import { findTenantUse } from "../../server/src/store/tenants/tenant-use.ts";
 import {
   createFindTenants,
   findTenantIds,
@@ -47,6 +85,7 @@ import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
+import { encryptionKeys } from "../helpers/servers/encryption.ts";
 
 /** Rows in the range of each statement. */
 const ROWS = 20_000;
@@ -109,12 +148,21 @@ function idOf(n: number) {
 
 const BATCH = Array.from({ length: BATCH_ROWS }, (_, index) => index * 10 + 1);
 const TENANTS = Array.from({ length: BATCH_ROWS }, (_, index) => index + 1);
+/** Of the crowded tenant's tombstones. */
+const CROWDED = { tenantId: CROWDED_TENANT, namespace: "charges" };
+
+const tombstoneHash = (n: number) => createHash("md5").update(`${n}`).digest();
+const KEY_IDS = TENANTS.map((n) => `key-${n}`);
 const PAGE = { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: crowdedKey(10), limit: BATCH_ROWS };
 const RETENTION = { keyRetentionS: 60, resultRetentionS: 60, failureRetentionS: 60 };
 const CHANGE = {
   was: RETENTION,
   becomes: { keyRetentionS: 600, resultRetentionS: 600, failureRetentionS: 600 },
 };
+const ENCRYPTION = createRecordEncryption(
+  parseKeyring(encryptionKeys(1).ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS,
+  () => {},
+);
 const FILTER = {
   tenantId: CROWDED_TENANT,
   namespace: "charges",
@@ -122,7 +170,17 @@ const FILTER = {
   keyPrefix: "key-1",
   claimedAfterMs: undefined,
   claimedBeforeMs: undefined,
+  owner: "",
+  fingerprint: undefined,
+  leaseExpiredBeforeMs: undefined,
+  checkpoint: "",
 } as const;
+
+/** Two buckets of lateness. */
+const ONE_IN_EACH = new Map([
+  [0, 1],
+  [7, 1],
+]);
 
 /**
  * Work on a batch of rows that are found by their keys: no statement processes as many rows as the table has.
@@ -162,6 +220,15 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
     ),
   read: (pool) => createRecordStore(pool, UNLIMITED).read(BATCH.map(idOf), NO_DEADLINE),
   "read large payloads": (pool) => createRecordStore(pool, UNLIMITED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
+  "encrypt a page": (pool) =>
+    pool.transaction((transaction) =>
+      reencryptPage(
+        transaction,
+        ENCRYPTION,
+        { tenantId: CROWDED_TENANT, namespace: "charges", key: "" },
+        BATCH_ROWS,
+      ),
+    ),
   "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
   "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
   "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
@@ -180,7 +247,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
           (typeof USAGE_COUNTERS)[number],
           number
         >,
-        repeatLateness: [0],
+        retentions: [{ retentionS: 60, claims: 1, firstClaims: 1, repeats: ONE_IN_EACH, late: ONE_IN_EACH }],
       })),
     ),
   "read usage": (pool) =>
@@ -192,6 +259,59 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       behind: undefined,
       limit: BATCH_ROWS,
     }),
+  "add tombstones": (pool) =>
+    addTombstones(
+      pool,
+      BATCH.map((n) => ({
+        tenantId: CROWDED_TENANT,
+        namespace: "charges",
+        hash: tombstoneHash(n),
+        depth: 3,
+        shift: 0,
+        firstClaimedAtMs: 0,
+        endedAtMs: 1000,
+        forgotten: n % 2 === 0,
+      })),
+    ),
+  "add observed keys": (pool) =>
+    addObservedKeys(
+      pool,
+      BATCH.map((n) => ({
+        ...{ tenantId: CROWDED_TENANT, namespace: `namespace-${n}`, shift: 0 },
+        shapes: {
+          claims: 1,
+          withoutFingerprint: 0,
+          times: 0,
+          attempts: 0,
+          randomUuids: 0,
+          promptUuids: 0,
+        },
+      })),
+      BATCH.map((n) => ({
+        ...{ tenantId: CROWDED_TENANT, namespace: `namespace-${n}`, depth: 3, claimedAtMs: 0 },
+        ...{ fingerprintHash: tombstoneHash(n), keyHash: tombstoneHash(n), stemHash: undefined },
+      })),
+    ),
+  "remove sampled keys": (pool) =>
+    removeSampledKeys(
+      pool,
+      BATCH.map((n) => ({ ...CROWDED, keyHash: tombstoneHash(n) })),
+    ),
+  "count late repeats": (pool) =>
+    countLateRepeats(
+      pool,
+      BATCH.map((n) => ({
+        tenantId: CROWDED_TENANT,
+        namespace: "charges",
+        hash: tombstoneHash(n),
+        depth: 3,
+        atMs: Date.now(),
+        retentionS: 60,
+        shift: 0,
+      })),
+    ),
+  "list changed samples": (pool) =>
+    listChangedSamples(pool, { changedAtMs: 0, tenantId: 0, namespace: "" }, BATCH_ROWS),
   "add to totals": (pool) =>
     addTotals(
       pool,
@@ -214,11 +334,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   },
   "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
   "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
-  "read API keys": (pool) =>
-    findApiKeys(
-      pool,
-      TENANTS.map((n) => `key-${n}`),
-    ),
+  "read API keys": (pool) => findApiKeys(pool, KEY_IDS),
   "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   "write audit events": (pool) =>
     insertAuditEvents(
@@ -236,14 +352,43 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
         calls: 1,
       })),
     ),
-  "store a heartbeat": (pool) => beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1" }),
+  "read Postgres' settings, counts and limits": async (pool) => {
+    await readPostgresSettings(pool);
+    await readTableCounts(pool);
+    await readConnectionLimits(pool);
+    await readPrivileges(pool);
+    await readStandbys(pool);
+    await measureClockOffset(pool);
+  },
+  "store the use of keys": (pool) => storeApiKeyUse(pool, KEY_IDS),
+  "store a heartbeat": (pool) =>
+    beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD }),
+};
+
+const NO_LOAD = {
+  callsInFlight: 0,
+  operationsPerSecond: 0,
+  connections: 0,
+  poolSize: 0,
+  poolBusy: 0,
+  poolAwaited: 0,
 };
 
 /** Work on all rows of a range: a statement may process each row in a few nodes of its plan. */
 const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "find the highest token": readHighestToken,
+  "count records by encryption key": countKeyUsage,
   "look at the newest claims": sampleNewestClaims,
+  "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),
+  "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
+  "count ambiguous records": (pool) => countAmbiguous(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
+  "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
   "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
+  "count records": (pool) =>
+    countRecords(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
+  "count matching ambiguous records": (pool) => countMatching(pool, FILTER, undefined),
+  "list namespaces in use": (pool) => findNamespacesInUse(pool, CROWDED_TENANT, "", BATCH_ROWS),
+  "read tenants' use": (pool) => findTenantUse(pool, [CROWDED_TENANT]),
   "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
   "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),
   "list all audit events": (pool) => listEvents(pool, undefined),
@@ -252,16 +397,33 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "count a tenant's unfinished jobs": (pool) => countUnfinishedJobsOf(pool, CROWDED_TENANT),
   "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
   "prune usage": (pool) => pruneRows(pool, "usage_hours", 0, BATCH_ROWS),
+  "limit a sample": (pool) => limitSample(pool, { tenantId: CROWDED_TENANT, namespace: "charges" }, ROWS / 2),
+  "read observations": (pool) => readObservations(pool, CROWDED_TENANT, "charges"),
+  "prune observed hours": (pool) => pruneRows(pool, "insight_hours", 0, BATCH_ROWS),
+  "prune hours of late repeats": (pool) => pruneRows(pool, "insight_late_hours", 0, BATCH_ROWS),
+  "prune tombstones": (pool) => pruneRows(pool, "insight_tombstones", 0, BATCH_ROWS),
+  "limit a sample of keys": (pool) =>
+    limitKeySample(pool, { tenantId: CROWDED_TENANT, namespace: "charges" }, ROWS / 2),
+  "read observed keys": (pool) => readKeyObservations(pool, CROWDED_TENANT, "charges"),
+  "list observed namespaces": (pool) => findObservedNamespaces(pool, CROWDED_TENANT, "", BATCH_ROWS),
+  "find prompt fingerprints": (pool) =>
+    findPromptFingerprints(pool, CROWDED, { isCounted: false, limit: BATCH_ROWS }),
+  "find returned keys": (pool) => findReturnedKeys(pool, CROWDED, BATCH_ROWS),
+  "read examples": (pool) => readExamples(pool, CROWDED, BATCH_ROWS),
+  "prune shapes of keys": (pool) => pruneRows(pool, "insight_key_days", 0, BATCH_ROWS),
+  "prune sampled keys": (pool) => pruneRows(pool, "insight_sampled_keys", 0, BATCH_ROWS),
   "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),
   "remove a tenant's rows": (pool) =>
-    pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 3 * ROWS)),
+    pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 11 * ROWS)),
+  "read overdue work": (pool) => readBacklog(pool),
   "count jobs": (pool) => countUnfinishedRecordJobs(pool),
   "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
 };
 
 function listEvents(pool: Pool, tenant: number | string | undefined) {
-  const filter = { tenant, afterMs: undefined, beforeMs: undefined, action: "none such" };
+  const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };
+  const filter = { ...all, tenant, action: "none such" };
   return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
 }
 
@@ -277,10 +439,13 @@ const ON_ONE_ROW = [
     "store_count",
     "raise_cache_generation",
   ],
-  ...["insert_record_job", "read_record_job", "remove_replica", "read_server_facts"],
+  ...["insert_record_job", "read_record_job", "lock_record_job", "cancel_record_job"],
+  ...["read_past_attempts", "remove_replica", "read_server_facts"],
+  ...["read_backend"],
+  ...["begin_encryption_pass", "take_encryption_page", "advance_encryption_pass", "read_encryption_pass"],
   ...["look_at_installation", "mark_installation", "renew_installation"],
   ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name", "lock_deleted_tenant"],
-  ...["insert_tenant", "update_tenant"],
+  ...["insert_tenant", "update_tenant", "remove_samples"],
 ];
 
 /** Statements that sweep-limits.test.ts and sweep.test.ts cover. */

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { choiceParser } from "./choices.ts";
 
 /** Parses a whole number. @throws InvalidArgumentError. */
 export function parseCount(text: string): number {
@@ -13,17 +14,43 @@ export function parseLimit(text: string): number {
   return limit;
 }
 
+/** Parses a positive number with or without decimals. @throws InvalidArgumentError. */
+export function parsePerMillion(text: string): number {
+  if (/^\d{1,7}(\.\d{1,6})?$/.test(text) && Number(text) > 0) return Number(text);
+  throw new InvalidArgumentError("It must be a positive number, such as 1 or 0.5.");
+}
+
 /** Parses a 64-bit number, such as a fencing token. @throws InvalidArgumentError. */
 export function parseId(text: string): bigint {
   if (/^[1-9]\d{0,17}$/.test(text)) return BigInt(text);
   throw new InvalidArgumentError("It must be a positive whole number.");
 }
 
-/** Parses "true" or "false". @throws InvalidArgumentError. */
-export function parseFlag(text: string): boolean {
-  if (text === "true" || text === "false") return text === "true";
-  throw new InvalidArgumentError("It must be true or false.");
+/** The units of bytes, in lower case. */
+const BYTES: Readonly<Record<string, number>> = {
+  "": 1,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+};
+
+/** Parses a number of bytes, such as 65536 or 64KiB. @throws InvalidArgumentError. */
+export function parseBytes(text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,15})((?:[kmgt]ib)?)$/i.exec(text) ?? [];
+  const bytes = Number(count) * (BYTES[unit.toLowerCase()] ?? 1);
+  if (count !== "" && Number.isSafeInteger(bytes)) return bytes;
+  throw new InvalidArgumentError("It must be a number of bytes such as 65536, 64KiB or 5GiB.");
 }
+
+/** Parses a SHA-256 fingerprint in hexadecimal. @throws InvalidArgumentError. */
+export function parseFingerprint(text: string): Uint8Array<ArrayBuffer> {
+  if (/^[\da-f]{64}$/i.test(text)) return Uint8Array.from(Buffer.from(text, "hex"));
+  throw new InvalidArgumentError("It must be 64 hexadecimal digits, as records show prints them.");
+}
+
+/** Parses "true" or "false", in any case. @throws InvalidArgumentError. */
+export const parseFlag: (text: string) => boolean = choiceParser({ true: true, false: false });
 
 /** An option that sets a field of a message. */
 export interface Field<Init> {
@@ -63,7 +90,7 @@ export function readFieldOptions<Init extends object>(
   };
 }
 
-/** Returns an option's parser for which one word unsets the field. */
+/** Returns an option's parser for which one word, in any case, unsets the field. */
 export function unsetBy<Init extends object>(word: string, parse: (text: string) => Init) {
-  return (text: string): Init | Record<never, never> => (text === word ? {} : parse(text));
+  return (text: string): Init | Record<never, never> => (text.toLowerCase() === word ? {} : parse(text));
 }

@@ -1,4 +1,4 @@
-import { type ApiKey, type AuditEvent, AuditEvent_Outcome } from "@onceward/client/admin";
+import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment } from "./times.ts";
 
@@ -18,11 +18,25 @@ function outcomeOf({ outcome, denial, calls }: AuditEvent): string {
   return [enumName(AuditEvent_Outcome, outcome), denial, counted].filter((part) => part !== "").join(" ");
 }
 
+/** The columns of replicas. A replica of an older version has no load. */
+export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
+  ["REPLICA", ({ id }) => id],
+  ["VERSION", ({ version }) => version],
+  ["STARTED", ({ startedAt }) => formatMoment(startedAt)],
+  ["SEEN", ({ seenAt }) => formatMoment(seenAt)],
+  ["DEGRADED", ({ degraded }) => degraded.join(",") || "no"],
+  ["CALLS", ({ load }) => `${load?.callsInFlight ?? "-"}`],
+  ["OPERATIONS/S", ({ load }) => load?.operationsPerSecond.toFixed(1) ?? "-"],
+  ["CONNECTIONS", ({ load }) => `${load?.connections ?? "-"}`],
+  ["POOL", ({ load }) => (load === undefined ? "-" : `${load.poolBusy}/${load.poolSize}`)],
+];
+
 /** The columns of API keys, of tenants and of operators. */
 export const KEY_COLUMNS = {
   id: ["KEY", ({ id }) => id],
   label: ["LABEL", ({ label }) => label || "-"],
   created: ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+  lastUsed: ["LAST USED", ({ lastUsedAt }) => formatMoment(lastUsedAt)],
   ends: ["ENDS", endOf],
 } as const satisfies Readonly<Record<string, Column<ApiKey>>>;
 

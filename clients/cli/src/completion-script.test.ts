@@ -1,43 +1,50 @@
 import { execFileSync } from "node:child_process";
-import { Command, Option } from "commander";
-import { expect, test } from "vitest";
-import { completionScript } from "./completion-script.ts";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { completionScript, SHELLS, type Shell } from "./completion-script.ts";
 
-const program = new Command("onceward")
-  .option("--json")
-  .addCommand(
-    new Command("records")
-      .addCommand(
-        new Command("list").addOption(new Option("--state <state>").choices(["ambiguous", "completed"])),
-      )
-      .addCommand(new Command("show").argument("<key>")),
-  );
+/** A folder with an `onceward` that prints its arguments, one for each line. */
+const dir = mkdtempSync(join(tmpdir(), "ow-completion-"));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+writeFileSync(join(dir, "onceward"), `#!/bin/sh\nfor word in "$@"; do printf '<%s>\\n' "$word"; done\n`);
+chmodSync(join(dir, "onceward"), 0o755);
+/** Finds that program first. All three shells read this. */
+const PREFER_DIR = `export PATH="${dir}:$PATH"\n`;
 
-/** What bash would offer for a line, the last word of which is being typed. */
-function completions(...words: string[]): string[] {
-  const script = `${completionScript(program, "bash")}
-COMP_WORDS=(onceward ${words.map((word) => `'${word}'`).join(" ")})
-COMP_CWORD=${words.length}
-_onceward
-printf '%s\\n' "\${COMPREPLY[@]}"`;
-  return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split("\n");
+function isInstalled(shell: Shell): boolean {
+  try {
+    execFileSync(shell, ["-c", "exit"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
-test("commands, their options and the values of those are completed", () => {
-  expect(completions("")).toEqual(["records", "--json", "--help"]);
-  expect(completions("rec")).toEqual(["records"]);
-  expect(completions("records", "")).toEqual(["list", "show", "--help", "--json"]);
-  expect(completions("records", "list", "--s")).toEqual(["--state"]);
-  expect(completions("records", "list", "--state", "a")).toEqual(["ambiguous"]);
-});
+/** Commands that print what each shell offers after "onceward records list --state ". */
+const OFFERS: Readonly<Record<Shell, (script: string) => string>> = {
+  bash: (script) => `${script}
+COMP_WORDS=(onceward records list --state '')
+COMP_CWORD=4
+_onceward
+printf '%s\\n' "\${COMPREPLY[@]}"`,
+  // Completion runs in zsh's line editor only: its functions and variables are set instead.
+  zsh: (script) => `compdef() { :; }; compadd() { shift; print -l -- "$@"; }
+words=(onceward records list --state '') CURRENT=5
+${script}
+_onceward`,
+  fish: (script) => `${script}
+complete -C 'onceward records list --state '`,
+};
 
-test("options and arguments before the cursor are skipped", () => {
-  expect(completions("--json", "records", "sh")).toEqual(["show"]);
-  expect(completions("records", "list", "--state", "completed", "--st")).toEqual(["--state"]);
-});
-
-test("zsh gets the same script, with bash's completion loaded", () => {
-  const script = completionScript(program, "zsh");
-  expect(script).toMatch(/^#compdef onceward\nautoload -U \+X bashcompinit && bashcompinit\n/);
-  expect(script.endsWith(completionScript(program, "bash"))).toBe(true);
-});
+test.each(SHELLS.filter(isInstalled))(
+  "%s asks the program with the words up to the cursor, and offers its lines",
+  (shell) => {
+    const printed = execFileSync(shell, ["-c", PREFER_DIR + OFFERS[shell](completionScript(shell))], {
+      encoding: "utf8",
+    });
+    const words = ["completion-words", "--", "records", "list", "--state", ""];
+    expect(printed.trim().split("\n").sort()).toEqual(words.map((word) => `<${word}>`).sort());
+  },
+);

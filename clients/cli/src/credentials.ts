@@ -1,6 +1,6 @@
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
-import { type Profile, readProfiles } from "./profiles.ts";
+import { type KeyRole, keysOf, type Profile, readProfiles } from "./profiles.ts";
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -10,20 +10,43 @@ export interface GlobalOptions {
   readonly json?: true;
 }
 
+/** The address and the API key of a connection. */
+export interface Credentials {
+  readonly address: string;
+  readonly apiKey: string;
+}
+
 /**
  * Returns the address and the API key: from the options, else from the profile that `--profile` names, else from the
  * environment, else from the current profile.
  *
+ * @param role chooses among the keys of a profile; undefined: its first key.
  * @throws UsageError if the address or the key is missing.
  */
-export async function resolveCredentials(host: Host, options: GlobalOptions): Promise<Profile> {
+export async function resolveCredentials(
+  host: Host,
+  options: GlobalOptions,
+  role?: KeyRole,
+): Promise<Credentials> {
+  const { address, keys } = await resolveKeys(host, options);
+  const key = keys.find(([of]) => of === role) ?? keys.find(([of]) => of === "any");
+  const [, apiKey] = (role === undefined ? keys[0] : key) ?? [];
+  if (apiKey !== undefined) return { address, apiKey };
+  throw new UsageError(
+    `The profile has no ${role} key: add one with onceward profile set NAME --role ${role} --api-key-stdin.`,
+  );
+}
+
+/** Returns the address and every API key, with their roles, from the same sources. @throws UsageError if one is missing. */
+export async function resolveKeys(host: Host, options: GlobalOptions) {
   const profile = await findProfile(host, options);
   const env = options.profile === undefined ? host.env : {};
   const address = options.address || env.ONCEWARD_ADDRESS || profile?.address;
-  const apiKey = options.apiKeyStdin ? await readApiKey(host) : env.ONCEWARD_API_KEY || profile?.apiKey;
   if (!address) throw new UsageError(missing("address", "--address or ONCEWARD_ADDRESS"));
-  if (!apiKey) throw new UsageError(missing("API key", "--api-key-stdin or ONCEWARD_API_KEY"));
-  return { address, apiKey };
+  const given = options.apiKeyStdin ? await readApiKey(host) : env.ONCEWARD_API_KEY;
+  const keys = given ? ([["any", given]] as const) : profile && keysOf(profile);
+  if (!keys) throw new UsageError(missing("API key", "--api-key-stdin or ONCEWARD_API_KEY"));
+  return { address, keys };
 }
 
 /**

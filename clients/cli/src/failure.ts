@@ -13,6 +13,10 @@ export const EXIT = {
   unavailable: 3,
   /** The named object does not exist. */
   notFound: 4,
+  /** A doctor found a warning, and no error. */
+  warnings: 5,
+  /** A doctor found an error. */
+  errors: 6,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
@@ -22,7 +26,17 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Ends a command with a message and an exit code. */
+/** The reasons of errors that the program itself reports with `--json`. The service's reasons are in `errors.proto`. */
+const OWN_REASONS: Readonly<Record<Exclude<ExitCode, 0>, string>> = {
+  [EXIT.refused]: "REFUSED",
+  [EXIT.usage]: "USAGE",
+  [EXIT.unavailable]: "UNAVAILABLE",
+  [EXIT.notFound]: "NOT_FOUND",
+  [EXIT.warnings]: "WARNINGS",
+  [EXIT.errors]: "ERRORS",
+};
+
+/** Ends a command with a message, which may be empty if the output says it, and an exit code. */
 export class Outcome extends Error {
   override readonly name = "Outcome";
   readonly exitCode: ExitCode;
@@ -61,15 +75,48 @@ export function exitCodeOf(error: unknown): ExitCode {
   return isAway ? EXIT.unavailable : EXIT.refused;
 }
 
-/** Returns one line for an error, without secrets; undefined if commander has already printed it. */
+/**
+ * Returns an error as one JSON object on one line, without secrets; undefined if there is nothing to report, such as
+ * after `--help`. README.md documents the fields.
+ */
+export function failureJson(error: unknown): string | undefined {
+  const exitCode = exitCodeOf(error);
+  if (exitCode === EXIT.ok || (error instanceof Outcome && error.message === "")) return undefined;
+  const own = OWN_REASONS[exitCode];
+  if (error instanceof ServiceFailure) {
+    const { reason, message, violations, metadata, retryDelayMs } = error.cause;
+    return JSON.stringify({
+      reason,
+      message,
+      requestId: error.requestId,
+      fields: violations,
+      metadata,
+      retryAfterMs: retryDelayMs,
+      exitCode,
+    });
+  }
+  if (error instanceof CommanderError && error.code === "commander.help") {
+    return JSON.stringify({ reason: own, message: "A subcommand is missing; --help lists them.", exitCode });
+  }
+  const text = error instanceof OncewardError ? describe(error) : messageOf(error);
+  return JSON.stringify({ reason: own, message: text.replace(/^error: /, ""), exitCode });
+}
+
+/** Returns one line for an error, without secrets; undefined if it is already printed. */
 export function describeFailure(error: unknown): string | undefined {
   if (error instanceof CommanderError) return undefined;
+  if (error instanceof Outcome && error.message === "") return undefined;
   if (error instanceof ServiceFailure) {
     const { reason } = error.cause;
     return `onceward: ${reason}: ${describe(error.cause)} (request ${error.requestId})`;
   }
   if (error instanceof OncewardError) return `onceward: ${describe(error)}`;
-  return `onceward: ${error instanceof Error ? error.message : error}`;
+  return `onceward: ${messageOf(error)}`;
+}
+
+/** Returns the message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : `${error}`;
 }
 
 function describe({ violations, message }: OncewardError): string {

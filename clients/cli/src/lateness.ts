@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import type { LatenessBucket, UsageHour } from "@onceward/client/admin";
 import { formatDuration } from "./times.ts";
 
@@ -57,12 +57,32 @@ function retentionHints(buckets: readonly Bucket[], total: bigint): string[] {
   return hints.length > 2 ? [hints[0] ?? "", hints.at(-1) ?? ""] : hints;
 }
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/**
+ * The lines of the chart: from a client's own retry over a user who returns after half an hour to a deploy that is
+ * fixed after the weekend. The service's buckets are finer.
+ */
+const LINES_MS = [
+  1000,
+  10_000,
+  ...[1, 5, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[2, 6, 24].map((hours) => hours * HOUR_MS),
+  ...[3, 7, 30, 90].map((days) => days * DAY_MS),
+];
+
+/** Returns the sums of the buckets of each line, up to the last line with repeats. */
 function sum(buckets: readonly LatenessBucket[]): readonly Bucket[] {
   const byLimit = new Map<number, Bucket>();
   for (const { upTo, repeats } of buckets) {
-    const limitMs = upTo === undefined ? Number.POSITIVE_INFINITY : durationMs(upTo);
+    const bucketMs = upTo === undefined ? Number.POSITIVE_INFINITY : durationMs(upTo);
+    const limitMs = LINES_MS.find((lineMs) => bucketMs <= lineMs) ?? Number.POSITIVE_INFINITY;
     const before = byLimit.get(limitMs)?.repeats ?? 0n;
-    byLimit.set(limitMs, { ...(upTo && { upTo }), repeats: before + repeats });
+    byLimit.set(limitMs, {
+      ...(Number.isFinite(limitMs) && { upTo: durationFromMs(limitMs) }),
+      repeats: before + repeats,
+    });
   }
   return [...byLimit].sort(([a], [b]) => a - b).map(([, bucket]) => bucket);
 }

@@ -1,5 +1,5 @@
 import type { PolicyBounds, Quotas } from "@onceward/client/admin";
-import { type Field, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { type Field, parseBytes, parseCount, parseFlag, unsetBy } from "./arguments.ts";
 import { parseDuration } from "./times.ts";
 
 export type BoundsInit = Partial<Omit<PolicyBounds, "$typeName" | "$unknown">>;
@@ -30,11 +30,12 @@ function quota(
 
 function bigintQuota(
   name: "liveRecords" | "storedBytes",
+  parseNumber: (text: string) => number,
   path: string,
   flags: string,
   description: string,
 ): Field<QuotasInit> {
-  const parse = unsetBy(NONE, (text): QuotasInit => ({ [name]: BigInt(parseCount(text)) }));
+  const parse = unsetBy(NONE, (text): QuotasInit => ({ [name]: BigInt(parseNumber(text)) }));
   return { flags, path, parse, description: `${description}, or "${NONE}"` };
 }
 
@@ -44,20 +45,20 @@ export const BOUNDS_FIELDS: readonly Field<BoundsInit>[] = [
     "minKeyRetention",
     "min_key_retention",
     "--min-key-retention <duration>",
-    "the shortest key retention it may set",
+    "the shortest key retention it may set, 60s to 400d",
   ),
   durationBound(
     "maxKeyRetention",
     "max_key_retention",
     "--max-key-retention <duration>",
-    "the longest key retention it may set",
+    "the longest key retention it may set, 60s to 400d",
   ),
-  durationBound("maxLease", "max_lease", "--max-lease <duration>", "the longest lease it may set"),
+  durationBound("maxLease", "max_lease", "--max-lease <duration>", "the longest lease it may set, 1s to 24h"),
   {
-    flags: "--max-result-bytes <count>",
+    flags: "--max-result-bytes <bytes>",
     path: "max_result_bytes",
-    description: `the largest result it may set, or "${NONE}"`,
-    parse: unsetBy(NONE, (text) => ({ maxResultBytes: parseCount(text) })),
+    description: `the largest result it may set, 1 to 1MiB, or "${NONE}"`,
+    parse: unsetBy(NONE, (text) => ({ maxResultBytes: parseBytes(text) })),
   },
 ];
 
@@ -76,8 +77,14 @@ export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
     "--concurrent-calls <count>",
     "calls in flight on each replica",
   ),
-  bigintQuota("liveRecords", "live_records", "--live-records <count>", "records stored"),
-  bigintQuota("storedBytes", "stored_bytes", "--stored-bytes <count>", "bytes of results and checkpoints"),
+  bigintQuota("liveRecords", parseCount, "live_records", "--live-records <count>", "records stored"),
+  bigintQuota(
+    "storedBytes",
+    parseBytes,
+    "stored_bytes",
+    "--stored-bytes <bytes>",
+    "bytes of results and checkpoints, such as 5GiB",
+  ),
   quota(
     "declaredNamespaces",
     "declared_namespaces",
@@ -86,7 +93,7 @@ export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
   ),
   quota("weight", "weight", "--weight <count>", "its share where calls queue, 1-100"),
   {
-    flags: "--quota-dry-run <flag>",
+    flags: "--quota-dry-run <true|false>",
     path: "dry_run",
     description: '"true": only count what would be refused',
     parse: (text) => ({ dryRun: parseFlag(text) }),

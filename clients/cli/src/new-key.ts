@@ -1,25 +1,28 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { ApiKey_Role } from "@onceward/client/admin";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
+import { choiceOption } from "./choices.ts";
 import { several } from "./commands/group.ts";
 import { enumName } from "./output.ts";
 import { parseFuture } from "./times.ts";
 
 /** The options of commands that create an API key. */
 export interface NewKeyOptions {
-  readonly role: "caller" | "admin";
+  readonly role: ApiKey_Role;
   readonly label?: string;
   readonly namespace?: readonly string[];
   readonly expires?: Timestamp;
 }
 
 const ROLES = { caller: ApiKey_Role.CALLER, admin: ApiKey_Role.TENANT_ADMIN };
+/** The contract's name. */
+const ROLE_ALIASES = { tenant_admin: ApiKey_Role.TENANT_ADMIN };
 
 export function withNewKey(made: Command): Command {
   return withNewOperatorKey(
     made
       .addOption(
-        new Option("--role <role>", "what the key may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
+        choiceOption("--role <role>", "what the key may do", ROLES, ROLE_ALIASES).makeOptionMandatory(),
       )
       .option(
         "--namespace <name>",
@@ -39,7 +42,7 @@ export function withNewOperatorKey(made: Command): Command {
 /** Returns the API key that the options describe. */
 export function newKey({ role, label = "", namespace = [], expires }: NewKeyOptions) {
   return {
-    role: ROLES[role],
+    role,
     label,
     namespaces: [...namespace],
     ...(expires && { expiresAt: expires }),
@@ -48,5 +51,5 @@ export function newKey({ role, label = "", namespace = [], expires }: NewKeyOpti
 
 /** Returns a role's name, such as "admin". */
 export function roleName(role: ApiKey_Role): string {
-  return enumName(ROLES, role);
+  return enumName({ ...ROLES, operator: ApiKey_Role.OPERATOR }, role);
 }

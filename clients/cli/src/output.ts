@@ -24,11 +24,20 @@ export class Output {
   /** Prints a list: a JSON array, or a table. If it was cut short, a warning on standard error says so. */
   list<Desc extends DescMessage>(
     schema: Desc,
-    { items, hasMore }: Listed<MessageShape<Desc>>,
+    listed: Listed<MessageShape<Desc>>,
     columns: readonly Column<MessageShape<Desc>>[],
   ): void {
+    this.values(listed, columns, (item) => asJson(schema, item));
+  }
+
+  /** Prints a list of values that are no messages of the contract, as `list` does. */
+  values<Item>(
+    { items, hasMore }: Listed<Item>,
+    columns: readonly Column<Item>[],
+    toValue: (item: Item) => unknown,
+  ): void {
     if (this.isJson) {
-      this.#host.write(stringify(items.map((item) => asJson(schema, item))));
+      this.#host.write(stringify(items.map(toValue)));
     } else {
       const rows = items.map((item) => columns.map(([, cell]) => cell(item)));
       this.#host.write(
@@ -41,13 +50,24 @@ export class Output {
     if (hasMore) this.#host.warn(`There are more than ${items.length}; --limit sets how many are shown.\n`);
   }
 
+  /** Prints one line of a report that continues: a JSON object on one line, or the text. */
+  line(value: unknown, text: () => string): void {
+    this.#host.write(this.isJson ? `${JSON.stringify(value)}\n` : text());
+  }
+
+  /** Prints a value that is no message of the contract: as JSON, or the text. */
+  value(value: unknown, text: () => string): void {
+    this.#host.write(this.isJson ? stringify(value) : text());
+  }
+
   /** Prints a remark for people on standard error; nothing with `--json`. */
   remark(text: string): void {
     if (!this.isJson) this.#host.warn(text);
   }
 }
 
-function asJson<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): unknown {
+/** Returns a message as Protobuf JSON with every field. */
+export function asJson<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): unknown {
   return toJson(schema, message, { alwaysEmitImplicit: true });
 }
 
@@ -55,8 +75,8 @@ function stringify(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
-/** Returns an enum value's name for people, such as "in progress"; its number if it is a newer service's. */
+/** Returns an enum value's name as options accept it, such as "in_progress"; its number if it is a newer service's. */
 export function enumName(names: Readonly<Record<string, number>>, value: number): string {
   const [name] = Object.entries(names).find(([, number]) => number === value) ?? [];
-  return name?.toLowerCase().replaceAll("_", " ") ?? `${value}`;
+  return name?.toLowerCase() ?? `${value}`;
 }

@@ -1,7 +1,7 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { type Policy, Policy_OnLeaseExpiry } from "@onceward/client/admin";
-import { InvalidArgumentError } from "commander";
-import { type Field, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { type Field, parseBytes, parseFlag, unsetBy } from "./arguments.ts";
+import { choiceParser, choicesOf } from "./choices.ts";
 import { enumName } from "./output.ts";
 import { formatDuration, parseDuration } from "./times.ts";
 
@@ -23,12 +23,13 @@ function durationField(
   return { flags, path, parse, description: `${description}, or "${INHERIT}"` };
 }
 
+const parseOnLeaseExpiry = choiceParser(choicesOf(Policy_OnLeaseExpiry));
 const KEY = ["keyRetention", "key_retention"] as const;
 const RESULT = ["resultRetention", "result_retention"] as const;
 const FAILURE = ["failureRetention", "failure_retention"] as const;
-const KEY_TEXT = "how long a key is remembered";
-const RESULT_TEXT = "how long a success can be replayed";
-const FAILURE_TEXT = "how long a failure can be replayed";
+const KEY_TEXT = "how long a key is remembered, 60s to 400d";
+const RESULT_TEXT = "how long a success can be replayed, 60s to the key retention";
+const FAILURE_TEXT = "how long a failure can be replayed, 60s to the key retention";
 
 /** The options of `retention set`. */
 export const RETENTION_FIELDS: readonly Field<PolicyInit>[] = [
@@ -46,11 +47,11 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     "defaultLease",
     "default_lease",
     "--default-lease <duration>",
-    "the lease of claims that ask for none",
+    "the lease of claims that ask for none, 1s to the longest lease",
   ),
-  durationField("maxLease", "max_lease", "--max-lease <duration>", "the longest lease"),
+  durationField("maxLease", "max_lease", "--max-lease <duration>", "the longest lease, 1s to 24h"),
   {
-    flags: "--on-lease-expiry <what>",
+    flags: "--on-lease-expiry <reclaim|hold>",
     path: "on_lease_expiry",
     description: `"reclaim": the next claim gets the key; "hold": the record is ambiguous; or "${INHERIT}"`,
     parse: unsetBy(INHERIT, (text) => ({
@@ -58,13 +59,13 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     })),
   },
   {
-    flags: "--max-result-bytes <count>",
+    flags: "--max-result-bytes <bytes>",
     path: "max_result_bytes",
-    description: `the largest result, or "${INHERIT}"`,
-    parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: parseCount(text) })),
+    description: `the largest result, 1 to 1MiB, or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: parseBytes(text) })),
   },
   {
-    flags: "--require-fingerprint <flag>",
+    flags: "--require-fingerprint <true|false>",
     path: "require_fingerprint",
     description: `"true", "false" or "${INHERIT}"`,
     parse: unsetBy(INHERIT, (text) => ({
@@ -86,15 +87,4 @@ export function policyRows(policy: Policy | undefined): readonly (readonly [labe
     ["max result bytes", `${policy?.maxResultBytes ?? "-"}`],
     ["require fingerprint", `${policy?.requireFingerprint ?? "-"}`],
   ];
-}
-
-function parseOnLeaseExpiry(text: string): Policy_OnLeaseExpiry {
-  switch (text) {
-    case "reclaim":
-      return Policy_OnLeaseExpiry.RECLAIM;
-    case "hold":
-      return Policy_OnLeaseExpiry.HOLD;
-    default:
-      throw new InvalidArgumentError(`It must be reclaim, hold or ${INHERIT}.`);
-  }
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { resolveCredentials } from "./credentials.ts";
 import type { Host } from "./host.ts";
-import { profilesFile } from "./profiles.ts";
+import { type KeyRole, profilesFile } from "./profiles.ts";
 import { runProgram } from "./program.ts";
 
 const ADDRESS = "http://localhost:50051";
@@ -91,16 +91,32 @@ test("options come before the profile they name, that before the environment, an
   ).toEqual({ address: "http://given:1", apiKey: "ow_stdin" });
 });
 
-test.each(["{", "[]", '{"profiles":{"a":{"address":1}}}', '{"current":"b","profiles":{}}'])(
-  "a file with %s is refused, and not changed",
-  async (text) => {
-    await keep("staging");
-    const file = profilesFile(hostWith([]).host);
-    await writeFile(file, text);
-    const { exit, printed } = await run("profile list");
-    expect(exit).toBe(2);
-    expect(printed).toContain(file);
-    expect(await keep("other")).toMatchObject({ exit: 2 });
-    expect(await readFile(file, "utf8")).toBe(text);
-  },
-);
+test("a file of an earlier version is read: its key is for every role, until a role has its own", async () => {
+  await keep("staging");
+  const file = profilesFile(hostWith([]).host);
+  await writeFile(file, `{"current":"a","profiles":{"a":{"address":"${ADDRESS}","apiKey":"ow_old"}}}`);
+  const { host } = hostWith([]);
+  const keyOf = async (role: KeyRole) => (await resolveCredentials(host, {}, role)).apiKey;
+  expect([await keyOf("caller"), await keyOf("admin")]).toEqual(["ow_old", "ow_old"]);
+  expect(await run("profile set a --role admin --api-key-stdin", { input: "ow_admin" })).toMatchObject({
+    exit: 0,
+  });
+  expect([await keyOf("caller"), await keyOf("admin")]).toEqual(["ow_old", "ow_admin"]);
+});
+
+test.each([
+  "{",
+  "[]",
+  '{"profiles":{"a":{"address":1}}}',
+  '{"current":"b","profiles":{}}',
+  '{"profiles":{"a":{"address":"http://a:1"}}}',
+])("a file with %s is refused, and not changed", async (text) => {
+  await keep("staging");
+  const file = profilesFile(hostWith([]).host);
+  await writeFile(file, text);
+  const { exit, printed } = await run("profile list");
+  expect(exit).toBe(2);
+  expect(printed).toContain(file);
+  expect(await keep("other")).toMatchObject({ exit: 2 });
+  expect(await readFile(file, "utf8")).toBe(text);
+});

@@ -4,10 +4,17 @@ import { dirname, join } from "node:path";
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
 
-/** A service's address, and an API key for it. */
+/** The roles of API keys, as commands need them. */
+export const KEY_ROLES = ["caller", "admin", "operator"] as const;
+export type KeyRole = (typeof KEY_ROLES)[number];
+
+/** A service's address, and the API keys for it. */
 export interface Profile {
   readonly address: string;
-  readonly apiKey: string;
+  /** The key for commands whose role has no key of its own. */
+  readonly apiKey?: string;
+  /** The keys that were stored with their role. */
+  readonly apiKeys?: Readonly<Partial<Record<KeyRole, string>>>;
 }
 
 /** The stored profiles. */
@@ -37,6 +44,15 @@ export async function readProfiles(host: Host): Promise<Profiles> {
   return kept;
 }
 
+/** Returns the profile's keys with their roles; "any" is the key for commands whose role has no key of its own. */
+export function keysOf({ apiKey, apiKeys = {} }: Profile): readonly (readonly [KeyRole | "any", string])[] {
+  const own = KEY_ROLES.flatMap((role) => {
+    const key = apiKeys[role];
+    return key === undefined ? [] : [[role, key] as const];
+  });
+  return apiKey === undefined ? own : [...own, ["any", apiKey]];
+}
+
 /** Writes the profiles, readable by the owner only. The file is replaced at once, never half-written. */
 export async function writeProfiles(host: Host, { current, byName }: Profiles): Promise<void> {
   const file = profilesFile(host);
@@ -63,6 +79,7 @@ function parse(text: string): Profiles | undefined {
 }
 
 function isProfile(value: unknown): value is Profile {
-  const { address, apiKey } = value as Partial<Profile>;
-  return typeof address === "string" && typeof apiKey === "string";
+  const { address, apiKey, apiKeys = {} } = value as Partial<Profile>;
+  const keys = [...(apiKey === undefined ? [] : [apiKey]), ...Object.values(apiKeys)];
+  return typeof address === "string" && keys.length > 0 && keys.every((key) => typeof key === "string");
 }

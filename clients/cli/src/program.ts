@@ -1,7 +1,9 @@
-import { createRequire } from "node:module";
 import { Command } from "commander";
+import { adviceCommand } from "./commands/advice.ts";
 import { auditCommands } from "./commands/audit.ts";
-import { completionCommand } from "./commands/completion.ts";
+import { completionCommand, completionWordsCommand } from "./commands/completion.ts";
+import { doctorCommand } from "./commands/connection-doctor.ts";
+import { jobCommands } from "./commands/jobs.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { lookupCommand } from "./commands/lookup.ts";
 import { namespaceCommands } from "./commands/namespaces.ts";
@@ -11,11 +13,15 @@ import { recordCommands } from "./commands/records.ts";
 import { retentionCommands } from "./commands/retention.ts";
 import { tenantCommands } from "./commands/tenant.ts";
 import { usageCommands } from "./commands/usage.ts";
-import { describeFailure, EXIT, type ExitCode, exitCodeOf } from "./failure.ts";
+import { watchCommand } from "./commands/watch.ts";
+import { whoAmICommand } from "./commands/whoami.ts";
+import { describeFailure, EXIT, type ExitCode, exitCodeOf, failureJson } from "./failure.ts";
 import type { Host } from "./host.ts";
+import { VERSION } from "./version.ts";
 
 const AFTER_HELP = `
-Durations are 90s, 15m, 24h, 7d; times are 2026-01-31T09:00:00Z, or a duration back from now.
+Durations are 90s, 15m, 24h, 7d; times are 2026-01-31T09:00:00Z, or a duration back from now; bytes are 65536, 64KiB.
+States and other choices are written as the contract's, in any case: in_progress, IN_PROGRESS, STATE_IN_PROGRESS.
 
 Environment:
   ONCEWARD_ADDRESS, ONCEWARD_API_KEY   instead of the profile in use
@@ -26,6 +32,8 @@ Exit codes:
   2  wrong usage, or no terminal to ask on; nothing was changed
   3  the service was unreachable, or did not answer; a change may have been made
   4  not found
+  5  operator doctor: warnings
+  6  operator doctor: errors
 
 Help on a command, with examples: onceward COMMAND --help`;
 
@@ -35,10 +43,16 @@ export async function runProgram(host: Host): Promise<ExitCode> {
     await createProgram(host).parseAsync(host.args, { from: "user" });
     return EXIT.ok;
   } catch (error) {
-    const line = describeFailure(error);
+    const line = isJson(host) ? failureJson(error) : describeFailure(error);
     if (line !== undefined) host.warn(`${line}\n`);
     return exitCodeOf(error);
   }
+}
+
+/** Returns whether errors are printed as JSON. Known before the arguments are parsed, which may fail. */
+function isJson({ args }: Host): boolean {
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).includes("--json");
 }
 
 /** Returns the program with all its commands. */
@@ -49,13 +63,14 @@ export function createProgram(host: Host): Command {
     .option("--profile <name>", "use this profile")
     .option("--address <url>", "the service's address, such as http://localhost:50051")
     .option("--api-key-stdin", "read the API key from standard input")
-    .option("--json", "print JSON, for programs")
+    .option("--json", "print results and errors as JSON, for programs")
     .addHelpText("after", AFTER_HELP)
     .configureOutput({
       writeOut: host.write,
-      writeErr: host.warn,
+      writeErr: isJson(host) ? () => {} : host.warn,
       outputError: (text, write) => write(text.replace(/^error: /, "onceward: ")),
     })
+    .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   for (const command of [
     profileCommands(host),
@@ -63,26 +78,32 @@ export function createProgram(host: Host): Command {
     namespaceCommands(host),
     retentionCommands(host),
     recordCommands(host),
+    jobCommands(host),
     keyCommands(host),
     auditCommands(host),
     usageCommands(host),
+    adviceCommand(host),
+    watchCommand(host),
     lookupCommand(host),
+    whoAmICommand(host),
+    doctorCommand(host),
     operatorCommands(host),
-    completionCommand(host, () => program),
+    completionCommand(host),
   ]) {
     program.addCommand(command);
-    inheritSettings(command, program);
   }
+  program.addCommand(
+    completionWordsCommand(host, () => program),
+    { hidden: true },
+  );
+  inheritSettings(program);
   return program;
 }
 
-/** Copies the parent's output and exit settings, which a separately created command does not inherit. */
-function inheritSettings(command: Command, parent: Command): void {
-  command.copyInheritedSettings(parent);
-  for (const child of command.commands) inheritSettings(child, command);
+/** Copies output and exit settings to all subcommands, which do not inherit them if they are created separately. */
+function inheritSettings(parent: Command): void {
+  for (const child of parent.commands) {
+    child.copyInheritedSettings(parent);
+    inheritSettings(child);
+  }
 }
-
-const { version }: { readonly version: string } = createRequire(import.meta.url)("../package.json");
-
-/** This package's version. */
-export const VERSION = version;

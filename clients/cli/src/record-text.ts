@@ -1,9 +1,17 @@
-import { type Checkpoint, type Record, Record_State, type Result, Result_Kind } from "@onceward/client";
+import {
+  type Attempt,
+  Attempt_Ending,
+  type Checkpoint,
+  type Record,
+  Record_State,
+  type Result,
+  Result_Kind,
+} from "@onceward/client";
 import { enumName } from "./output.ts";
-import { renderFacts } from "./table.ts";
+import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
 
-/** Returns a state's name, such as "in progress". */
+/** Returns a state's name, such as "in_progress". */
 export function stateName(state: Record_State): string {
   return enumName(Record_State, state);
 }
@@ -34,6 +42,22 @@ export function describeRecord(record: Record): string {
     ["expires", formatMoment(record.expiresAt)],
   ];
   return renderFacts(facts.filter(([, value]) => value !== "" && value !== "-"));
+}
+
+/** Returns a record's attempts as a table. */
+export function describeAttempts(attempts: readonly Attempt[]): string {
+  return renderTable(
+    ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "REASON"],
+    attempts.map(({ number, owner, claimedAt, endedAt, ending, checkpoint, reason }) => [
+      `${number}`,
+      owner || "-",
+      formatMoment(claimedAt),
+      formatMoment(endedAt),
+      enumName(Attempt_Ending, ending),
+      checkpoint || "-",
+      reason || "-",
+    ]),
+  );
 }
 
 function describeResult({ kind, payload, contentType }: Result): string {

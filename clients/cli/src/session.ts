@@ -1,20 +1,28 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, ConnectError } from "@connectrpc/connect";
-import { errorFromCall } from "@onceward/client/admin";
+import { createOperator, createTenantAdmin, errorFromCall } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { type GlobalOptions, resolveCredentials } from "./credentials.ts";
+import { type Credentials, type GlobalOptions, resolveCredentials } from "./credentials.ts";
 import { ServiceFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
 import { Output } from "./output.ts";
-import type { Profile } from "./profiles.ts";
+import type { KeyRole } from "./profiles.ts";
 
 /** Longer than the service takes for a preview; few people would wait longer. */
 const CALL_TIMEOUT_MS = 30_000;
+
+/** The role that each service needs; a command of another service names its role. */
+const ROLES: ReadonlyMap<unknown, KeyRole> = new Map<unknown, KeyRole>([
+  [createTenantAdmin, "admin"],
+  [createOperator, "operator"],
+]);
 
 /** The client and output of one command. */
 export interface Session<Client> {
   readonly host: Host;
   readonly client: Client;
+  /** Identifies the command's calls in the server's log. */
+  readonly requestId: string;
   /** The options of every call. */
   readonly call: CallOptions;
   readonly output: Output;
@@ -25,16 +33,22 @@ export type WithSession<Client> = <Args extends unknown[]>(
   action: (session: Session<Client>, ...args: Args) => Promise<void>,
 ) => (...args: [...Args, Command]) => Promise<void>;
 
-/** Returns the wrapper for a group of commands. @param connect creates the client of the service that they call. */
+/**
+ * Returns the wrapper for a group of commands.
+ *
+ * @param connect creates the client of the service that they call.
+ * @param role chooses among the API keys of a profile. Undefined: any key is valid for the service.
+ */
 export function sessions<Client extends { close(): void }>(
   host: Host,
-  connect: (credentials: Profile) => Client,
+  connect: (credentials: Credentials) => Client,
+  role = ROLES.get(connect),
 ): WithSession<Client> {
   return <Args extends unknown[]>(action: (session: Session<Client>, ...args: Args) => Promise<void>) =>
     async (...given: [...Args, Command]) => {
       const globals: GlobalOptions = (given.at(-1) as Command).optsWithGlobals();
       const requestId = `cli-${randomUUID()}`;
-      const client = connect(await resolveCredentials(host, globals));
+      const client = connect(await resolveCredentials(host, globals, role));
       const call: CallOptions = {
         timeoutMs: CALL_TIMEOUT_MS,
         headers: { "x-request-id": requestId },
@@ -42,6 +56,7 @@ export function sessions<Client extends { close(): void }>(
       const session = {
         host,
         client,
+        requestId,
         call,
         output: new Output(host, globals.json === true),
       };
@@ -49,9 +64,14 @@ export function sessions<Client extends { close(): void }>(
         // Commander passes the command itself after the arguments and the options.
         await action(session, ...(given.slice(0, -1) as unknown[] as Args));
       } catch (error) {
-        throw error instanceof ConnectError ? new ServiceFailure(errorFromCall(error), requestId) : error;
+        throw asFailure(error, requestId);
       } finally {
         client.close();
       }
     };
+}
+
+/** Returns an error of a call as a ServiceFailure, and any other error as it is. */
+export function asFailure(error: unknown, requestId: string): unknown {
+  return error instanceof ConnectError ? new ServiceFailure(errorFromCall(error), requestId) : error;
 }

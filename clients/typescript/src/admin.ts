@@ -1,14 +1,16 @@
 /**
  * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, and their messages.
- * `tenant_admin.proto` and `operator.proto` document each RPC.
+ * `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
+import { IdentityService } from "./gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
 export { errorFromCall } from "./errors/mapping.ts";
+export * from "./gen/onceward/v1/identity_pb.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";
 export * from "./gen/onceward/v1/policy_pb.ts";
 export * from "./gen/onceward/v1/tenant_admin_pb.ts";
@@ -21,6 +23,8 @@ interface Closeable {
 
 /** The RPCs of TenantAdminService, with Connect's options and errors; `errorFromCall` converts the errors. */
 export type TenantAdmin = Client<typeof TenantAdminService> & Closeable;
+/** The RPCs of IdentityService, with Connect's options and errors; `errorFromCall` converts the errors. */
+export type Identity = Client<typeof IdentityService> & Closeable;
 /** The RPCs of OperatorService, with Connect's options and errors; `errorFromCall` converts the errors. */
 export type Operator = Client<typeof OperatorService> & Closeable;
 
@@ -42,4 +46,14 @@ export function createTenantAdmin(options: ConnectionOptions): TenantAdmin {
 export function createOperator(options: ConnectionOptions): Operator {
   const { transport, close } = connect(options);
   return { ...createClient(OperatorService, transport), close };
+}
+
+/**
+ * Creates a client that identifies its credential, of any role. The first call connects.
+ *
+ * @throws InvalidRequestError for an invalid address or key.
+ */
+export function createIdentity(options: ConnectionOptions): Identity {
+  const { transport, close } = connect(options);
+  return { ...createClient(IdentityService, transport), close };
 }

@@ -12,11 +12,11 @@
  * @module
  */
 
-import type { Span, Tracer } from "@opentelemetry/api";
+import { isSpanContextValid, type Span, type Tracer, trace } from "@opentelemetry/api";
 import { OncewardError } from "./errors/errors.ts";
 import type { Trace } from "./run/events.ts";
 
-/** SpanStatusCode.ERROR, as a number so that only types are imported. */
+/** SpanStatusCode.ERROR */
 const STATUS_ERROR = 2;
 
 /**
@@ -25,9 +25,12 @@ const STATUS_ERROR = 2;
  *
  * Attributes: `onceward.namespace`; of a run `onceward.outcome`, the type of its last event, and `onceward.attempt`;
  * of a failed span `error.type`, a reason or an error's name. Never keys, values or error messages.
+ *
+ * Every call carries the span that is active when it is made, as W3C trace context: a service that traces its calls makes its
+ * spans children of it, also of those calls that travel in one batch.
  */
 export function tracing(tracer: Tracer): Trace {
-  return (name, attributes, work) =>
+  const run: Trace = (name, attributes, work) =>
     tracer.startActiveSpan(`onceward.${name}`, { attributes }, async (span) => {
       try {
         return await work((added) => span.setAttributes(added));
@@ -38,6 +41,14 @@ export function tracing(tracer: Tracer): Trace {
         span.end();
       }
     });
+  return Object.assign(run, { traceparent: activeTraceparent });
+}
+
+/** https://www.w3.org/TR/trace-context/#traceparent-header */
+function activeTraceparent(): string | undefined {
+  const context = trace.getActiveSpan()?.spanContext();
+  if (context === undefined || !isSpanContextValid(context)) return undefined;
+  return `00-${context.traceId}-${context.spanId}-${context.traceFlags.toString(16).padStart(2, "0")}`;
 }
 
 function markFailed(span: Span, error: unknown): void {

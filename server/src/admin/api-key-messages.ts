@@ -75,7 +75,8 @@ function cursorOf([createdAt = "", id = ""]: readonly string[]): ApiKeyCursor {
   return [createdAt, id];
 }
 
-const ROLES: Readonly<Record<Role, ApiKey_Role>> = {
+/** The messages of roles. */
+export const ROLE_MESSAGES: Readonly<Record<Role, ApiKey_Role>> = {
   CALLER: ApiKey_Role.CALLER,
   TENANT_ADMIN: ApiKey_Role.TENANT_ADMIN,
   OPERATOR: ApiKey_Role.OPERATOR,
@@ -85,11 +86,12 @@ const ROLES: Readonly<Record<Role, ApiKey_Role>> = {
 export function apiKeyMessage(key: ApiKeyResource): ApiKeyMessage {
   return create(ApiKeySchema, {
     id: key.id,
-    role: ROLES[key.role],
+    role: ROLE_MESSAGES[key.role],
     label: key.label,
     namespaces: [...(key.namespaces ?? [])],
     createdAt: timestamp(key.createdAtMs),
     ...(key.expiresAtMs !== undefined && { expiresAt: timestamp(key.expiresAtMs) }),
     ...(key.revokedAtMs !== undefined && { revokedAt: timestamp(key.revokedAtMs) }),
+    ...(key.lastUsedAtMs !== undefined && { lastUsedAt: timestamp(key.lastUsedAtMs) }),
   });
 }

@@ -22,6 +22,9 @@ interface ListRequest {
   readonly after?: Timestamp | undefined;
   readonly before?: Timestamp | undefined;
   readonly action: string;
+  readonly actor: string;
+  readonly target: string;
+  readonly outcome: AuditEvent_Outcome;
 }
 
 /** The fields that the responses of both services have. */
@@ -32,6 +35,10 @@ interface ListResponse {
 
 /** Longer than every RPC's name. */
 const MAX_ACTION_BYTES = 64;
+/** As long as the subject of a token. */
+const MAX_ACTOR_BYTES = 255;
+/** Longer than every resource's name. */
+const MAX_TARGET_BYTES = 1024;
 
 /**
  * Returns a page of the events of a tenant, or of all tenants, newest first. `violations` has those that the caller found.
@@ -45,13 +52,22 @@ export async function listAuditEvents(
   violations: Violations,
 ): Promise<ListResponse> {
   violations.text("action", request.action, { maxBytes: MAX_ACTION_BYTES });
+  violations.text("actor", request.actor, { maxBytes: MAX_ACTOR_BYTES });
+  violations.text("target", request.target, { maxBytes: MAX_TARGET_BYTES });
   const filter = {
     tenant,
     afterMs: violations.timestampMs("after", request.after),
     beforeMs: violations.timestampMs("before", request.before),
     action: request.action,
+    actor: request.actor,
+    target: request.target,
+    denied: parseOutcome(request.outcome, violations),
   };
-  const scope = ["ListAuditEvents", typeof tenant, tenant, filter.afterMs, filter.beforeMs, filter.action];
+  const { afterMs, beforeMs, action, actor, target, denied } = filter;
+  const scope = [
+    ...["ListAuditEvents", typeof tenant, tenant, afterMs, beforeMs, action, actor, target],
+    denied === undefined ? undefined : String(denied),
+  ];
   const size = pageSize(request.pageSize, violations);
   const cursor = pageTokens.read(scope, request.pageToken, violations);
   violations.throwIfAny();
@@ -67,6 +83,21 @@ export async function listAuditEvents(
   const { messages, last } = replyPage(items, size, AuditEventSchema, auditEventMessage);
   const end = last === undefined ? next : last.cursor;
   return { events: messages, nextPageToken: end === undefined ? "" : pageTokens.write(scope, end) };
+}
+
+/** Returns whether events of denied calls are listed, or those of changes that were made; undefined: both. */
+function parseOutcome(outcome: AuditEvent_Outcome, violations: Violations): boolean | undefined {
+  switch (outcome) {
+    case AuditEvent_Outcome.UNSPECIFIED:
+      return undefined;
+    case AuditEvent_Outcome.DONE:
+      return false;
+    case AuditEvent_Outcome.DENIED:
+      return true;
+    default:
+      violations.add("outcome", "must be an outcome of an event");
+      return undefined;
+  }
 }
 
 function cursorOf([at = "", id = ""]: readonly string[]): EventCursor {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { resolvePolicy } from "../domain/policy.ts";
-import type { RecordJob } from "../domain/record-job.ts";
+import { type RecordJob, recordsLeftAlone } from "../domain/record-job.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { NamespaceResource, TenantResource, TenantState } from "../domain/tenant.ts";
 import {
@@ -77,18 +77,32 @@ const JOB_STATES: Readonly<Record<RecordJob["state"], RecordJob_State>> = {
   WAITING: RecordJob_State.WAITING,
   RUNNING: RecordJob_State.RUNNING,
   DONE: RecordJob_State.DONE,
+  CANCELLED: RecordJob_State.CANCELLED,
+};
+
+/** The deletion of a tenant is never shown: its administrators have no access any more. */
+const JOB_KINDS: Readonly<Record<RecordJob["work"]["kind"], RecordJob_Kind>> = {
+  RESTAMP: RecordJob_Kind.RESTAMP,
+  FORGET: RecordJob_Kind.FORGET,
+  DELETE: RecordJob_Kind.FORGET,
+  RESOLVE: RecordJob_Kind.RESOLVE,
 };
 
 /** Returns a background change of records, with its progress. */
 export function recordJobMessage(job: RecordJob): RecordJobMessage {
+  const { work } = job;
+  const leftAlone =
+    work.kind === "RESOLVE" && job.state === "DONE" ? recordsLeftAlone(work, job.recordsChanged) : 0;
   return create(RecordJobSchema, {
     id: job.id,
-    kind: job.work.kind === "RESTAMP" ? RecordJob_Kind.RESTAMP : RecordJob_Kind.FORGET,
+    kind: JOB_KINDS[work.kind],
     namespace: job.namespace ?? "",
     state: JOB_STATES[job.state],
     recordsExamined: BigInt(job.recordsExamined),
     recordsChanged: BigInt(job.recordsChanged),
     recordsForgotten: BigInt(job.recordsForgotten),
+    recordsMatching: BigInt(work.kind === "RESOLVE" ? work.matching : 0),
+    recordsLeftAlone: BigInt(leftAlone),
     createdAt: timestamp(job.createdAtMs),
     startsAt: timestamp(job.startsAtMs),
     ...(job.finishedAtMs !== undefined && { finishedAt: timestamp(job.finishedAtMs) }),

@@ -61,7 +61,7 @@ test("a call that has ended makes room for another", () => {
     leave?.();
     leaveToo?.();
   }
-  expect(refused).toEqual(Array(3).fill("shop concurrency enforced"));
+  expect(refused).toEqual(Array(3).fill("7 concurrency enforced"));
 });
 
 test("calls that a dry run admits are counted until they have ended", () => {
@@ -75,7 +75,7 @@ test("calls that a dry run admits are counted until they have ended", () => {
   for (const leave of leaves) leave?.();
   admission.startCall(dry);
   admission.admitOperation(dry);
-  expect(refused).toEqual(Array(2).fill("shop concurrency dry_run"));
+  expect(refused).toEqual(Array(2).fill("7 concurrency dry_run"));
 });
 
 test("an operator has no quotas", () => {
@@ -123,7 +123,7 @@ test("only batches are refused while their tenant's debt exceeds five seconds of
   admission.countMessage(slow, 1024 * 1024);
   admission.countOperation(slow);
   expect(() => admission.admitBatch(slow, 10)).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
-  expect(refused).toEqual(["shop rate enforced"]);
+  expect(refused).toEqual(["7 rate enforced"]);
   const unlimited = caller({}, SHOP + 1);
   for (let i = 0; i < 100; i++) admission.admitBatch(unlimited, 4 * 1024 * 1024);
 });

@@ -80,7 +80,7 @@ export interface Admission {
 export type SettleRecord = (added: boolean) => void;
 
 /** The tenant that a quota limits. */
-export type LimitedTenant = Pick<Tenant, "name" | "quotas">;
+export type LimitedTenant = Pick<Tenant, "id" | "name" | "quotas">;
 
 export interface AdmissionOptions {
   readonly totals: StorageTotals;
@@ -90,7 +90,7 @@ export interface AdmissionOptions {
    * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
    * refused.
    */
-  readonly onRefused: (tenant: string, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
+  readonly onRefused: (tenantId: number, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
 }
 
 type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
@@ -125,8 +125,8 @@ type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAft
 /** @see Admission */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   /** Refuses; in a dry run, only reports. */
-  const refuse: Refuse = (cause, { name, quotas }, limit, retryAfterMs) => {
-    onRefused(name, cause, quotas.dryRun ? "dry_run" : "enforced");
+  const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs) => {
+    onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced");
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
   };
 
@@ -139,9 +139,9 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
       if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
     },
 
-    admitRecordJob({ name }, unfinished) {
+    admitRecordJob({ id, name }, unfinished) {
       if (unfinished < MAX_UNFINISHED_JOBS) return;
-      onRefused(name, "jobs", "enforced");
+      onRefused(id, "jobs", "enforced");
       throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
     },
   };

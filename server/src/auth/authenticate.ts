@@ -4,12 +4,13 @@ import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";
 import type { KnownApiKey } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
-import { type ApiKey, digestSecret, parseAuthorization, sameDigest, sliceApiKey } from "./api-key.ts";
+import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
   type CachedApiKey,
   createApiKeyCache,
   createRefreshingCache,
   type RefreshingCacheOptions,
+  sliceApiKey,
 } from "./credential-cache.ts";
 import type { TokenVerifier } from "./jwt.ts";
 
@@ -52,6 +53,11 @@ export interface AuthenticatorOptions {
   readonly anonymousTenant: string | undefined;
   /** Maximum age of cached keys and tenants, in milliseconds. */
   readonly maxAgeMs?: number | undefined;
+  /**
+   * Receives the id of a stored key that was just verified. A key in use is reported at least each time that its cache
+   * entry is renewed, not for each call.
+   */
+  readonly onKeyUsed?: (id: string) => void;
 }
 
 /**
@@ -160,17 +166,31 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   async function byToken(token: string, deadline: Deadline): Promise<Principal> {
     if (options.tokens === undefined) throw credentialInvalid();
     const identity = await options.tokens.verify(token);
-    if (identity.role === "OPERATOR") return { ...identity, goodUntilMs: goodUntilMs(performance.now()) };
-    const { role, actor, tenantName, namespaces } = identity;
+    const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
+    const { role, actor } = identity;
+    if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
+    const { tenantName, namespaces } = identity;
     const tenant = await tenants.named(tenantName, deadline);
-    return { role, actor, tenant, namespaces, goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs) };
+    return {
+      role,
+      actor,
+      credential,
+      tenant,
+      namespaces,
+      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
+    };
   }
 
   async function byApiKey({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
     if (id === operatorKey?.id) {
       if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
         throw credentialInvalid();
-      return { role: "OPERATOR", actor: id, goodUntilMs: Number.POSITIVE_INFINITY };
+      return {
+        role: "OPERATOR",
+        actor: id,
+        credential: { kind: "API_KEY", expiresAtMs: undefined },
+        goodUntilMs: Number.POSITIVE_INFINITY,
+      };
     }
     const loaded = await keys.get(id, deadline);
     if (loaded === undefined) {
@@ -182,11 +202,14 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   }
 
   async function byLoadedKey(loaded: CachedApiKey, deadline: Deadline): Promise<Principal> {
-    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs } = loaded.key;
+    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = loaded.key;
+    const credential = { kind: "API_KEY", expiresAtMs } as const;
+    options.onKeyUsed?.(id);
     if (role === "OPERATOR" || tenantId === undefined) {
       return {
         role: "OPERATOR",
         actor: id,
+        credential,
         goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
       };
     }
@@ -194,6 +217,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     return loaded.storePrincipal({
       role,
       actor: id,
+      credential,
       tenant,
       namespaces: namespaces && new Set(namespaces),
       goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),

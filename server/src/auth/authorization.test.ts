@@ -1,11 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  formatApiKey,
-  generateApiKey,
-  MAX_TOKEN_LENGTH,
-  parseAuthorization,
-  sliceApiKey,
-} from "./api-key.ts";
+import { formatApiKey, generateApiKey, MAX_TOKEN_LENGTH, parseAuthorization } from "./api-key.ts";
+import { sliceApiKey } from "./credential-cache.ts";
 
 const API_KEY = generateApiKey();
 const TEXT = formatApiKey(API_KEY);

@@ -5,7 +5,7 @@ import type { Principal } from "../domain/tenant.ts";
 import { createBatcher } from "../store/batching/batcher.ts";
 import type { Pool } from "../store/pool.ts";
 import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
-import { digestSecret, SECRET_LENGTH, sameDigest } from "./api-key.ts";
+import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";
 
 /**
  * A cache of database rows that bounds their age.
@@ -146,6 +146,23 @@ export function createRefreshingCache<Key extends string | number, Value>({
       lastDropAtMs = performance.now();
     },
   };
+}
+
+/** The usual spelling of a header with an API key, and the offsets of the key's parts in it. */
+const USUAL_START = "Bearer ow_";
+const ID_AT = USUAL_START.length;
+const SECRET_AT = ID_AT + ID_LENGTH + 1;
+const USUAL_LENGTH = SECRET_AT + SECRET_LENGTH;
+
+/**
+ * Cuts an API key out of a header by the offsets of its parts, in a sixth of the time of
+ * `parseAuthorization`. The result is not validated: use it only to look up and compare a known key. Returns
+ * undefined if the header has another form.
+ */
+export function sliceApiKey(header: string): ApiKey | undefined {
+  if (header.length !== USUAL_LENGTH || !header.startsWith(USUAL_START)) return undefined;
+  if (header[SECRET_AT - 1] !== "_") return undefined;
+  return { id: header.slice(ID_AT, SECRET_AT - 1), secret: header.slice(SECRET_AT) };
 }
 
 /**

@@ -14,8 +14,11 @@ export interface TokenVerifier {
    *
    * @throws Refusal CREDENTIAL_INVALID, with the same text for every defect; ISSUER_UNAVAILABLE, as `Jwks.keyFor`.
    */
-  verify(token: string): Promise<TokenIdentity>;
+  verify(token: string): Promise<VerifiedIdentity>;
 }
+
+/** The identity of a valid token, and when the token expires, in milliseconds since the Unix epoch. */
+export type VerifiedIdentity = TokenIdentity & { readonly expiresAtMs: number };
 
 export interface TokenVerifierOptions {
   readonly jwks: Pick<Jwks, "keyFor" | "current">;
@@ -36,7 +39,8 @@ const ENTRY_BYTES = 300;
 
 /** The result of a verification: valid until the token expires or the issuer publishes other keys. */
 interface Verified {
-  readonly identity: TokenIdentity;
+  readonly identity: VerifiedIdentity;
+  /** Later than the token by the tolerance of clocks. */
   readonly expiresAtMs: number;
   readonly keys: object | undefined;
 }
@@ -62,7 +66,12 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     });
     const identity = identityOf(payload, claims);
     if (identity === undefined) throw new errors.JWTInvalid("the claims name no valid identity");
-    return { identity, expiresAtMs: ((payload.exp ?? 0) + CLOCK_TOLERANCE_S) * 1000, keys };
+    const expiresAtMs = (payload.exp ?? 0) * 1000;
+    return {
+      identity: { ...identity, expiresAtMs },
+      expiresAtMs: expiresAtMs + CLOCK_TOLERANCE_S * 1000,
+      keys,
+    };
   }
 
   return {

@@ -1,5 +1,5 @@
 import type { Pool } from "../store/pool.ts";
-import { beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
+import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
 
 /** Registers this replica as live in the database, and counts the live replicas. */
@@ -10,27 +10,34 @@ export interface Heartbeat {
   stop(): Promise<void>;
   /** Returns the number of live replicas, including this one, as of a few seconds ago. */
   liveReplicas(): number;
+  /** Returns what the last heartbeat read; undefined before the first one. */
+  lastBeaten(): Beaten | undefined;
 }
 
 export interface HeartbeatOptions {
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
+  /** Returns the state that the heartbeat stores. */
+  readonly state: () => Pick<Beat, "degraded" | "load">;
   /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
+  /** Interval between two heartbeats; only tests change it. */
+  readonly intervalMs?: number | undefined;
 }
 
 /** Other replicas count this one as live until it has missed three heartbeats. */
 const INTERVAL_MS = 3000;
 
 /** @see Heartbeat */
-export function createHeartbeat({ pool, replica, look, onFailed }: HeartbeatOptions): Heartbeat {
-  let live = 1;
+export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
+  const { pool, replica, state, look, onFailed, intervalMs = INTERVAL_MS } = options;
+  let beaten: Beaten | undefined;
   const beat = async () => {
     await look(pool);
-    live = await beatReplicaRow(pool, replica);
+    beaten = await beatReplicaRow(pool, { ...replica, ...state() });
   };
-  const beats = createRepeating({ intervalMs: INTERVAL_MS, work: beat, onFailed });
+  const beats = createRepeating({ intervalMs, work: beat, onFailed });
   return {
     async start() {
       await beat();
@@ -40,6 +47,7 @@ export function createHeartbeat({ pool, replica, look, onFailed }: HeartbeatOpti
       await beats.stop();
       await removeReplicaRow(pool, replica.id).catch(onFailed);
     },
-    liveReplicas: () => live,
+    liveReplicas: () => beaten?.replicas ?? 1,
+    lastBeaten: () => beaten,
   };
 }

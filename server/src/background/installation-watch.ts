@@ -28,6 +28,8 @@ export interface InstallationWatchOptions {
   readonly log: Logger;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
+  /** Called when the installation has another id, or was renewed at the first look, which knows no earlier id. */
+  readonly onDetected: () => void;
 }
 
 /**
@@ -105,6 +107,7 @@ class Watch implements InstallationWatch {
     this.#options.log.warn(
       "the installation was renewed: dropping cached keys, tenants and completed records",
     );
+    this.#options.onDetected();
     this.#options.onChanged(id);
   }
 
@@ -146,6 +149,7 @@ class Watch implements InstallationWatch {
     const requestId = this.#options.replicaId;
     if (await renew(database, { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId })) {
       this.#renewals++;
+      if (this.#knownId === undefined) this.#options.onDetected();
       this.#options.log.error({ why }, "the database was restored: renewed the installation");
     }
     const renewed = await readInstallation(database);

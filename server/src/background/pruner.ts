@@ -1,5 +1,6 @@
 import type { Runner } from "../store/pool.ts";
 import { type PrunedTable, pruneRows } from "../store/prune.ts";
+import type { BackgroundTask } from "../telemetry/background-metrics.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
@@ -9,7 +10,7 @@ export interface PrunerOptions {
   /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
   readonly auditRetentionMs: number;
   /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
-  readonly onFailed: (task: string) => (error: unknown) => void;
+  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
   /** Delay between two turns, ±20 %. Unset: a minute. */
   readonly intervalMs?: number;
 }
@@ -22,13 +23,18 @@ const USAGE_RETENTION_MS = 400 * DAY_MS;
  * longer.
  */
 const JOB_RETENTION_MS = 90 * DAY_MS;
+/** What is said of the shapes of keys is about the last 30 days. */
+const KEY_DAYS_RETENTION_MS = 40 * DAY_MS;
+/** A week, with its weekend, and the day after which a fingerprint's next claim is no longer looked for. */
+const SAMPLED_KEYS_RETENTION_MS = 8 * DAY_MS;
 /** A busy service writes a few batches of rows in an hour. */
 const INTERVAL_MS = 60_000;
 /** Rows per statement: a few milliseconds. */
 const BATCH_ROWS = 1000;
 
 /**
- * Deletes audit events, hours of usage and finished record jobs that are older than their retention, in
+ * Deletes audit events, hours of usage, what was observed of retention and finished record jobs that are older than their
+ * retention, in
  * batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
  */
 export function createPruners({
@@ -41,6 +47,11 @@ export function createPruners({
   const retentionsMs: Readonly<Record<PrunedTable, number>> = {
     audit_events: auditRetentionMs,
     usage_hours: USAGE_RETENTION_MS,
+    insight_hours: USAGE_RETENTION_MS,
+    insight_late_hours: USAGE_RETENTION_MS,
+    insight_tombstones: 0,
+    insight_key_days: KEY_DAYS_RETENTION_MS,
+    insight_sampled_keys: SAMPLED_KEYS_RETENTION_MS,
     record_jobs: JOB_RETENTION_MS,
   };
   return Object.entries(retentionsMs).map(([name, retentionMs]) => {

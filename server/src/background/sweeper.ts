@@ -1,9 +1,19 @@
 import type { Logger } from "pino";
+import type { SampleSeed } from "../domain/insight/key-sample.ts";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
+
+/** The sweep of a replica. */
+export interface Sweeper extends Repeating {
+  /**
+   * Returns by how many seconds the sweep is late: how long the most overdue record had been due when a sweep
+   * last looked, or how long no sweep has looked, less three intervals.
+   */
+  lateS(): number;
+}
 
 export interface SweeperOptions {
   readonly pool: Pool;
@@ -15,6 +25,8 @@ export interface SweeperOptions {
   readonly batchRows: number;
   /** Called with what each statement deleted, for the tenants' totals. */
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
+  /** Selects the keys that are named to `onSwept`. */
+  readonly sampleSeed: SampleSeed;
 }
 
 /** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */
@@ -31,20 +43,34 @@ export function createSweeper({
   intervalMs,
   batchRows,
   onSwept,
-}: SweeperOptions): Repeating {
+  sampleSeed,
+}: SweeperOptions): Sweeper {
   let rows = batchRows;
+  let lagS = 0;
+  let lookedAtMs = performance.now();
+
+  /** Without it, the lag of sweeps that fail would not be known. */
+  function found(foundLagS: number): void {
+    lookedAtMs = performance.now();
+    setLag(foundLagS);
+  }
+
+  function setLag(seconds: number): void {
+    lagS = seconds;
+    metrics.sweepLag.set(seconds);
+  }
 
   async function sweep(): Promise<boolean> {
-    const swept = await sweepBatch(pool, rows, onSwept);
+    const swept = await sweepBatch(pool, rows, { found, swept: onSwept }, sampleSeed);
     metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
     metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
     const more = swept.due === rows;
-    metrics.sweepLag.set(more ? swept.lagS : 0);
+    setLag(more ? swept.lagS : 0);
     rows = largerBatch(rows, batchRows);
     return more;
   }
 
-  return createRepeating({
+  const repeating = createRepeating({
     intervalMs,
     firstDelayMs: intervalMs * Math.random(),
     maxBackoffMs: MAX_BACKOFF_MS,
@@ -55,4 +81,8 @@ export function createSweeper({
       log.warn({ err: error }, "sweep failed; retrying at the next interval");
     },
   });
+  return {
+    ...repeating,
+    lateS: () => Math.max(lagS, (performance.now() - lookedAtMs - 3 * intervalMs) / 1000),
+  };
 }

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { latenessBucket } from "../domain/usage.ts";
+import { latenessBucket } from "../domain/insight/lateness.ts";
 import { createUsageMeter } from "./usage-meter.ts";
 
 const CHARGES = { tenantId: 1, namespace: "charges" };
+const CHARGE = { id: { ...CHARGES, key: "order-1" }, fingerprint: undefined, retentionInForceS: 60 };
 const CLAIMED = {
   kind: "claimed",
   repeated: false,
@@ -19,9 +20,9 @@ const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as
 describe("a usage meter", () => {
   test("counts claims by outcome, and outcomes add up to claims", () => {
     const meter = createUsageMeter(() => {});
-    meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
-    meter.claimed(CHARGES, { ...CLAIMED, attempt: 2 }, 1000);
-    meter.claimed(CHARGES, IN_PROGRESS, 1000);
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000);
+    meter.claimed(CHARGE, IN_PROGRESS, 1000);
     meter.mismatched(CHARGES);
     const [{ counters } = { counters: undefined }] = meter.take(1000);
     expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
@@ -54,7 +55,7 @@ describe("a usage meter", () => {
 
   test("drops counts of further namespaces while it holds its maximum, and reports each", () => {
     let dropped = 0;
-    const meter = createUsageMeter(() => dropped++, 2);
+    const meter = createUsageMeter(() => dropped++, undefined, 2);
     for (const namespace of ["a", "b", "c", "a"]) meter.count({ tenantId: 1, namespace }, "swept");
     expect(dropped).toBe(1);
     expect(meter.take(10).map(({ namespace, counters }) => [namespace, counters.swept])).toEqual([
@@ -74,27 +75,80 @@ describe("a usage meter", () => {
 
   test("counts repeats by how late they arrive after the first claim, which is no repeat", () => {
     const meter = createUsageMeter(() => {});
-    meter.claimed(CHARGES, { ...CLAIMED, attempt: 1 }, 1000);
-    meter.claimed(CHARGES, IN_PROGRESS, 1500);
-    meter.claimed(CHARGES, { ...CLAIMED, attempt: 2 }, 1000 + 1_800_000);
-    const [usage] = meter.take(1000);
-    const buckets = usage?.repeatLateness.flatMap((repeats, bucket) =>
-      repeats > 0 ? [[bucket, repeats]] : [],
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGE, IN_PROGRESS, 1500);
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000 + 1_800_000);
+    expect(retentionsOf(meter)).toMatchObject([
+      {
+        retentionS: 60,
+        claims: 3,
+        firstClaims: 1,
+        repeats: new Map([
+          [latenessBucket(500), 1],
+          [latenessBucket(1_800_000), 1],
+        ]),
+      },
+    ]);
+  });
+
+  test("counts claims by the retention in force, and further retentions of a flush under the last one", () => {
+    const meter = createUsageMeter(() => {});
+    for (const retentionInForceS of [60, 120, 60, 1, 2, 3, 4])
+      meter.claimed({ ...CHARGE, retentionInForceS }, { ...CLAIMED, attempt: 1 }, 1000);
+    expect(retentionsOf(meter)?.map(({ retentionS, claims }) => [retentionS, claims])).toEqual([
+      [60, 2],
+      [120, 1],
+      [1, 1],
+      [2, 3],
+    ]);
+  });
+
+  test("counts a claim that replaced an ended record by how late it came", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(
+      CHARGE,
+      { ...CLAIMED, attempt: 1, firstClaimedAtMs: 91_000, endedFirstClaimedAtMs: 1000 },
+      0,
     );
-    expect(buckets).toEqual([
-      [latenessBucket(500), 1],
-      [latenessBucket(1_800_000), 1],
+    expect(retentionsOf(meter)).toMatchObject([
+      { firstClaims: 1, repeats: new Map(), late: new Map([[latenessBucket(90_000), 1]]) },
     ]);
   });
 });
 
-test.each([
-  [-5, 0],
-  [1000, 0],
-  [1001, 1],
-  [1_800_000, 4],
-  [30 * 86_400_000, 10],
-  [30 * 86_400_000 + 1, 11],
-])("a repeat that is %i ms late falls into bucket %i", (latenessMs, bucket) => {
-  expect(latenessBucket(latenessMs)).toBe(bucket);
+describe("first claims", () => {
+  const CLAIM = { ...CLAIMED, attempt: 1 } as const;
+
+  test("are kept for sampled namespaces alone, and returned once", () => {
+    const sampling = {
+      isSampled: ({ namespace }: { namespace: string }) => namespace === "mail",
+      onFull() {},
+    };
+    const meter = createUsageMeter(() => {}, sampling);
+    const MAIL = {
+      id: { tenantId: 1, namespace: "mail", key: "m-1" },
+      fingerprint: undefined,
+      retentionInForceS: 7,
+    };
+    meter.claimed(CHARGE, CLAIM, 1000);
+    meter.claimed(MAIL, CLAIM, 1000);
+    meter.claimed(MAIL, IN_PROGRESS, 1000);
+    meter.claimed(MAIL, { ...CLAIM, repeated: true }, 1000);
+    expect(meter.takeFirstClaims()).toEqual({ ids: [MAIL.id], atMs: [1000], retentionsS: [7] });
+    expect(meter.takeFirstClaims().ids).toEqual([]);
+  });
+
+  test("are asked for when many of them wait", async () => {
+    let meter = createUsageMeter(() => {});
+    const taken = new Promise<number>((resolve) => {
+      const onFull = () => resolve(meter.takeFirstClaims().ids.length);
+      meter = createUsageMeter(() => {}, { isSampled: () => true, onFull });
+    });
+    for (let i = 0; i < 5000; i++) meter.claimed(CHARGE, CLAIM, 1000);
+    expect(await taken).toBe(5000);
+  });
 });
+
+function retentionsOf(meter: ReturnType<typeof createUsageMeter>) {
+  return meter.take(1000)[0]?.retentions;
+}

@@ -1,26 +1,74 @@
-import type { ClaimOutcome } from "../domain/claim.ts";
-import { LATENESS_LIMITS_MS, latenessBucket, type UsageCounter } from "../domain/usage.ts";
-
-/** The counts of one namespace since the last flush. */
-export interface NamespaceUsage {
-  readonly tenantId: number;
-  readonly namespace: string;
-  readonly counters: Readonly<Record<UsageCounter, number>>;
-  /** Repeated claims by `latenessBucket`. */
-  readonly repeatLateness: readonly number[];
-}
+import { latenessBucket } from "../domain/insight/lateness.ts";
+import type { ClaimCommand, ClaimOutcome, RecordId } from "../domain/record.ts";
+import type { UsageCounter } from "../domain/usage.ts";
+import type { RetentionUsage, UsageCount } from "../store/tenants/usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
 export interface UsageMeter {
   /** Counts a Claim that was answered at a time of the database's clock. */
-  claimed(of: UsedNamespace, outcome: ClaimOutcome, atMs: number): void;
+  claimed(claim: CountedClaim, outcome: ClaimOutcome, atMs: number): void;
   /** Counts a Claim that was refused because the key is bound to another fingerprint. */
   mismatched(of: UsedNamespace): void;
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
   /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
-  take(maxNamespaces: number): readonly NamespaceUsage[];
+  take(maxNamespaces: number): readonly UsageCount[];
   /** Returns the number of namespaces that have counts. */
   size(): number;
+  /** Removes and returns the first claims of keys in sampled namespaces. */
+  takeFirstClaims(): FirstClaims;
+  /** Removes and returns the first claims whose keys are observed: some of each namespace, and those of sampled fingerprints. */
+  takeObserved(): readonly ObservedClaim[];
+}
+
+/** A claim that began an operation, and whose key is observed. */
+export interface ObservedClaim {
+  readonly id: RecordId;
+  readonly fingerprint: Uint8Array | undefined;
+  /** When it was granted, in milliseconds since the Unix epoch on the database's clock. */
+  readonly atMs: number;
+}
+
+/** What is counted of a claim's command. */
+export type CountedClaim = Pick<ClaimCommand, "id" | "fingerprint" | "retentionInForceS">;
+
+/** Claims that began an operation, as columns. */
+export interface FirstClaims {
+  readonly ids: readonly RecordId[];
+  /** When each was granted, in milliseconds since the Unix epoch on the database's clock. */
+  readonly atMs: readonly number[];
+  /** The key retention in force at each. */
+  readonly retentionsS: readonly number[];
+}
+
+/** Takes the first claims of keys in sampled namespaces. It is asked once for each namespace and flush. */
+export interface ClaimSampling {
+  isSampled(of: UsedNamespace): boolean;
+  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeFirstClaims`. */
+  onFull(): void;
+  /** Returns the least `fingerprintDepth` whose claims are observed; undefined: no claim of the namespace is. */
+  fingerprintShiftOf?(of: UsedNamespace): number | undefined;
+  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
+  onObservedFull?(): void;
+}
+
+const NO_SAMPLING: ClaimSampling = { isSampled: () => false, onFull: () => {} };
+
+/** Claims of a namespace and flush whose keys are observed, whatever their fingerprints: enough for shares of a day. */
+const MAX_OBSERVED = 50;
+
+/**
+ * Returns a fingerprint's depth: at least s for one in 2^s, the same on every replica. The hash selects, and is
+ * never stored.
+ */
+export function fingerprintDepth(fingerprint: Uint8Array): number {
+  let hash = 0;
+  for (let i = 0; i < fingerprint.length; i++)
+    hash = Math.imul(hash ^ (fingerprint[i] as number), 0x01000193);
+  // The last step of MurmurHash3 (public domain): each bit of the sum changes each bit of the hash.
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  hash ^= hash >>> 16;
+  return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
 }
 
 export interface UsedNamespace {
@@ -28,7 +76,22 @@ export interface UsedNamespace {
   readonly namespace: string;
 }
 
-class Tally implements NamespaceUsage {
+class RetentionTally implements RetentionUsage {
+  readonly retentionS: number;
+  claims = 0;
+  firstClaims = 0;
+  readonly repeats = new Map<number, number>();
+  readonly late = new Map<number, number>();
+
+  constructor(retentionS: number) {
+    this.retentionS = retentionS;
+  }
+}
+
+/** More changes of a policy between two flushes count under the last one. */
+const MAX_RETENTIONS = 4;
+
+class Tally implements UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
   readonly counters: Record<UsageCounter, number> = {
@@ -43,20 +106,48 @@ class Tally implements NamespaceUsage {
     completions: 0,
     swept: 0,
   };
-  readonly repeatLateness: number[] = new Array(LATENESS_LIMITS_MS.length + 1).fill(0);
+  readonly retentions: RetentionTally[] = [];
+  readonly isSampled: boolean;
+  readonly #fingerprintShift: number | undefined;
+  #observed = 0;
+  /** The one that counted last. */
+  #retention: RetentionTally | undefined;
 
-  constructor({ tenantId, namespace }: UsedNamespace) {
+  constructor({ tenantId, namespace }: UsedNamespace, isSampled: boolean, fingerprintShift?: number) {
     this.tenantId = tenantId;
     this.namespace = namespace;
+    this.isSampled = isSampled;
+    this.#fingerprintShift = fingerprintShift;
   }
 
-  claimed(outcome: ClaimOutcome, atMs: number): void {
+  /** Returns whether the key of a claim that began an operation is observed. */
+  observes(fingerprint: Uint8Array | undefined): boolean {
+    if (this.#fingerprintShift === undefined) return false;
+    if (this.#observed < MAX_OBSERVED) {
+      this.#observed++;
+      return true;
+    }
+    return fingerprint !== undefined && fingerprintDepth(fingerprint) >= this.#fingerprintShift;
+  }
+
+  /** Returns whether the claim began an operation. */
+  claimed(outcome: ClaimOutcome, retentionS: number, atMs: number): boolean {
     const { counters } = this;
+    let retention = this.#retention;
+    if (retention?.retentionS !== retentionS) retention = this.#changeRetention(retentionS);
     counters.claims++;
+    retention.claims++;
     switch (outcome.kind) {
       case "claimed":
         counters.granted++;
-        if (outcome.attempt === 1) return;
+        if (outcome.attempt === 1 && !outcome.repeated) {
+          retention.firstClaims++;
+          const { endedFirstClaimedAtMs } = outcome;
+          if (endedFirstClaimedAtMs === undefined) return true;
+          increment(retention.late, latenessBucket(outcome.firstClaimedAtMs - endedFirstClaimedAtMs));
+          return false;
+        }
+        if (outcome.attempt === 1) return false;
         counters.reclaims++;
         break;
       case "completed":
@@ -69,9 +160,23 @@ class Tally implements NamespaceUsage {
         counters.ambiguous++;
         break;
     }
-    const bucket = latenessBucket(atMs - outcome.firstClaimedAtMs);
-    this.repeatLateness[bucket] = (this.repeatLateness[bucket] ?? 0) + 1;
+    increment(retention.repeats, latenessBucket(atMs - outcome.firstClaimedAtMs));
+    return false;
   }
+
+  #changeRetention(retentionS: number): RetentionTally {
+    const { retentions } = this;
+    const known = retentions.find((each) => each.retentionS === retentionS);
+    const last = retentions.length === MAX_RETENTIONS ? retentions.at(-1) : undefined;
+    const retention = known ?? last ?? new RetentionTally(retentionS);
+    if (!retentions.includes(retention)) retentions.push(retention);
+    this.#retention = retention;
+    return retention;
+  }
+}
+
+function increment(counts: Map<number, number>, bucket: number): void {
+  counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
 }
 
 /**
@@ -80,15 +185,24 @@ class Tally implements NamespaceUsage {
  */
 const MAX_NAMESPACES = 100_000;
 
+/** First claims that wait to be hashed, a millisecond's work. So the meter holds few keys for long. */
+const MAX_FIRST_CLAIMS = 4096;
+
 /** @param onDropped is called for each count that is dropped. */
-export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
+export function createUsageMeter(
+  onDropped: () => void,
+  { isSampled, onFull, fingerprintShiftOf, onObservedFull }: ClaimSampling = NO_SAMPLING,
+  maxNamespaces = MAX_NAMESPACES,
+): UsageMeter {
+  const first = { ids: [] as RecordId[], atMs: [] as number[], retentionsS: [] as number[] };
+  let observed: ObservedClaim[] = [];
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
 
   function tallyOf(of: UsedNamespace): Tally {
     const known = tenants.get(of.tenantId)?.get(of.namespace);
     if (known !== undefined) return known;
-    const tally = new Tally(of);
+    const tally = new Tally(of, isSampled(of), fingerprintShiftOf?.(of));
     if (size >= maxNamespaces) {
       onDropped();
       return tally;
@@ -116,8 +230,19 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
   }
 
   return {
-    claimed(of, outcome, atMs) {
-      tallyOf(of).claimed(outcome, atMs);
+    claimed({ id, fingerprint, retentionInForceS }, outcome, atMs) {
+      const tally = tallyOf(id);
+      const isFirst = tally.claimed(outcome, retentionInForceS, atMs);
+      if (!isFirst) return;
+      if (tally.observes(fingerprint)) {
+        observed.push({ id, fingerprint, atMs: outcome.firstClaimedAtMs });
+        if (observed.length % MAX_FIRST_CLAIMS === 0 && onObservedFull) setImmediate(onObservedFull);
+      }
+      if (!tally.isSampled) return;
+      first.ids.push(id);
+      first.atMs.push(outcome.firstClaimedAtMs);
+      first.retentionsS.push(retentionInForceS);
+      if (first.ids.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
     },
     mismatched(of) {
       const { counters } = tallyOf(of);
@@ -136,5 +261,15 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       return taken;
     },
     size: () => size,
+    takeFirstClaims() {
+      const taken = { ids: [...first.ids], atMs: [...first.atMs], retentionsS: [...first.retentionsS] };
+      for (const column of Object.values(first)) column.length = 0;
+      return taken;
+    },
+    takeObserved() {
+      const taken = observed;
+      observed = [];
+      return taken;
+    },
   };
 }

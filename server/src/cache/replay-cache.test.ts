@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DONE, ID } from "../../../test/helpers/calls/domain.ts";
 import type { CachedCompletion } from "../domain/record.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
+import { NO_KEYS } from "../store/encryption/keyring.ts";
+import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 import { createReplayCache } from "./replay-cache.ts";
@@ -9,6 +11,7 @@ import { createReplayCache } from "./replay-cache.ts";
 /** A completion, read when its record's retention has 50 s left and its result's 40 s. */
 const SEEN_AT_MS = 1_000_000;
 const COMPLETION = completionWith(40_000, 50_000);
+const FORMAT = entryFormat("a pepper of thirty-two characters", NO_KEYS);
 const id = ID;
 
 beforeEach(() => {
@@ -54,7 +57,7 @@ function createReplicas() {
     const replayCache = createReplayCache({
       memory: createMemoryCache(1024 * 1024),
       redis,
-      secret: "a pepper of thirty-two characters",
+      format: FORMAT,
       onLookup: (layer, result) => lookups.push(`${layer} ${result}`),
     });
     // Makes repeats frequent.
@@ -186,7 +189,7 @@ test("without Redis, memory answers", async () => {
   const replica = createReplayCache({
     memory: createMemoryCache(1024 * 1024),
     redis: undefined,
-    secret: "a pepper of thirty-two characters",
+    format: FORMAT,
     onLookup: () => {},
   });
   replica.keep(id, COMPLETION, epoch());

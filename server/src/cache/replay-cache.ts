@@ -1,9 +1,8 @@
-import { createSecretKey } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { CachedCompletion, RecordId } from "../domain/record.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
-import { openEntry, sealEntry } from "./entry.ts";
+import type { EntryFormat } from "./entry-format.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 
@@ -38,8 +37,7 @@ export interface ReplayCacheOptions {
   readonly memory: MemoryCache;
   /** Undefined: Redis is not configured. */
   readonly redis: RedisCache | undefined;
-  /** Secret that keys the digest of entries in Redis; the same on every replica. */
-  readonly secret: string;
+  readonly format: EntryFormat;
   readonly onLookup: OnLookup;
 }
 
@@ -51,13 +49,13 @@ const MAX_LIFETIME_MS = 3_600_000;
 const MAX_PAYLOAD_BYTES = 16 * 1024;
 
 /** @see ReplayCache */
-export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCacheOptions): ReplayCache {
+export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();
-  const key = createSecretKey(secret, "utf8");
 
   function findInMemory(name: string, epoch: CacheEpoch): CachedCompletion | undefined {
-    const bytes = memory.get(name);
+    const held = memory.get(name);
+    const bytes = held && format.reveal(name, held);
     const completion = bytes && decodeCompletion(bytes);
     const isRetained = completion !== undefined && remainingMs(completion, latestNowMs(epoch)) > 0;
     onLookup("memory", isRetained ? "hit" : "miss");
@@ -75,17 +73,18 @@ export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCac
       onLookup("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
-    const bytes = openEntry(name, entry, key);
+    const held = format.load(name, entry);
+    const bytes = held && format.reveal(name, held);
     const completion = bytes && decodeCompletion(bytes);
     // Redis may hold an entry past its lifetime, if the entry was stored late or comes from a snapshot.
     const lifetimeMs = completion === undefined ? 0 : remainingMs(completion, latestNowMs(epoch));
-    if (bytes === undefined || lifetimeMs <= 0) {
+    if (held === undefined || lifetimeMs <= 0) {
       onLookup("redis", "invalid");
       return undefined;
     }
     onLookup("redis", "hit");
     meter.count(namespaceOf(id), true);
-    memory.set(name, bytes, Math.min(lifetimeMs, MAX_LIFETIME_MS));
+    memory.set(name, held, Math.min(lifetimeMs, MAX_LIFETIME_MS));
     return completion;
   }
 
@@ -120,9 +119,9 @@ export function createReplayCache({ memory, redis, secret, onLookup }: ReplayCac
       const lifetimeMs = Math.min(remainingMs(completion, latestNowMs(epoch)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
       const name = nameOf(id, epoch);
-      const bytes = encodeCompletion(completion);
-      memory.set(name, bytes, lifetimeMs);
-      redis?.set(name, () => sealEntry(name, bytes, key), lifetimeMs);
+      const held = format.hold(name, encodeCompletion(completion));
+      memory.set(name, held, lifetimeMs);
+      redis?.set(name, () => format.store(name, held), lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),

@@ -1,5 +1,7 @@
 import type { Logger } from "pino";
+import type { Keyring } from "../store/encryption/keyring.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
@@ -31,6 +33,8 @@ export interface ReplicaCacheOptions {
   readonly installationId: string;
   /** Secret that keys the digest of entries in Redis; the same on every replica. */
   readonly secret: string;
+  /** Keys that encrypt entries, in memory and in Redis. */
+  readonly keyring: Keyring;
   /** A record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
   readonly metrics: Metrics;
@@ -45,14 +49,14 @@ const WARNING_INTERVAL_MS = 60_000;
 
 /** @see ReplicaCache */
 export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
-  const { maxBytes, redisUrl, secret, metrics } = options;
+  const { maxBytes, redisUrl, secret, keyring, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
   return {
     replayCache: createReplayCache({
       memory,
       redis: redis?.cache,
-      secret,
+      format: entryFormat(secret, keyring),
       onLookup: metrics.countCacheLookup,
     }),
     wakeChannel: redis?.wakeChannel,

@@ -12,6 +12,8 @@ export interface Call extends Deadline {
    * @throws Refusal as for a new call.
    */
   again(): Promise<Call>;
+  /** When the call's message had arrived, in milliseconds of `performance.now()`. */
+  readonly receivedAtMs: number;
   /** Identifies the call in the log and in audit events. */
   readonly requestId: string;
   /** Aborts when the caller cancels the call or disconnects. */

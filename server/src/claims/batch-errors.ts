@@ -21,20 +21,18 @@ export const CODES: Readonly<Record<CodeName, Code>> = {
   INTERNAL: Code.Internal,
 };
 
-/** Returns a refusal as the error of a batch's item: the same error as that of a single call. */
-export function batchItemError({
-  reason,
-  message,
-  metadata,
-  violations,
-  retryAfterMs,
-}: Refusal): BatchItemError {
+/** Returns a refusal as the error of an item, or of a whole batch: the same error as that of a single call. */
+export function batchItemError(
+  { reason, message, metadata, violations, retryAfterMs }: Refusal,
+  requestId: string,
+): BatchItemError {
   return create(BatchItemErrorSchema, {
     code: CODES[CATALOGUE[reason]],
     reason: ErrorReason[reason],
     message,
     metadata: { ...metadata },
     fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+    requestId,
     ...(retryAfterMs !== undefined && { retryDelay: durationFromMs(retryAfterMs) }),
   });
 }

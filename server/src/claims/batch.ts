@@ -51,9 +51,10 @@ export function createBatch(
       });
     }
     const replies = new Array<BatchResponseItem>(items.length);
-    const fit = createReplyBudget(items.length);
+    const fit = createReplyBudget(items.length, call);
     const reply = (index: number, settled: Settled<BatchResponseItem>) => {
-      const item = settled instanceof Rejected ? errorItem(call.refusalOf(settled.error)) : settled;
+      const item =
+        settled instanceof Rejected ? errorItem(call.refusalOf(settled.error), call.requestId) : settled;
       replies[index] = fit(item);
     };
     for (const round of roundsOf(items)) {
@@ -113,26 +114,30 @@ function itemOf(kind: Kind, settled: Settled<unknown>): Settled<BatchResponseIte
   return { $typeName: "onceward.v1.BatchResponseItem", response };
 }
 
-const TOO_LARGE = errorItem(replyTooLarge());
+const TOO_LARGE_BYTES = responseItemBytes(errorItem(replyTooLarge(), ""));
 
 /**
  * Returns a function that returns a reply unchanged if it fits into the rest of one message, and RESPONSE_TOO_LARGE otherwise.
  * The store keeps no more results than that in memory for one call (`ReplyRoom`), and reads no large one beyond it.
  */
-function createReplyBudget(items: number): (reply: BatchResponseItem) => BatchResponseItem {
+function createReplyBudget(
+  items: number,
+  call: Pick<Call, "requestId">,
+): (reply: BatchResponseItem) => BatchResponseItem {
   // Room for a refusal of every item is reserved first, so that a refusal always fits.
-  const refusalBytes = responseItemBytes(TOO_LARGE);
-  let bytesLeft = MAX_MESSAGE_BYTES - items * refusalBytes;
+  let bytesLeft = MAX_MESSAGE_BYTES - items * TOO_LARGE_BYTES;
   return (reply) => {
-    const extraBytes = Math.max(0, responseItemBytes(reply) - refusalBytes);
-    if (extraBytes > bytesLeft) return TOO_LARGE;
+    const extraBytes = Math.max(0, responseItemBytes(reply) - TOO_LARGE_BYTES);
+    if (extraBytes > bytesLeft) return errorItem(replyTooLarge(), call.requestId);
     bytesLeft -= extraBytes;
     return reply;
   };
 }
 
-function errorItem(refusal: Refusal): BatchResponseItem {
-  return create(BatchResponseItemSchema, { response: { case: "error", value: batchItemError(refusal) } });
+function errorItem(refusal: Refusal, requestId: string): BatchResponseItem {
+  return create(BatchResponseItemSchema, {
+    response: { case: "error", value: batchItemError(refusal, requestId) },
+  });
 }
 
 function invalid(field: string, description: string): Refusal {

@@ -1,12 +1,12 @@
 import type { Admission } from "../admission/admission.ts";
 import { expiredInQueue, loadPolicies } from "../calls/authority.ts";
 import type { Answer, Call } from "../calls/call.ts";
-import type { ClaimCommand, ClaimOutcome } from "../domain/claim.ts";
 import { Rejected, type Settled } from "../domain/operation.ts";
+import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { ClaimRequest } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { AdmitRecord } from "./claim-within-quota.ts";
-import { parseClaim } from "./requests.ts";
+import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** A claim, the call for which it was decided, and its outcome. */

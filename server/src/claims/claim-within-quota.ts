@@ -1,8 +1,8 @@
 import type { Admission, SettleRecord } from "../admission/admission.ts";
 import { statementDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
-import type { ClaimCommand, ClaimOutcome } from "../domain/claim.ts";
 import { mapSettled, mapTogether, Rejected, type Settled } from "../domain/operation.ts";
+import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 

@@ -10,17 +10,22 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
-import { answerFromCompletion, type ClaimCommand, type ClaimOutcome } from "../domain/claim.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
-import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";
-import { isRefusal } from "../domain/refusal.ts";
+import {
+  answerFromCompletion,
+  type CachedCompletion,
+  type ClaimCommand,
+  type ClaimOutcome,
+  cachedCompletionOf,
+} from "../domain/record.ts";
+import { isRefusal, reasonName } from "../domain/refusal.ts";
 import { cacheEpochOf } from "../domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
-import { claimResponse } from "./replies.ts";
-import { type ParsedClaim, parseClaim } from "./requests.ts";
+import { counted, type OnOperation } from "./counted.ts";
+import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** Answers claims: from cached completions where there are any, and else from Postgres, which alone grants. */
@@ -37,30 +42,55 @@ export interface ClaimsOptions {
   readonly replayCache: ReplayCache;
   readonly waiters: Waiters;
   /** Receives the outcome of every claim that was answered, for the metrics. */
-  readonly onClaim: (tenant: string, outcome: ClaimOutcome["kind"]) => void;
+  readonly onClaim: (tenantId: number, outcome: ClaimOutcome["kind"]) => void;
+  readonly onOperation: OnOperation;
   readonly usage: UsageMeter;
 }
 
 /** @see Claims */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { admission, waiters } = options;
+  const { admission, waiters, onOperation } = options;
   const decide = createDecide(options);
   const answer = createAnswer(options);
 
   function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    if (isOutdated(call)) return call.again().then((current) => claim(request, current));
-    admission.admitOperation(call.principal);
-    const loading = loadPolicies([request.namespace], call);
+    const refuse = (error: unknown) => end([new Rejected(error)], call);
+    if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
+    let loading: Promise<void> | undefined;
+    try {
+      admission.admitOperation(call.principal);
+      loading = loadPolicies([request.namespace], call);
+    } catch (error) {
+      return refuse(error);
+    }
     if (loading === undefined) return claimWithPolicy(request, call);
-    return loading.then(() => (isOutdated(call) ? claim(request, call) : claimWithPolicy(request, call)));
+    const continueClaim = () => (isOutdated(call) ? claim(request, call) : claimWithPolicy(request, call));
+    return loading.then(continueClaim, refuse);
   }
 
   function claimWithPolicy(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    const parsed = parseClaim(request, call.principal);
+    let parsed: ParsedClaim;
+    try {
+      parsed = parseClaim(request, call.principal);
+    } catch (error) {
+      return end([new Rejected(error)], call);
+    }
     const outcomes = decide([parsed.command], call, admission.admitRecord);
     return outcomes instanceof Promise
       ? answerDecided(request, parsed, call, outcomes)
-      : onlyValue(answer([parsed.command], call, outcomes));
+      : end(answer([parsed.command], call, outcomes), call);
+  }
+
+  /** Reports the outcome of a single claim, and returns its response or throws its error. */
+  function end(
+    settled: readonly Settled<ClaimResponse>[],
+    { receivedAtMs }: Call,
+    decidedAtMs = performance.now(),
+  ): ClaimResponse {
+    const [only] = settled;
+    const outcome = only instanceof Rejected ? reasonName(only.error) : outcomeName(only as ClaimResponse);
+    onOperation("claim", outcome, decidedAtMs - receivedAtMs);
+    return onlyValue(settled);
   }
 
   async function answerDecided(
@@ -74,26 +104,54 @@ export function createClaims(options: ClaimsOptions): Claims {
     const first = { command, call, outcome };
     const isFinal =
       outcome instanceof Rejected ? !expiredInQueue(outcome, call) : outcome.kind !== "inProgress";
-    const last = isFinal ? first : await decideUntil(untilMs, request, first, { waiters, admission, decide });
-    return onlyValue(answer([last.command], last.call, [last.outcome]));
+    if (isFinal) return end(answer([command], call, [outcome]), call);
+    const decidedAtMs = performance.now();
+    let settled: readonly Settled<ClaimResponse>[];
+    try {
+      const last = await decideUntil(untilMs, request, first, { waiters, admission, decide });
+      settled = answer([last.command], last.call, [last.outcome]);
+    } catch (error) {
+      settled = [new Rejected(error)];
+    }
+    return end(settled, call, decidedAtMs);
   }
 
   return {
     claim,
-    claimAll: withCurrentPrincipal((requests, call) => {
-      const admitted = mapSettled(requests, (request) => {
-        admission.admitOperation(call.principal);
-        return request;
-      });
-      return withPolicies(admitted, call, () => {
-        const commands = mapSettled(admitted, (request) => parseClaim(request, call.principal).command);
-        const outcomes = decide(commands, call, admission.admitRecord);
-        return outcomes instanceof Promise
-          ? outcomes.then((decided) => answer(commands, call, decided))
-          : answer(commands, call, outcomes);
-      });
+    claimAll: counted({
+      kind: "claim",
+      onOperation,
+      outcomeOf: outcomeName,
+      handle: withCurrentPrincipal((requests, call) => {
+        const admitted = mapSettled(requests, (request) => {
+          admission.admitOperation(call.principal);
+          return request;
+        });
+        return withPolicies(admitted, call, () => {
+          const commands = mapSettled(admitted, (request) => parseClaim(request, call.principal).command);
+          const outcomes = decide(commands, call, admission.admitRecord);
+          return outcomes instanceof Promise
+            ? outcomes.then((decided) => answer(commands, call, decided))
+            : answer(commands, call, outcomes);
+        });
+      }),
     }),
   };
+}
+
+/** Returns a claim's outcome as metrics name it. */
+function outcomeName({ outcome }: ClaimResponse): string {
+  switch (outcome.case) {
+    case "claimed":
+      return outcome.value.attempt > 1 ? "reclaimed" : "claimed";
+    case "inProgress":
+      return "in_progress";
+    case "completed":
+    case "ambiguous":
+      return outcome.case;
+    case undefined:
+      throw new Error("the response of a claim has no outcome");
+  }
 }
 
 /** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
@@ -173,14 +231,15 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
     call: Call,
     outcomes: readonly Settled<ClaimOutcome>[],
   ): readonly Settled<ClaimResponse>[] => {
-    const tenant = tenantName(call);
+    const { principal } = call;
+    const tenantId = principal.role === "OPERATOR" ? 0 : principal.tenant.id;
     const nowMs = databaseNowMs(call);
     commands.forEach((command, index) => {
       if (command instanceof Rejected) return;
       const outcome = outcomes[index] as Settled<ClaimOutcome>;
       if (!(outcome instanceof Rejected)) {
-        onClaim(tenant, outcome.kind);
-        usage.claimed(command.id, outcome, nowMs);
+        onClaim(tenantId, outcome.kind);
+        usage.claimed(command, outcome, nowMs);
       } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
     });
     return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
@@ -194,8 +253,4 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
 export function databaseNowMs({ principal }: Call): number {
   const epoch = cacheEpochOf(principal);
   return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
-}
-
-function tenantName({ principal }: Call): string {
-  return principal.role === "OPERATOR" ? "" : principal.tenant.name;
 }

@@ -16,8 +16,17 @@ import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";
 import { type ClaimsOptions, createClaims, databaseNowMs } from "./claim.ts";
-import { completeResponse, extendLeaseResponse, lookupResponse, releaseResponse } from "./replies.ts";
-import { parseComplete, parseExtendLease, parseLookup, parseRelease } from "./requests.ts";
+import { counted } from "./counted.ts";
+import {
+  completeResponse,
+  extendLeaseResponse,
+  lookupResponse,
+  parseComplete,
+  parseExtendLease,
+  parseLookup,
+  parseRelease,
+  releaseResponse,
+} from "./messages.ts";
 
 export interface IdempotencyOptions extends ClaimsOptions {
   readonly records: RecordStore;
@@ -40,7 +49,7 @@ export function createIdempotencyService(options: IdempotencyOptions): Handlers<
 }
 
 function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "claim"> {
-  const { records, admission, replayCache, onSettled, usage } = options;
+  const { records, admission, replayCache, onSettled, onOperation, usage } = options;
 
   /** Counts the refusals of superseded claims. */
   function countFenced<Value>(
@@ -66,39 +75,60 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
   }
 
   return {
-    complete: forAll({
-      admit: admission.countOperation,
-      needsPolicy: true,
-      parse: parseComplete,
-      run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
-      answer(completion, command, call) {
-        onCompleted(command, completion, call);
-        return completeResponse(completion);
-      },
+    complete: counted({
+      kind: "complete",
+      onOperation,
+      outcomeOf: ({ alreadyCompleted }) => (alreadyCompleted ? "repeated" : "completed"),
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: true,
+        parse: parseComplete,
+        run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
+        answer(completion, command, call) {
+          onCompleted(command, completion, call);
+          return completeResponse(completion);
+        },
+      }),
     }),
-    release: forAll({
-      admit: admission.countOperation,
-      needsPolicy: false,
-      parse: parseRelease,
-      run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
-      answer(release, { id }) {
-        onSettled(recordName(id));
-        return releaseResponse(release);
-      },
+    release: counted({
+      kind: "release",
+      onOperation,
+      outcomeOf: () => "released",
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: false,
+        parse: parseRelease,
+        run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
+        answer(release, { id }) {
+          onSettled(recordName(id));
+          return releaseResponse(release);
+        },
+      }),
     }),
-    extendLease: forAll({
-      admit: admission.countOperation,
-      needsPolicy: true,
-      parse: parseExtendLease,
-      run: async (commands, deadline) => countFenced(commands, await records.extendLease(commands, deadline)),
-      answer: extendLeaseResponse,
+    extendLease: counted({
+      kind: "extend_lease",
+      onOperation,
+      outcomeOf: () => "extended",
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: true,
+        parse: parseExtendLease,
+        run: async (commands, deadline) =>
+          countFenced(commands, await records.extendLease(commands, deadline)),
+        answer: extendLeaseResponse,
+      }),
     }),
-    lookup: forAll({
-      admit: admission.admitOperation,
-      needsPolicy: false,
-      parse: parseLookup,
-      run: records.read,
-      answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
+    lookup: counted({
+      kind: "lookup",
+      onOperation,
+      outcomeOf: ({ record }) => (record === undefined ? "not_found" : "found"),
+      handle: forAll({
+        admit: admission.admitOperation,
+        needsPolicy: false,
+        parse: parseLookup,
+        run: records.read,
+        answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
+      }),
     }),
   };
 }

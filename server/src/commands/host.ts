@@ -8,6 +8,8 @@ export interface Host {
   readonly workingDir: string;
   /** Prints one line to standard output. */
   print(line: string): void;
+  /** Sets the exit code for the end of a command that does not throw; 0 unless this is called. */
+  endWith(exitCode: number): void;
   readonly logDestination: DestinationStream;
   /**
    * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call. A second signal, more than a second
@@ -18,8 +20,20 @@ export interface Host {
 }
 
 /**
- * An error that the user can correct. The command prints its message and its causes, and exits with code 1.
+ * An error that the user can correct. The command prints its message and its causes, and exits with code 1
+ * unless another one is given.
  */
 export class CommandError extends Error {
   override readonly name = "CommandError";
+  readonly exitCode: number;
+
+  constructor(message: string, { cause, exitCode = 1 }: CommandErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.exitCode = exitCode;
+  }
+}
+
+interface CommandErrorOptions {
+  readonly cause?: unknown;
+  readonly exitCode?: number;
 }

@@ -1,5 +1,5 @@
 import { describeFailure } from "./failure.ts";
-import type { Host } from "./host.ts";
+import { CommandError, type Host } from "./host.ts";
 
 /**
  * A supervisor such as npm forwards a signal that the terminal has already sent to the whole process group:
@@ -7,11 +7,16 @@ import type { Host } from "./host.ts";
  */
 const SAME_REQUEST_MS = 1000;
 
+/**
+ * A command that has ended keeps the process alive for no longer, such as by the export of spans to a collector that does not answer.
+ */
+const LEFTOVERS_MS = 1000;
+
 let stopRequested: Promise<void> | undefined;
 
 /**
  * Runs a command with this process' environment, output and signals. If the command throws, prints the error
- * to standard error and sets exit code 1.
+ * to standard error and sets exit code 1, or that of a CommandError.
  */
 export async function runCommand(
   command: (host: Host) => Promise<void>,
@@ -23,13 +28,17 @@ export async function runCommand(
       env: process.env,
       workingDir: process.cwd(),
       print: (line) => process.stdout.write(`${line}\n`),
+      endWith(exitCode) {
+        process.exitCode = exitCode;
+      },
       logDestination: process.stdout,
       untilStopRequested,
     });
   } catch (error) {
     process.stderr.write(`${describeFailure(error)}\n`);
-    process.exitCode = 1;
+    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
   }
+  setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
 }
 
 function untilStopRequested(): Promise<void> {

@@ -1,14 +1,25 @@
 import { type Config, readConfig } from "../config/config.ts";
+import { isTracingOn } from "../config/tracing.ts";
 import { type Addresses, createServer } from "../server.ts";
 import { createLog } from "../telemetry/log.ts";
+import type { OpenTracing } from "../telemetry/tracing.ts";
 import type { Host } from "./host.ts";
+import { requirePgBouncerSwitch } from "./pooler.ts";
 import { requireSchema } from "./schema.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
 export async function serve(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
+  await requirePgBouncerSwitch(config);
   await serveUntilStopped(host, config);
+}
+
+/** Returns the function that opens tracing. The SDK is loaded only if tracing is on: it takes memory. */
+async function importTracing(config: Config): Promise<OpenTracing | undefined> {
+  if (!isTracingOn(config)) return undefined;
+  const { openTracing } = await import("../telemetry/opentelemetry.ts");
+  return openTracing;
 }
 
 /** Starts a server, calls `onStarted`, and drains the server when a stop is requested. */
@@ -18,7 +29,8 @@ export async function serveUntilStopped(
   onStarted: (addresses: Addresses) => void = () => {},
 ): Promise<void> {
   const stopRequested = host.untilStopRequested();
-  const server = createServer(config, createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination));
+  const log = createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination);
+  const server = createServer(config, log, {}, await importTracing(config));
   try {
     onStarted(await server.start());
     await stopRequested;

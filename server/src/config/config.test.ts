@@ -2,6 +2,7 @@ import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import { ConfigError, readConfig, redactedConfig } from "./config.ts";
+import { isTracingOn } from "./tracing.ts";
 import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";
 
 const REQUIRED = {
@@ -26,6 +27,48 @@ function problemsOf(env: Readonly<Record<string, string | undefined>>): readonly
     return lines.map((line) => line.replace(/^ {2}- (\w+).*$/, "$1"));
   }
 }
+
+/** Returns whether an environment turns tracing on. */
+function tracesWith(env: Readonly<Record<string, string>>): boolean {
+  return isTracingOn(readConfig({ ...REQUIRED, ...env }));
+}
+
+describe("tracing", () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
+
+  test("is on with an endpoint or an exporter, unless it is disabled", () => {
+    expect(tracesWith({})).toBe(false);
+    expect(tracesWith({ OTEL_SERVICE_NAME: "onceward" })).toBe(false);
+    expect(tracesWith(endpoint)).toBe(true);
+    expect(tracesWith({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector:4318/v1/traces" })).toBe(true);
+    expect(tracesWith({ OTEL_TRACES_EXPORTER: "otlp" })).toBe(true);
+    expect(tracesWith({ ...endpoint, OTEL_TRACES_EXPORTER: "none" })).toBe(false);
+    expect(tracesWith({ ...endpoint, OTEL_SDK_DISABLED: "true" })).toBe(false);
+  });
+
+  test("refuses another protocol than http/protobuf, but only while it is on", () => {
+    const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
+    expect(problemsOf({ ...endpoint, ...grpc })).toEqual(["OTEL_EXPORTER_OTLP_PROTOCOL"]);
+    expect(problemsOf(grpc)).toEqual([]);
+    const traces = { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/protobuf" };
+    expect(problemsOf({ ...endpoint, ...grpc, ...traces })).toEqual([]);
+    expect(problemsOf({ ...endpoint, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json" })).toEqual([
+      "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+    ]);
+  });
+
+  test("refuses an exporter that it does not have, and an endpoint that is no URL", () => {
+    expect(problemsOf({ OTEL_TRACES_EXPORTER: "zipkin" })).toEqual(["OTEL_TRACES_EXPORTER"]);
+    expect(problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317" })).toEqual([
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ]);
+  });
+
+  test("does not print an endpoint, which may have a password", () => {
+    const config = readConfig({ ...REQUIRED, OTEL_EXPORTER_OTLP_ENDPOINT: "http://user:hidden@collector" });
+    expect(redactedConfig(config).OTEL_EXPORTER_OTLP_ENDPOINT).toBe("(secret)");
+  });
+});
 
 describe("the configuration", () => {
   test("requires only the database and the pepper", () => {

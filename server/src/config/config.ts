@@ -1,6 +1,8 @@
 import * as v from "valibot";
 import { isLoopback } from "./formats.ts";
-import { factsOf, VARIABLES } from "./variables.ts";
+import { fileVariable, type ReadSecrets, readSecretFiles } from "./secret-files.ts";
+import { isTracingOn } from "./tracing.ts";
+import { factsOf, SECRETS, VARIABLES } from "./variables.ts";
 
 const SCHEMA = v.object(VARIABLES);
 
@@ -22,23 +24,49 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the configuration from environment variables. An empty variable counts as unset.
+ * Reads the configuration from environment variables, and secrets also from the files that variables such as
+ * `DATABASE_URL_FILE` name. An empty variable counts as unset.
  *
- * @throws ConfigError naming every variable that is missing, malformed, unknown (`ONCEWARD_*`) or unsafe.
+ * @throws ConfigError naming every variable that is missing, malformed, unknown (`ONCEWARD_*`) or unsafe, and
+ * every file that cannot be used.
  */
 export function readConfig(env: Environment): Config {
-  const set = Object.fromEntries(Object.entries(env).filter(([, text]) => Boolean(text)));
+  const secrets = readSecretFiles(env, SECRETS);
+  const set = Object.fromEntries(Object.entries(secrets.env).filter(([, text]) => Boolean(text)));
   const result = v.safeParse(SCHEMA, set);
-  const malformed = (result.issues ?? []).map(({ path }) => describeIssue(path?.[0].key as Name, set));
-  const problems = [...new Set(malformed), ...unknownNames(env), ...openToAll(set), ...incompleteGroups(set)];
+  const malformed = (result.issues ?? []).flatMap(({ path }) => {
+    return describeIssue(path?.[0].key as Name, set, secrets);
+  });
+  const problems = [
+    ...secrets.problems,
+    ...new Set(malformed),
+    ...unknownNames(secrets.env),
+    ...openToAll(set),
+    ...incompleteGroups(set),
+  ];
+  if (result.success) problems.push(...unknownProtocol(result.output));
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(result.output);
 }
 
-function describeIssue(name: Name, set: Environment): string {
-  return set[name] === undefined
-    ? `${name} is required`
-    : `${name} must be ${factsOf(VARIABLES[name]).format}`;
+/**
+ * Returns the environment with secrets in place of the variables that name their files.
+ *
+ * @throws ConfigError naming every file that cannot be used.
+ */
+export function withSecretFiles(env: Environment): Environment {
+  const { env: resolved, problems } = readSecretFiles(env, SECRETS);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return resolved;
+}
+
+/** Returns nothing for a secret whose file was not readable: the file's own problem is reported. */
+function describeIssue(name: Name, set: Environment, { fromFile }: ReadSecrets): readonly string[] {
+  const isSet = set[name] !== undefined;
+  if (fromFile.has(name)) {
+    return isSet ? [`the contents of ${fileVariable(name)} must be ${factsOf(VARIABLES[name]).format}`] : [];
+  }
+  return [isSet ? `${name} must be ${factsOf(VARIABLES[name]).format}` : `${name} is required`];
 }
 
 function unknownNames(env: Environment): readonly string[] {
@@ -52,6 +80,15 @@ function openToAll({
 }: Environment): readonly string[] {
   if (tenant === undefined || isLoopback(host ?? VARIABLES.ONCEWARD_HOST.default)) return [];
   return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
+}
+
+/** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */
+function unknownProtocol(config: Config): readonly string[] {
+  if (!isTracingOn(config)) return [];
+  const own = config.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
+  const name = own ? "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" : "OTEL_EXPORTER_OTLP_PROTOCOL";
+  const { [name]: protocol = "http/protobuf" } = config;
+  return protocol === "http/protobuf" ? [] : [`${name} must be http/protobuf`];
 }
 
 /**

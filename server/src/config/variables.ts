@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { parseApiKey } from "../auth/api-key.ts";
 import { JWT_ALGORITHMS } from "../auth/jwt-algorithms.ts";
 import { parseRedisUrl } from "../cache/redis-url.ts";
+import { parseKeyring } from "../store/encryption/keyring.ts";
 import { LOG_LEVELS } from "../telemetry/log.ts";
 import {
   anyText,
@@ -21,7 +22,15 @@ import {
 const MIN_PEPPER_LENGTH = 32;
 
 const apiKey = secretWith((text) => parseApiKey(text) !== undefined, "an API key, ow_<id>_<secret>");
+const encryptionKeys = secretWith(
+  (text) => parseKeyring(text) !== undefined,
+  "1 to 16 keys ID:KEY with commas between them, the first of which may be none: ids from 1 to 32767, keys of 32 bytes in base64",
+);
 const redisUrl = secretWith((text) => parseRedisUrl(text) !== undefined, "a URL such as redis://host:6379");
+const collectorUrl = secretWith(
+  (text) => /^https?:\/\//.test(text) && URL.canParse(text),
+  "a URL such as http://collector:4318",
+);
 const port = wholeNumber(0, 65_535);
 
 /**
@@ -48,6 +57,18 @@ export const VARIABLES = {
     secretText(MIN_PEPPER_LENGTH),
     v.description(
       "Secret that keys the digests of API keys; the same on every replica. `npm start` makes its own if unset.",
+    ),
+  ),
+  ONCEWARD_ENCRYPTION_KEYS: v.pipe(
+    v.optional(encryptionKeys),
+    v.description(
+      "Keys of [encryption at rest](#encryption-at-rest): the first one encrypts, all decrypt; `none` as the first stops encryption. Nothing is encrypted if unset.",
+    ),
+  ),
+  ONCEWARD_ENCRYPTION_RATE: v.pipe(
+    v.optional(wholeNumber(1, 100_000), "1000"),
+    v.description(
+      "Maximum records per second that the background task encrypts again after a change of keys, for all replicas together.",
     ),
   ),
   ONCEWARD_OPERATOR_KEY: v.pipe(
@@ -139,9 +160,7 @@ export const VARIABLES = {
   ),
   ONCEWARD_PGBOUNCER: v.pipe(
     v.optional(boolean, "false"),
-    v.description(
-      "`DATABASE_URL` is [PgBouncer](#pgbouncer) in transaction mode: no named statements, no start-up settings.",
-    ),
+    v.description("`DATABASE_URL` is [PgBouncer](#pgbouncer): no named statements, no start-up settings."),
   ),
   ONCEWARD_DEFAULT_TIMEOUT: v.pipe(
     v.optional(duration("1s", "10m"), "70s"),
@@ -185,7 +204,37 @@ export const VARIABLES = {
     v.optional(duration("100ms", "1m"), "5s"),
     v.description("Interval at which a replica stores its counts of tenants' usage, ±20 %."),
   ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: v.pipe(
+    v.optional(collectorUrl),
+    v.description(
+      "URL of a collector, such as `http://collector:4318`: turns [tracing](#tracing) on, as do the next two.",
+    ),
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: v.pipe(
+    v.optional(collectorUrl),
+    v.description("The same with its path, such as `http://collector:4318/v1/traces`."),
+  ),
+  OTEL_TRACES_EXPORTER: v.pipe(
+    v.optional(oneOf(["otlp", "none"])),
+    v.description(
+      "`otlp` exports to `http://localhost:4318` if no endpoint is set; `none` turns tracing off.",
+    ),
+  ),
+  OTEL_EXPORTER_OTLP_PROTOCOL: v.pipe(
+    v.optional(anyText),
+    v.description("Must be `http/protobuf` while tracing is on, unless the next one is."),
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: v.pipe(
+    v.optional(anyText),
+    v.description("Must be `http/protobuf` while tracing is on."),
+  ),
+  OTEL_SDK_DISABLED: v.pipe(v.optional(boolean, "false"), v.description("`true` turns tracing off.")),
 };
+
+/** The names of the secret variables: `NAME_FILE` may name a file that contains the value. */
+export const SECRETS: readonly string[] = Object.entries<VariableSchema>(VARIABLES).flatMap(
+  ([name, schema]) => (factsOf(schema).secret ? [name] : []),
+);
 
 /** The schema of one variable. */
 export type VariableSchema = (typeof VARIABLES)[keyof typeof VARIABLES];

@@ -14,6 +14,9 @@ export function isExpired(deadline: Deadline): boolean {
   return deadline.cancelled || performance.now() >= deadline.atMs;
 }
 
+/** A kind of operation on a record, as metrics name it. */
+export type OperationKind = "claim" | "complete" | "release" | "extend_lease" | "lookup";
+
 /** How one of several operations that ran together settled: with a value, or with an error of its own. */
 export type Settled<Value> = Value | Rejected;
 

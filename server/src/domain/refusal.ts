@@ -38,6 +38,8 @@ export const CATALOGUE = {
   ISSUER_UNAVAILABLE: "UNAVAILABLE",
   QUOTA_NAMESPACES: "RESOURCE_EXHAUSTED",
   QUOTA_RECORD_JOBS: "RESOURCE_EXHAUSTED",
+  RECORD_UNREADABLE: "FAILED_PRECONDITION",
+  RECORD_COUNT_MISMATCH: "FAILED_PRECONDITION",
 } as const;
 
 /** A reason of the catalogue: the value of `google.rpc.ErrorInfo.reason`. */
@@ -94,6 +96,11 @@ export class Refusal extends Error {
     this.quota = details.quota;
     this.retryAfterMs = details.retryAfterMs;
   }
+}
+
+/** Returns the reason of an error as metrics name it: in lower case; `internal` for an error that is a defect. */
+export function reasonName(error: unknown): string {
+  return (error instanceof Refusal ? error.reason : "INTERNAL").toLowerCase();
 }
 
 /** Whether an error is a refusal for this reason. */

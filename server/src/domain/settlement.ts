@@ -1,7 +1,7 @@
-import type { Contended } from "./claim.ts";
 import {
   type CachedCompletion,
   type Checkpoint,
+  type Contended,
   cachedCompletionOf,
   type LiveRecord,
   type RecordId,

@@ -79,6 +79,13 @@ export function cacheScope(of: {
     .toString("base64url");
 }
 
+/** The credential of a caller. Instants are milliseconds since the Unix epoch. */
+export interface CredentialFacts {
+  readonly kind: "API_KEY" | "TOKEN";
+  /** Undefined: it does not expire. */
+  readonly expiresAtMs: number | undefined;
+}
+
 /** The caller, as its credential says. An operator belongs to no tenant. */
 export type Principal = {
   /** The id of the API key, or the subject of the token. */
@@ -88,6 +95,8 @@ export type Principal = {
    * changed by then: the call has to be authorized again before anything is decided for it.
    */
   readonly goodUntilMs: number;
+  /** Undefined: an anonymous caller, or a command of the server. */
+  readonly credential?: CredentialFacts;
 } & (
   | {
       readonly role: "CALLER" | "TENANT_ADMIN";
@@ -168,4 +177,6 @@ export interface ApiKeyResource {
   readonly expiresAtMs: number | undefined;
   /** Undefined: it wasn't revoked. */
   readonly revokedAtMs: number | undefined;
+  /** When the key was last used, to the hour; undefined: no use is stored. */
+  readonly lastUsedAtMs: number | undefined;
 }

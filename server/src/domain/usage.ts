@@ -21,11 +21,10 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Upper limits of the buckets of repeated claims, by the time since the key's first claim. A further bucket
- * counts later ones. They range from a client's own retry over a user who returns after half an hour to a
- * deploy that is fixed after the weekend.
+ * Upper limits of the buckets of repeated claims that earlier versions of the server counted. A further bucket counts later ones. Hours of
+ * their use are kept for 400 days.
  */
-export const LATENESS_LIMITS_MS: readonly number[] = [
+export const EARLIER_LATENESS_LIMITS_MS: readonly number[] = [
   1000,
   10_000,
   MINUTE_MS,
@@ -38,9 +37,3 @@ export const LATENESS_LIMITS_MS: readonly number[] = [
   7 * DAY_MS,
   30 * DAY_MS,
 ];
-
-/** Returns the bucket of a repeat that arrived this long after its key was first claimed. */
-export function latenessBucket(latenessMs: number): number {
-  const bucket = LATENESS_LIMITS_MS.findIndex((limitMs) => latenessMs <= limitMs);
-  return bucket === -1 ? LATENESS_LIMITS_MS.length : bucket;
-}

@@ -4,6 +4,8 @@ import { isIPv6, type Server, type Socket } from "node:net";
 export interface Connections {
   /** Cuts all connections. */
   destroy(): void;
+  /** Returns the number of open connections. */
+  count(): number;
 }
 
 export interface AddressLimit {
@@ -39,6 +41,7 @@ export function trackConnections(server: Server, { maxPerAddress }: AddressLimit
     destroy() {
       for (const socket of sockets) socket.destroy();
     },
+    count: () => sockets.size,
   };
 }
 

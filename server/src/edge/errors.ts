@@ -7,6 +7,7 @@ import {
   BadRequestSchema,
   ErrorInfoSchema,
   QuotaFailureSchema,
+  RequestInfoSchema,
   RetryInfoSchema,
 } from "../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
@@ -23,6 +24,21 @@ export class ProtocolError extends Error {
   }
 }
 
+/** The error of a call that was refused as a whole, with the id that names the call in the log. */
+export class FailedCall extends Error {
+  override readonly name = "FailedCall";
+  readonly error: Refusal | ProtocolError;
+  readonly requestId: string;
+  constructor(error: Refusal | ProtocolError, requestId: string) {
+    super(error.message, { cause: error });
+    this.error = error;
+    this.requestId = requestId;
+  }
+}
+
+/** The header in which a client may name its call, and in which a refusal names it. */
+export const REQUEST_ID_HEADER = "x-request-id";
+
 /** Returns a refusal of a whole message whose fields are not known. `description` follows "The message". */
 export function malformed(description: string, cause?: unknown): Refusal {
   const violations = [{ field: "message", description }];
@@ -38,25 +54,24 @@ export function tooLarge(maxBytes: number, actualBytes: number | undefined): Ref
   return malformed(`must be at most ${maxBytes} bytes${actual}`);
 }
 
-/**
- * Converts an error for Connect, gRPC-Web and JSON; returns an error that is no Refusal or ProtocolError as
- * it is.
- */
-export function toConnectError(error: unknown): unknown {
-  if (error instanceof ProtocolError) return new ConnectError(error.message, error.code);
-  if (!(error instanceof Refusal)) return error;
-  return new ConnectError(error.message, codeOf(error), undefined, details(error));
+/** Converts an error for Connect, gRPC-Web and JSON; returns an error that is no FailedCall as it is. */
+export function toConnectError(failure: unknown): unknown {
+  if (!(failure instanceof FailedCall)) return failure;
+  const { error, requestId } = failure;
+  const headers = { [REQUEST_ID_HEADER]: requestId };
+  if (error instanceof ProtocolError) return new ConnectError(error.message, error.code, headers);
+  return new ConnectError(error.message, codeOf(error), headers, details(error, requestId));
 }
 
 /**
  * Converts a refusal for native gRPC, which sends the details as a google.rpc.Status in
  * `grpc-status-details-bin`.
  */
-export function toStatus(refusal: Refusal): Status {
+export function toStatus(refusal: Refusal, requestId: string | undefined): Status {
   return create(StatusSchema, {
     code: codeOf(refusal),
     message: refusal.message,
-    details: details(refusal).map(({ desc, value }) => anyPack(desc, create(desc, value))),
+    details: details(refusal, requestId).map(({ desc, value }) => anyPack(desc, create(desc, value))),
   });
 }
 
@@ -69,8 +84,12 @@ interface Detail {
   readonly value: MessageInitShape<DescMessage>;
 }
 
-function details({ reason, metadata, violations, quota, retryAfterMs }: Refusal): Detail[] {
+function details(
+  { reason, metadata, violations, quota, retryAfterMs }: Refusal,
+  requestId: string | undefined,
+): Detail[] {
   const found = [detail(ErrorInfoSchema, { reason, domain: DOMAIN, metadata: { ...metadata } })];
+  if (requestId !== undefined) found.push(detail(RequestInfoSchema, { requestId }));
   if (violations.length > 0) {
     const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
     found.push(detail(BadRequestSchema, { fieldViolations }));

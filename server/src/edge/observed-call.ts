@@ -1,12 +1,22 @@
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Denials } from "./denials.ts";
-import { ProtocolError } from "./errors.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "./errors.ts";
 import type { Route } from "./route.ts";
+
+/** The headers of a call, or of a stream of calls. */
+export interface CallHead {
+  /** The address of the other end of the connection; undefined if the connection has ended. */
+  readonly peer: string | undefined;
+  /** Returns a header by its name in lower case. */
+  header(name: string): string | undefined;
+  /** Whether the caller has left already. */
+  readonly cancelled: boolean;
+}
 
 export interface CallObserverOptions {
   readonly denials: Pick<Denials, "note">;
@@ -14,41 +24,40 @@ export interface CallObserverOptions {
   readonly metrics: Pick<Metrics, "rpcDuration">;
 }
 
-interface CallObserver extends CallObserverOptions {
-  readonly nextRequestId: () => string;
-}
-
 /** Request ids that are logged as the client sent them. */
 const VALID_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
-/**
- * Returns a function that starts to observe a call, given its route and the request id that its client sent.
- */
+/** Returns a function that starts to observe a call, given its route and headers. */
 export function createCallObserver(
   options: CallObserverOptions,
-): (route: Route, sentRequestId: string | undefined) => ObservedCall {
-  const observer: CallObserver = { ...options, nextRequestId: createRequestIds() };
-  return (route, sentRequestId) => new ObservedCall(observer, route, sentRequestId);
+): (route: Route, head: CallHead) => ObservedCall {
+  return (route, head) => new ObservedCall(options, route, head);
 }
 
 /** Reports a call to the metrics, the log and the audit, from its headers to its answer. */
 export class ObservedCall {
-  readonly #observer: CallObserver;
+  readonly #observer: CallObserverOptions;
   readonly #startedAtMs = performance.now();
   /** Undefined until it is used, if the client sent none: few calls need one. */
   #requestId: string | undefined;
   readonly route: Route;
+  readonly #head: CallHead;
+  /** When the message had arrived, in milliseconds of `performance.now()`; NaN until then. */
+  receivedAtMs = Number.NaN;
   /** Set as soon as the caller is known, so that a denial has its actor. */
   principal: Principal | undefined;
 
-  constructor(observer: CallObserver, route: Route, sentRequestId: string | undefined) {
+  constructor(observer: CallObserverOptions, route: Route, head: CallHead) {
     this.#observer = observer;
     this.route = route;
+    this.#head = head;
+    const sentRequestId = head.header(REQUEST_ID_HEADER);
     if (sentRequestId !== undefined && VALID_REQUEST_ID.test(sentRequestId)) this.#requestId = sentRequestId;
   }
 
   get requestId(): string {
-    this.#requestId ??= this.#observer.nextRequestId();
+    // Random, because callers see it: a number would tell them of the calls of other tenants.
+    this.#requestId ??= randomUUID();
     return this.#requestId;
   }
 
@@ -57,22 +66,19 @@ export class ObservedCall {
     this.#finish("OK");
   }
 
-  /** Counts the call as failed; returns the error that its caller may see. */
-  failed(error: unknown): Refusal | ProtocolError {
+  /** Counts the call as failed; returns the error that its caller may see, with the request id. */
+  failed(error: unknown): FailedCall {
     if (error instanceof ProtocolError) {
       this.#finish(codeName(error.code));
-      return error;
+      return new FailedCall(error, this.requestId);
     }
     const refusal = this.toRefusal(error);
     // The platform team must know of it. Other refusals concern the caller or the tenant.
     if (refusal.reason === "DATABASE_UNAVAILABLE") {
-      this.#observer.log.warn(
-        { err: refusal.cause, requestId: this.requestId },
-        "the database did not answer",
-      );
+      this.#observer.log.warn({ err: refusal.cause, ...this.#identity() }, "the database did not answer");
     }
     this.#finish(CATALOGUE[refusal.reason]);
-    return refusal;
+    return new FailedCall(refusal, this.requestId);
   }
 
   /**
@@ -91,8 +97,18 @@ export class ObservedCall {
     const { name: method, parent } = this.route.method;
     metrics.rpcDuration.observe({ service: parent.name, method, code }, durationMs / 1000);
     if (log.isLevelEnabled("debug")) {
-      log.debug({ service: parent.name, method, code, durationMs, requestId: this.requestId }, "call");
+      log.debug({ service: parent.name, method, code, durationMs, ...this.#identity() }, "call");
     }
+  }
+
+  /** Returns the fields of every log line about the call. */
+  #identity(): Readonly<Record<string, string | undefined>> {
+    const { principal } = this;
+    return {
+      requestId: this.requestId,
+      tenant: principal === undefined || principal.role === "OPERATOR" ? undefined : principal.tenant.name,
+      peer: this.#head.peer,
+    };
   }
 
   #recordDenial(refusal: Refusal): void {
@@ -103,19 +119,13 @@ export class ObservedCall {
 
   #internalError(error: unknown): Refusal {
     const { requestId } = this;
-    this.#observer.log.error({ err: error, requestId }, "a call failed by a defect");
+    this.#observer.log.error({ err: error, ...this.#identity() }, "a call failed by a defect");
     const metadata = { request_id: requestId };
     return new Refusal("INTERNAL", "An internal error; the server's log has it.", { metadata, cause: error });
   }
 }
 
 /** Returns a code's name as the catalogue writes it: INVALID_ARGUMENT for InvalidArgument. */
-function codeName(code: Code): string {
+export function codeName(code: Code): string {
   return Code[code].replace(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase();
-}
-
-function createRequestIds(): () => string {
-  const prefix = randomBytes(6).toString("base64url");
-  let count = 0;
-  return () => `${prefix}-${(++count).toString(36)}`;
 }

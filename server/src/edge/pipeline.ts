@@ -6,17 +6,14 @@ import type { Deadline } from "../domain/operation.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { type CallObserverOptions, createCallObserver, type ObservedCall } from "./observed-call.ts";
+import {
+  type CallHead,
+  type CallObserverOptions,
+  createCallObserver,
+  type ObservedCall,
+} from "./observed-call.ts";
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
-
-/** The headers of a call, or of a stream of calls. */
-export interface CallHead {
-  /** Returns a header by its name in lower case. */
-  header(name: string): string | undefined;
-  /** Whether the caller has left already. */
-  readonly cancelled: boolean;
-}
 
 /** A call as a transport hands it to the pipeline. */
 export interface IncomingCall extends CallHead {
@@ -37,7 +34,7 @@ export interface IncomingCall extends CallHead {
 export interface Pipeline {
   /**
    * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
-   * rejects only with the Refusal that the caller may see, or with the transport's ProtocolError.
+   * rejects only with FailedCall: the Refusal that the caller may see, or the transport's ProtocolError.
    */
   answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
   /**
@@ -45,6 +42,8 @@ export interface Pipeline {
    * does.
    */
   authenticate(route: Route, head: CallHead): Promise<Principal>;
+  /** Returns the number of calls that have arrived and are not answered yet. */
+  callsInFlight(): number;
 }
 
 export interface PipelineOptions extends CallObserverOptions {
@@ -80,6 +79,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const observe = createCallObserver(options);
   let credentialLookups = 0;
   let inFlightBytes = 0;
+  let callsInFlight = 0;
 
   /** Returns the caller, at once if memory knows the credential. */
   function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
@@ -107,6 +107,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const receiving = incoming.receive(principal);
       const received = receiving instanceof Promise ? await receiving : receiving;
       const receivedAtMs = performance.now();
+      observed.receivedAtMs = receivedAtMs;
       if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had arrived");
       if (receivedAtMs - authenticatedAtMs > MAX_AUTHENTICATION_AGE_MS)
         principal = await authenticate(observed, incoming, deadline);
@@ -146,18 +147,23 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   return {
     async answer(route, incoming, encode) {
-      const observed = observe(route, incoming.header("x-request-id"));
+      const observed = observe(route, incoming);
+      callsInFlight++;
       try {
         const reply = encode(await handle(observed, incoming));
         observed.answered();
         return reply;
       } catch (error) {
         throw observed.failed(error);
+      } finally {
+        callsInFlight--;
       }
     },
 
+    callsInFlight: () => callsInFlight,
+
     async authenticate(route, head) {
-      const observed = observe(route, head.header("x-request-id"));
+      const observed = observe(route, head);
       const deadline = new CallDeadline(head, performance.now() + defaultTimeoutMs);
       try {
         return await authenticate(observed, head, deadline);
@@ -179,7 +185,8 @@ function authorize(principal: Principal, observed: ObservedCall): Principal {
   if (principal.role !== "OPERATOR" && principal.tenant.suspended) {
     throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
   }
-  if (principal.role !== role) throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
+  if (role !== undefined && principal.role !== role)
+    throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
   return principal;
 }
 
@@ -232,6 +239,9 @@ class AuthenticatedCall implements Call {
   }
   refusalOf(error: unknown): Refusal {
     return this.#observed.toRefusal(error);
+  }
+  get receivedAtMs(): number {
+    return this.#observed.receivedAtMs;
   }
   get requestId(): string {
     return this.#observed.requestId;

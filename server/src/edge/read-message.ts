@@ -59,6 +59,7 @@ const OTHERS: ReadonlyMap<DescMethod, MessageLimits> = new Map<DescMethod, Messa
   [IdempotencyService.method.batch, BATCH],
   [IdempotencyService.method.complete, WITH_RESULT],
   [TenantAdminService.method.resolveRecord, WITH_RESULT],
+  [TenantAdminService.method.resolveAmbiguousRecords, WITH_RESULT],
 ]);
 
 /** Returns the limits of a method's request. */

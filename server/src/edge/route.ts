@@ -7,16 +7,18 @@ export interface Route {
   readonly method: DescMethodUnary;
   /** `/package.Service/Method`. */
   readonly path: string;
-  readonly role: Role;
+  /** Undefined: any role. */
+  readonly role: Role | undefined;
   readonly handle: (request: Message, call: Call) => Answer<Message>;
 }
 
 /**
- * Returns the routes of a service whose RPCs are all for one role. A streaming RPC has no route.
+ * Returns the routes of a service whose RPCs are all for one role, or for any (undefined). A streaming RPC has
+ * no route.
  */
 export function routesOf<Service extends DescService>(
   service: Service,
-  role: Role,
+  role: Role | undefined,
   handlers: Handlers<Service>,
 ): readonly Route[] {
   return unaryMethods(service).map((method) => {

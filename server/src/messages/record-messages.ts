@@ -1,6 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import type { Attempt } from "../domain/attempt.ts";
 import type { Checkpoint, LiveRecord, Phase, Result } from "../domain/record.ts";
 import {
+  Attempt_Ending,
+  type Attempt as AttemptMessage,
+  AttemptSchema,
   type Checkpoint as CheckpointMessage,
   CheckpointSchema,
   Record_State,
@@ -66,4 +70,27 @@ export function resultMessage({ kind, payload, contentType, metadata }: Result):
 
 export function checkpointMessage({ name, state }: Checkpoint): CheckpointMessage {
   return create(CheckpointSchema, { name, state });
+}
+
+const ENDINGS: Readonly<Record<Attempt["ending"], Attempt_Ending>> = {
+  held: Attempt_Ending.HELD,
+  superseded: Attempt_Ending.SUPERSEDED,
+  released: Attempt_Ending.RELEASED,
+  completed: Attempt_Ending.COMPLETED,
+  resolved: Attempt_Ending.RESOLVED,
+};
+
+/** Returns an attempt with every field of the contract. */
+export function attemptMessage(attempt: Attempt): AttemptMessage {
+  const { number, owner, fencingToken, claimedAtMs, endedAtMs, ending, reason, checkpoint } = attempt;
+  return create(AttemptSchema, {
+    number,
+    owner,
+    fencingToken,
+    claimedAt: timestamp(claimedAtMs),
+    ...(endedAtMs !== undefined && { endedAt: timestamp(endedAtMs) }),
+    ending: ENDINGS[ending],
+    reason,
+    checkpoint,
+  });
 }

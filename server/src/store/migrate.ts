@@ -1,12 +1,8 @@
-import { readdir } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { runner } from "node-pg-migrate";
-import pg from "pg";
+import { withConnection } from "./connection.ts";
+import { MIGRATIONS_DIR, shippedMigrations } from "./shipped-migrations.ts";
 
-const MIGRATIONS_DIR = fileURLToPath(new URL("../../migrations", import.meta.url));
 const MIGRATIONS_TABLE = "schema_migrations";
-/** Maximum wait for a connection. */
-const CONNECT_TIMEOUT_MS = 10_000;
 /** Limit for reading which migrations ran. Migrations themselves have no time limit. */
 const QUERY_TIMEOUT_MS = 10_000;
 
@@ -47,11 +43,6 @@ export async function readSchemaState(databaseUrl: string): Promise<SchemaState>
   return unknown.length > 0 ? { kind: "ahead", unknown } : { kind: "current" };
 }
 
-async function shippedMigrations(): Promise<readonly string[]> {
-  const files = await readdir(MIGRATIONS_DIR);
-  return files.filter((file) => file.endsWith(".sql")).map((file) => file.replace(/\.sql$/, ""));
-}
-
 async function appliedMigrations(databaseUrl: string): Promise<readonly string[]> {
   const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
   return await withConnection(config, async (client) => {
@@ -62,20 +53,4 @@ async function appliedMigrations(databaseUrl: string): Promise<readonly string[]
     const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
     return rows.map((row) => row.name);
   });
-}
-
-/** Runs `work` on a connection, and closes it. */
-async function withConnection<Answer>(
-  config: pg.ClientConfig,
-  work: (client: pg.Client) => Promise<Answer>,
-): Promise<Answer> {
-  const client = new pg.Client({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config });
-  // A broken connection fails its query. An error event without a listener would end the process.
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }

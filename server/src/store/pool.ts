@@ -36,10 +36,20 @@ export interface Connection extends Runner {
   transaction<Result>(work: (transaction: Runner) => Promise<Result>): Promise<Result>;
 }
 
+/** The state of a pool's connections. */
+export interface PoolLoad {
+  readonly total: number;
+  readonly idle: number;
+  /** Statements that wait for a connection. */
+  readonly waiting: number;
+  /** Whether the last statement ended because Postgres did not answer, or accepted no statement. */
+  readonly away: boolean;
+}
+
 /** Runs statements on a bounded number of connections. */
 export interface Pool extends Connection {
-  /** Returns the numbers of connections, of idle ones, and of calls that wait for one. */
-  load(): { readonly total: number; readonly idle: number; readonly waiting: number };
+  /** Returns the state of the connections. */
+  load(): PoolLoad;
   /** Waits for running statements, then closes every connection. */
   close(): Promise<void>;
 }
@@ -121,6 +131,16 @@ const PLANNER_SETTINGS = {
   enable_bitmapscan: "off",
 };
 
+/** The settings that a pool sends when it connects, unless through PgBouncer. */
+export const START_UP_SETTINGS = {
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  lock_timeout: LOCK_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+  options: Object.entries(PLANNER_SETTINGS)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(" "),
+} as const;
+
 /**
  * How long plans are kept. A plan that was made while the table was nearly empty would read the whole table,
  * and must not be used any more after the first thousands of rows.
@@ -136,6 +156,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   const pool = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
   const announced = new WeakSet<pg.PoolClient>();
+  let away = false;
 
   /** Calls `onConnected` for a new connection. */
   async function announce(client: pg.PoolClient): Promise<void> {
@@ -172,8 +193,10 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       try {
         const rows = await query<never>({ text, values: [...parameters], ...(direct && { name }) });
         failed = false;
+        away = false;
         return rows;
       } catch (error) {
+        away = isAway(error);
         throw classify(error);
       } finally {
         observer.ran({ statement: name, operations, durationMs: performance.now() - startedAtMs, failed });
@@ -198,7 +221,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       const settled = withConnection((client) => inTransaction(client, work));
       return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
-    load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, away }),
     close: () => pool.end(),
   };
 }
@@ -211,14 +234,7 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
     connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     keepAlive: true,
-    ...(!options.throughPgBouncer && {
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      lock_timeout: LOCK_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-      options: Object.entries(PLANNER_SETTINGS)
-        .map(([name, value]) => `-c ${name}=${value}`)
-        .join(" "),
-    }),
+    ...(!options.throughPgBouncer && START_UP_SETTINGS),
   });
   pool.on("error", (error) => observer.connectionLost(error));
   // The pool does not listen to a connection that is checked out, and an error event without a listener ends
@@ -263,11 +279,28 @@ const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|55000)/;
 
 function classify(error: unknown): Error {
   const cause = error instanceof Error ? error : new Error(String(error));
-  const sqlState = (cause as { code?: unknown }).code;
-  const refusedByPostgres = cause instanceof pg.DatabaseError && typeof sqlState === "string";
-  if (refusedByPostgres && !UNAVAILABLE_STATE.test(sqlState)) return new StatementFailed(sqlState, cause);
+  const sqlState = sqlStateOf(cause);
+  if (sqlState !== undefined && !UNAVAILABLE_STATE.test(sqlState))
+    return new StatementFailed(sqlState, cause);
   return new Refusal("DATABASE_UNAVAILABLE", "The database could not be reached or did not answer in time.", {
     retryAfterMs: RETRY_AFTER_MS,
     cause,
   });
+}
+
+/** A statement took too long: Postgres answers, although the call gets DATABASE_UNAVAILABLE. */
+const QUERY_CANCELED = "57014";
+/** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
+const ALL_BUSY = "timeout exceeded when trying to connect";
+
+/** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
+function isAway(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  if (sqlState !== undefined) return sqlState !== QUERY_CANCELED && UNAVAILABLE_STATE.test(sqlState);
+  return !(error instanceof Error && error.message === ALL_BUSY);
+}
+
+/** Returns the SQLSTATE with which Postgres refused a statement. */
+function sqlStateOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
 }

@@ -37,6 +37,11 @@ export function bigintArray(values: Column<number | bigint>): Buffer {
   return fixedArray(TYPE.bigint, 8, values, (array, value, at) => array.writeBigInt64BE(BigInt(value), at));
 }
 
+/** Returns `double precision[]`. */
+export function float8Array(values: Column<number>): Buffer {
+  return fixedArray(TYPE.float8, 8, values, (array, value, at) => array.writeDoubleBE(value, at));
+}
+
 /** Returns `text[]`. */
 export function textArray(values: Column<string>): Buffer {
   return asciiArray(values) ?? utf8Array(values);
@@ -53,7 +58,7 @@ export function byteaArray(values: Column<Uint8Array>): Buffer {
 }
 
 /** Object ids of types, which `pg_type.dat` fixes. */
-const TYPE = { boolean: 16, bytea: 17, bigint: 20, smallint: 21, int: 23, text: 25 } as const;
+const TYPE = { boolean: 16, bytea: 17, bigint: 20, smallint: 21, int: 23, text: 25, float8: 701 } as const;
 const HEADER_BYTES = 20;
 const NULL = -1;
 

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { traceFields } from "./tracing.ts";
 
 /** Levels of `ONCEWARD_LOG_LEVEL`. */
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -7,11 +8,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /**
  * Creates a log of JSON lines. It never contains data of a tenant: no key, no result, no credential. Errors
  * of the database are logged without their detail, in which Postgres quotes values, and without their message
- * if that may quote one.
+ * if that may quote one. While tracing is on, the lines of a call have its `trace_id` and `span_id`.
  */
 export function createLog(level: LogLevel, destination: DestinationStream): Logger {
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err } },
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err }, mixin: traceFields },
     destination,
   );
 }

@@ -1,30 +1,44 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { OperationKind } from "../domain/operation.ts";
+import { type BackgroundMetrics, createBackgroundMetrics } from "./background-metrics.ts";
+import { TenantLabels } from "./tenant-labels.ts";
+import { addWatchedGauges, type WatchedSources } from "./watched-metrics.ts";
 
 /** The metrics of a replica. Names contain the unit; every label has a bounded number of values. */
-export interface Metrics {
+export interface Metrics extends BackgroundMetrics {
   readonly rpcDuration: Histogram<"service" | "method" | "code">;
-  readonly sweepRecords: Counter<"action">;
-  readonly sweepErrors: Counter;
-  readonly sweepLag: Gauge;
-  readonly jobRecords: Counter<"kind" | "action">;
-  readonly prunedRows: Counter<"table">;
-  readonly jobsUnfinished: Gauge;
-  readonly connectionsLost: Counter;
-  readonly redisErrors: Counter;
-  readonly backgroundErrors: Counter<"task">;
   /** Records a statement that was run for a number of operations. */
   statementRan(run: StatementRun): void;
+  /** Records an operation that was answered: its outcome, or the reason of its error, in lower case. */
+  operationEnded(kind: OperationKind, outcome: string, durationMs: number): void;
+  /** Returns the number of operations that were recorded. */
+  operations(): number;
   /** Counts a Claim's outcome. */
-  claimed(tenant: string, outcome: string): void;
+  claimed(tenantId: number, outcome: string): void;
   /** Counts a lookup of a cached completion. */
   countCacheLookup(layer: string, result: string): void;
   /** Counts a refusal by a quota, or in a dry run a call that would have been refused. */
-  refusedByQuota(tenant: string, cause: string, mode: string): void;
+  refusedByQuota(tenantId: number, cause: string, mode: string): void;
+  /** Counts operations that have to wait because their tenant has its share of operations in flight. */
+  heldToShare(tenantId: number, operations: number): void;
+  /** Adds a queue. `depth` returns the number of its operations. Returns the recorder of how long they wait. */
+  queueAdded(statement: string, depth: () => number): Durations;
+  /** Counts an operation whose deadline passed before its statement. */
+  droppedByDeadline(): void;
   /** Adds the metrics that are read from their source on every export. */
   watch(sources: WatchedSources): void;
   /** Exports the metrics in the Prometheus text format. */
   render(): Promise<string>;
   readonly contentType: string;
+  /** Returns the name, type and labels of every metric. */
+  describe(): readonly MetricDescription[];
+}
+
+/** A metric without its values. */
+export interface MetricDescription {
+  readonly name: string;
+  readonly type: string;
+  readonly labelNames: readonly string[];
 }
 
 /** How a statement ran. */
@@ -35,52 +49,79 @@ export interface StatementRun {
   readonly failed: boolean;
 }
 
-/** Sources of the metrics that are read on every export. */
-export interface WatchedSources {
-  readonly pool: () => { readonly total: number; readonly idle: number; readonly waiting: number };
-  readonly waiters: () => number;
-  readonly liveReplicas: () => number;
-  /** Memory of cached completions, in bytes. */
-  readonly cacheBytes: () => number;
-  /** Whether the service is degraded, by reason. */
-  readonly degraded: () => Readonly<Record<string, boolean>>;
-}
-
 /** From 0.25 ms, the time of a single claim, to 16 s, longer than every timeout. */
 const DURATION_BUCKETS_S = [
   0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.5, 2, 16,
 ];
+const DURATION_BUCKETS_MS = DURATION_BUCKETS_S.map((boundS) => boundS * 1000);
 const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/** Tenants with a label of their own. Further tenants share `other`, so that the label stays bounded. */
-const MAX_TENANT_LABELS = 100;
 
-/**
- * Creates the metrics of one server in their own registry, because tests start several servers in one
- * process. Longer than a screen, because it is one list of declarations without branches.
- */
+/** Creates the metrics of one server in their own registry, because tests start several servers in one process. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of declarations.
-export function createMetrics(version: string): Metrics {
+export function createMetrics(version: string, tenantLabels = new TenantLabels()): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const labelled = new Set<string>();
-
-  /** Returns the tenant's name, or `other` beyond the first 100 tenants. */
-  function labelOf(tenant: string): string {
-    if (labelled.size < MAX_TENANT_LABELS) labelled.add(tenant);
-    return labelled.has(tenant) ? tenant : "other";
-  }
-
-  const admissionRefused = new Counter({
+  const countRefusal = createTenantTally({
     name: "onceward_admission_refused_total",
     help: "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were admitted.",
-    labelNames: ["tenant", "cause", "mode"],
+    labelNames: ["cause", "mode"],
+    tenantLabels,
     registers,
   });
-  const countClaim = createTally({
+  const countHeld = createTenantTally({
+    name: "onceward_tenant_share_held_total",
+    help: "Operations that waited because their tenant had its share of operations in flight.",
+    labelNames: [],
+    tenantLabels,
+    registers,
+  });
+  const countClaim = createTenantTally({
     name: "onceward_claims_total",
-    help: "Claims answered, by outcome; tenants past the first 100 count as 'other'.",
-    labelNames: ["tenant", "outcome"],
+    help: "Claims answered, by outcome.",
+    labelNames: ["outcome"],
+    tenantLabels,
+    registers,
+  });
+  let operations = 0;
+  const countOperation = createTally({
+    name: "onceward_operations_total",
+    help: "Operations answered, by kind and outcome or reason of the error, over every transport.",
+    labelNames: ["kind", "outcome"],
+    registers,
+  });
+  const operationDurationOf = createDurations({
+    name: "onceward_operation_duration_seconds",
+    help: "Time from the arrival of an operation's message to its outcome, over every transport.",
+    labelName: "kind",
+    registry,
+  });
+  const operationDurations = {
+    claim: operationDurationOf("claim"),
+    complete: operationDurationOf("complete"),
+    release: operationDurationOf("release"),
+    extend_lease: operationDurationOf("extend_lease"),
+    lookup: operationDurationOf("lookup"),
+  };
+  const queueDepths = new Map<string, () => number>();
+  new Gauge({
+    name: "onceward_batch_queue_depth",
+    help: "Operations that are queued for their statement.",
+    labelNames: ["statement"],
+    registers,
+    collect() {
+      for (const [statement, depth] of queueDepths) this.set({ statement }, depth());
+    },
+  });
+  const queueWaitOf = createDurations({
+    name: "onceward_batch_queue_wait_seconds",
+    help: "Time that an operation was queued before its statement was sent.",
+    labelName: "statement",
+    registry,
+  });
+  const deadlineDrops = new Counter({
+    name: "onceward_deadline_drops_total",
+    help: "Operations without effect, because their deadline passed before their statement was sent.",
     registers,
   });
   new Gauge({
@@ -110,66 +151,12 @@ export function createMetrics(version: string): Metrics {
     registers,
   });
   return {
+    ...createBackgroundMetrics(registry),
     rpcDuration: new Histogram({
       name: "onceward_rpc_duration_seconds",
       help: "Time from a call's arrival to its response, by service, method and status code.",
       labelNames: ["service", "method", "code"],
       buckets: DURATION_BUCKETS_S,
-      registers,
-    }),
-    sweepRecords: new Counter({
-      name: "onceward_sweep_records_total",
-      help: "Records that the sweep deleted, or kept until a later deadline.",
-      labelNames: ["action"],
-      registers,
-    }),
-    sweepErrors: new Counter({
-      name: "onceward_sweep_errors_total",
-      help: "Sweeps that failed; they are retried at the next interval.",
-      registers,
-    }),
-    sweepLag: new Gauge({
-      name: "onceward_sweep_lag_seconds",
-      help: "How long the most overdue record had been due at the last sweep; 0 if no record is due.",
-      registers,
-    }),
-    jobRecords: new Counter({
-      name: "onceward_record_job_records_total",
-      help: "Records that record jobs examined and changed, by the kind of job.",
-      labelNames: ["kind", "action"],
-      registers,
-    }),
-    prunedRows: new Counter({
-      name: "onceward_pruned_rows_total",
-      help: "Audit events, hours of usage and finished record jobs deleted after their retention, by table.",
-      labelNames: ["table"],
-      registers,
-    }),
-    jobsUnfinished: new Gauge({
-      name: "onceward_record_jobs_unfinished",
-      help: "Record jobs of all tenants that are waiting or running.",
-      registers,
-    }),
-    connectionsLost: new Counter({
-      name: "onceward_pool_connections_lost_total",
-      help: "Idle connections to Postgres that broke.",
-      registers,
-    }),
-    statementRan({ statement, operations, durationMs, failed }) {
-      storeDuration.observe({ statement }, durationMs / 1000);
-      batchSize.observe({ statement }, operations);
-      if (failed) storeErrors.inc({ statement });
-    },
-    claimed(tenant, outcome) {
-      countClaim(labelOf(tenant), outcome);
-    },
-    refusedByQuota(tenant, cause, mode) {
-      admissionRefused.inc({ tenant: labelOf(tenant), cause, mode });
-    },
-    backgroundErrors: new Counter({
-      name: "onceward_background_errors_total",
-      help: "Runs of background tasks that failed; they are retried at the next interval.",
-      labelNames: ["task"],
       registers,
     }),
     countCacheLookup: createTally({
@@ -178,60 +165,38 @@ export function createMetrics(version: string): Metrics {
       labelNames: ["layer", "result"],
       registers,
     }),
-    redisErrors: new Counter({
-      name: "onceward_redis_errors_total",
-      help: "Failed connections and commands of Redis; no call fails with them.",
-      registers,
-    }),
-    watch({ pool, waiters, liveReplicas, cacheBytes, degraded }) {
-      new Gauge({
-        name: "onceward_replicas",
-        help: "Live replicas, as known to this one; they share rate quotas.",
-        registers,
-        collect() {
-          this.set(liveReplicas());
-        },
-      });
-      new Gauge({
-        name: "onceward_cache_bytes",
-        help: "Memory of cached completions.",
-        registers,
-        collect() {
-          this.set(cacheBytes());
-        },
-      });
-      new Gauge({
-        name: "onceward_degraded",
-        help: "1 while the service is degraded, by reason; its responses stay correct.",
-        labelNames: ["reason"],
-        registers,
-        collect() {
-          for (const [reason, is] of Object.entries(degraded())) this.set({ reason }, is ? 1 : 0);
-        },
-      });
-      new Gauge({
-        name: "onceward_waiters",
-        help: "Claims that are waiting for a record to resolve.",
-        registers,
-        collect() {
-          this.set(waiters());
-        },
-      });
-      new Gauge({
-        name: "onceward_pool_connections",
-        help: "Connections to Postgres, by state, and calls that wait for one.",
-        labelNames: ["state"],
-        registers,
-        collect() {
-          const { total, idle, waiting } = pool();
-          this.set({ state: "busy" }, total - idle);
-          this.set({ state: "idle" }, idle);
-          this.set({ state: "awaited" }, waiting);
-        },
-      });
+    statementRan({ statement, operations, durationMs, failed }) {
+      storeDuration.observe({ statement }, durationMs / 1000);
+      batchSize.observe({ statement }, operations);
+      if (failed) storeErrors.inc({ statement });
     },
+    operationEnded(kind, outcome, durationMs) {
+      operations++;
+      countOperation(kind, outcome);
+      operationDurations[kind].observe(durationMs);
+    },
+    operations: () => operations,
+    claimed(tenantId, outcome) {
+      countClaim(tenantId, outcome, 1);
+    },
+    refusedByQuota(tenantId, cause, mode) {
+      countRefusal(tenantId, `${cause} ${mode}`, 1);
+    },
+    heldToShare(tenantId, operations) {
+      countHeld(tenantId, "", operations);
+    },
+    queueAdded(statement, depth) {
+      queueDepths.set(statement, depth);
+      return queueWaitOf(statement);
+    },
+    droppedByDeadline() {
+      deadlineDrops.inc();
+    },
+    watch: (sources) => addWatchedGauges(registry, sources),
     render: () => registry.metrics(),
     contentType: registry.contentType,
+    // The registry's types omit the properties that each of its metrics has.
+    describe: () => registry.getMetricsAsArray() as unknown as readonly MetricDescription[],
   };
 }
 
@@ -274,5 +239,128 @@ export function createTally<First extends string, Second extends string>({
       counts.set(first, seconds);
     }
     seconds.set(second, (seconds.get(second) ?? 0) + 1);
+  };
+}
+
+interface TenantTallyOptions {
+  readonly name: string;
+  readonly help: string;
+  /** The labels beside `tenant`. */
+  readonly labelNames: readonly string[];
+  readonly tenantLabels: TenantLabels;
+  readonly registers: Registry[];
+}
+
+/**
+ * Creates a counter for events of tenants, which counts as `createTally` does. A tenant's counts are exported
+ * when its label is known.
+ *
+ * @returns a function that adds to the count of a tenant and of the other labels' values, separated by spaces.
+ */
+function createTenantTally({
+  labelNames,
+  tenantLabels,
+  ...options
+}: TenantTallyOptions): (tenantId: number, values: string, count: number) => void {
+  const counts = new Map<number, Map<string, number>>();
+  new Counter({
+    ...options,
+    labelNames: ["tenant", ...labelNames],
+    collect() {
+      for (const [tenantId, ofTenant] of counts) {
+        const tenant = tenantLabels.labelOf(tenantId);
+        if (tenant === undefined) continue;
+        for (const [values, count] of ofTenant) {
+          const parts = values.split(" ");
+          const labels = Object.fromEntries(labelNames.map((name, index) => [name, parts[index] ?? ""]));
+          this.inc({ tenant, ...labels }, count);
+        }
+        counts.delete(tenantId);
+      }
+    },
+  });
+  return (tenantId, values, count) => {
+    let ofTenant = counts.get(tenantId);
+    if (ofTenant === undefined) {
+      ofTenant = new Map();
+      counts.set(tenantId, ofTenant);
+    }
+    ofTenant.set(values, (ofTenant.get(values) ?? 0) + count);
+  };
+}
+
+/** Records durations of one label value. */
+export class Durations {
+  /** How many durations are in each bucket, the last one beyond all bounds. */
+  readonly #counts = new Array<number>(DURATION_BUCKETS_MS.length + 1).fill(0);
+  #sumMs = 0;
+
+  observe(durationMs: number): void {
+    let bucket = 0;
+    while (bucket < DURATION_BUCKETS_MS.length && durationMs > (DURATION_BUCKETS_MS[bucket] as number))
+      bucket++;
+    this.#counts[bucket] = (this.#counts[bucket] as number) + 1;
+    this.#sumMs += durationMs;
+  }
+
+  /** Returns the samples of a Prometheus histogram with these labels. */
+  samples(name: string, labels: Readonly<Record<string, string>>): Sample[] {
+    let count = 0;
+    const buckets = this.#counts.map((inBucket, index) => {
+      count += inBucket;
+      const le = String(DURATION_BUCKETS_S[index] ?? "+Inf");
+      return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: count };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: this.#sumMs / 1000 },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
+  }
+}
+
+interface Sample {
+  readonly metricName: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+interface DurationsOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly labelName: string;
+  readonly registry: Registry;
+}
+
+/**
+ * Creates a histogram of durations for events of every operation. It counts in an array, for the reason of
+ * `createTally`.
+ *
+ * @returns a function that returns the recorder of a label value, to be kept by its user.
+ */
+export function createDurations({
+  name,
+  help,
+  labelName,
+  registry,
+}: DurationsOptions): (label: string) => Durations {
+  const recorders = new Map<string, Durations>();
+  const histogram = {
+    name,
+    type: "histogram",
+    labelNames: [labelName],
+    async get() {
+      const values = [...recorders].flatMap(([label, recorder]) =>
+        recorder.samples(name, { [labelName]: label }),
+      );
+      return { name, help, type: this.type, values, aggregator: "sum" };
+    },
+  };
+  // The registry needs the name and `get` of a metric only.
+  registry.registerMetric(histogram as unknown as Histogram);
+  return (label) => {
+    const recorder = recorders.get(label) ?? new Durations();
+    recorders.set(label, recorder);
+    return recorder;
   };
 }

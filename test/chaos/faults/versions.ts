@@ -1,13 +1,5 @@
-import { execFile } from "node:child_process";
-import { access, mkdtemp, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { findPreviousVersion, layOutVersion } from "../../helpers/processes/previous-version.ts";
 import { anyReplica, type Fault, last } from "./fault.ts";
-
-const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** Old and new versions side by side, as during a rollout. */
 export const VERSION_FAULTS: readonly Fault[] = [
@@ -15,38 +7,21 @@ export const VERSION_FAULTS: readonly Fault[] = [
     name: "replica-old-version",
     target: "replica",
     async inject(scene) {
-      const commit = await previousVersion();
+      const commit = await findPreviousVersion();
       if (commit === undefined) return;
       const replica = anyReplica(scene);
-      const dir = await mkdtemp(join(tmpdir(), "ow-old-version-"));
+      const { main, remove } = await layOutVersion(commit);
       try {
-        await run("sh", ["-c", 'git -C "$1" archive "$2" server | tar -x -C "$3"', "sh", ROOT, commit, dir]);
-        await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
-        await replica.restart({ main: join(dir, "server/src/main.ts") });
+        await replica.restart({ main });
         await last(scene, 5000, 10_000);
       } finally {
         await replica.restart();
-        await rm(dir, { recursive: true, force: true });
+        await remove();
       }
     },
     whyNot: async () =>
-      (await previousVersion()) === undefined
+      (await findPreviousVersion()) === undefined
         ? "the clone is too shallow to hold the old version"
         : undefined,
   },
 ];
-
-/**
- * Finds the last commit before the newest change of the schema: a server of that version runs on a newer
- * schema. Undefined if git does not have it.
- */
-async function previousVersion(): Promise<string | undefined> {
-  const git = async (...args: string[]) => (await run("git", ["-C", ROOT, ...args])).stdout.trim();
-  try {
-    await access(join(ROOT, ".git"));
-    const newest = await git("log", "-1", "--format=%H", "--", "server/migrations");
-    return await git("rev-parse", "--verify", "--quiet", `${newest}^`);
-  } catch {
-    return undefined;
-  }
-}

@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       { file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" },
       {
-        file: "domain/claim.ts",
+        file: "domain/record.ts",
         from: `    case "inProgress":
       // The caller's own claim`,
         to: `    case "inProgress":
@@ -127,8 +127,11 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "claims/claim.ts",
-        from: 'import { type CachedCompletion, cachedCompletionOf } from "../domain/record.ts";',
-        to: `import { type CachedCompletion, cachedCompletionOf, recordName } from "../domain/record.ts";
+        from: `  cachedCompletionOf,
+} from "../domain/record.ts";`,
+        to: `  cachedCompletionOf,
+  recordName,
+} from "../domain/record.ts";
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
       },
     ],

@@ -28,6 +28,7 @@ const LISTS = {
   listApiKeys: true,
   listAuditEvents: true,
   getUsage: true,
+  getKeyQuality: true,
 };
 type List = keyof typeof LISTS;
 
@@ -51,8 +52,10 @@ export async function someAffairs(world: AdminWorld, theirs: AdministeredTenant)
   await caller.claim(completed);
   const held = await grant(caller, { namespace, key: heldKey, claimId });
   await grant(caller, { namespace: `${namespace}-2` });
-  const used = () => world.database.query("select 1 from usage_hours where tenant_id = $1", [tenant.id]);
-  await vi.waitUntil(async () => (await used()).length === 2, { timeout: 30_000, interval: 20 });
+  for (const table of ["usage_hours", "insight_key_days"]) {
+    const rows = () => world.database.query(`select 1 from ${table} where tenant_id = $1`, [tenant.id]);
+    await vi.waitUntil(async () => (await rows()).length === 2, { timeout: 30_000, interval: 20 });
+  }
 
   const { tenant: self } = await admin.getTenant({});
   const tokenOf = async (list: List) => {
@@ -94,6 +97,7 @@ export function nobodys(names: Names): Names {
       listApiKeys: token(pageTokens.listApiKeys),
       listAuditEvents: token(pageTokens.listAuditEvents),
       getUsage: token(pageTokens.getUsage),
+      getKeyQuality: token(pageTokens.getKeyQuality),
     },
   };
 }

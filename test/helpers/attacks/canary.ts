@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { Result_Kind } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
@@ -13,7 +14,7 @@ import { repeatOften } from "../servers/fast-path.ts";
 import { plant, planted } from "./plants.ts";
 import { wholeAnswers } from "./whole-answers.ts";
 
-const SERVICES = [IdempotencyService, TenantAdminService, OperatorService];
+const SERVICES = [IdempotencyService, TenantAdminService, OperatorService, IdentityService];
 
 /** The namespace of all planted values. */
 export const NAMESPACE = "charges";

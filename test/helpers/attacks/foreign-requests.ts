@@ -1,5 +1,6 @@
 import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
 import type { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import type { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import type { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
@@ -70,6 +71,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   ],
   getNamespace: ({ namespace: name }) => [{ name }],
   listNamespaces: ({ pageTokens }) => [{ pageToken: pageTokens.listNamespaces }, {}],
+  listUndeclaredNamespaces: ({ pageTokens }) => [{ pageToken: pageTokens.listNamespaces }, {}],
   updateNamespace: ({ namespace: name, namespaceEtag: etag, tenantEtag }) => [
     { namespace: { name, policy } },
     { namespace: { name, policy, etag } },
@@ -84,6 +86,10 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { namespace: names.namespace, pageToken: names.pageTokens.listRecords },
     { keyPrefix: names.completedKey },
   ],
+  countRecords: (names) => [
+    { namespace: names.namespace },
+    { namespace: names.namespace, pageToken: names.pageTokens.listRecords },
+  ],
   getRecord: (names) => [completed(names), held(names)],
   resolveRecord: (names) => [
     { ...completed(names), reason, resolution: FORGET },
@@ -91,6 +97,13 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { ...held(names), reason, resolution: { case: "complete", value: { result } } },
     { ...OWN, reason, resolution: FORGET, fencingToken: names.fencingToken },
   ],
+  resolveAmbiguousRecords: ({ namespace }) => [
+    { namespace, reason, resolution: FORGET, validateOnly: true },
+    { namespace, reason, resolution: RELEASE, expectedCount: 2n },
+    { owner: "", reason, resolution: FORGET, validateOnly: true },
+    { namespace, reason, resolution: { case: "complete", value: { result } }, expectedCount: 1n },
+  ],
+  cancelRecordJob: ({ recordJobId: id }) => [{ id }],
   listRecordJobs: ({ pageTokens }) => [{ pageToken: pageTokens.listRecordJobs }, {}],
   getRecordJob: ({ recordJobId: id }) => [{ id }],
   createApiKey: ({ apiKeyId: id }) => [
@@ -101,13 +114,19 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   revokeApiKey: ({ apiKeyId: id }) => [{ id }],
   listAuditEvents: ({ pageTokens }) => [{ pageToken: pageTokens.listAuditEvents }],
   getUsage: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getUsage }],
+  getRetentionAdvice: ({ namespace }) => [{ namespace }, { namespace, maxLatePerMillion: 100_000 }],
+  getKeyQuality: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getKeyQuality }],
 };
+
+/** The requests that every credential may send. */
+export const EVERYBODYS_REQUESTS: Requests<typeof IdentityService> = { whoAmI: () => [{}] };
 
 /** The requests that only an operator may send. */
 export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
   createTenant: ({ tenant: name }) => [{ tenant: { name } }],
   getTenant: ({ tenant: name }) => [{ name }],
   listTenants: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
+  listTenantUsage: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
   updateTenantLimits: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, quotas: { liveRecords: 1n } }],
   suspendTenant: ({ tenant: name }) => [{ name, reason }],
   resumeTenant: ({ tenant: name }) => [{ name, reason }],
@@ -121,4 +140,6 @@ export const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
     { tenant, pageToken: pageTokens.listAuditEvents },
   ],
   getServerInfo: () => [{}],
+  diagnose: () => [{}],
+  listReplicas: ({ pageTokens }) => [{}, { pageToken: pageTokens.listApiKeys }],
 };

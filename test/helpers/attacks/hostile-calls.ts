@@ -3,6 +3,7 @@ import type { ClientHttp2Session } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { expect } from "vitest";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { CATALOGUE, type Reason } from "../../../server/src/domain/refusal.ts";
@@ -19,6 +20,7 @@ export const RPCS: readonly (readonly [title: string, method: DescMethod])[] = [
   IdempotencyService,
   TenantAdminService,
   OperatorService,
+  IdentityService,
 ]
   .flatMap(unaryMethods)
   .map((method) => [`${method.parent.name}.${method.name}`, method] as const);

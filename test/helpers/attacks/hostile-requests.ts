@@ -55,6 +55,7 @@ function sensibleValue({ name, message }: DescField, { tenant, isOperators = fal
       return text("a reason");
     case "fingerprint":
       return bytes(new Uint8Array(32));
+    case "expected_count":
     case "fencing_token":
     case "kind":
       return varint(1n);

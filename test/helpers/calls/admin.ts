@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { describe } from "vitest";
+import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
@@ -13,6 +14,7 @@ import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName }
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
 export type OperatorClient = Client<typeof OperatorService>;
+export type IdentityClient = Client<typeof IdentityService>;
 
 /** Returns a client of any service with a credential. */
 function connect<Service extends DescService>(
@@ -44,6 +46,15 @@ export function connectOperator(
   transport: TransportName = "native gRPC",
 ): OperatorClient {
   return connect(OperatorService, server, apiKey, transport);
+}
+
+/** Returns a client that asks what its credential is. */
+export function connectIdentity(
+  server: Addresses,
+  credential: string,
+  transport: TransportName = "native gRPC",
+): IdentityClient {
+  return connect(IdentityService, server, credential, transport);
 }
 
 /** A tenant with a caller and an administrator. */

@@ -1,7 +1,7 @@
 /**
  * Returns responses without values that differ between two runs: a time or a duration is replaced by a
- * constant, and a fencing token by its position among the tokens of its key. `keys` has the key of each
- * response.
+ * constant, a fencing token by its position among the tokens of its key, and a request id is left out. `keys`
+ * has the key of each response.
  */
 export function comparable(responses: readonly unknown[], keys: readonly string[]): unknown {
   const tokensByKey = new Map<string, Set<bigint>>();
@@ -25,9 +25,11 @@ function visit(value: unknown, onToken: (token: bigint) => unknown): unknown {
   const { $typeName, ...fields } = value as Record<string, unknown>;
   if ($typeName === "google.protobuf.Timestamp" || $typeName === "google.protobuf.Duration") return $typeName;
   return Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [
-      name,
-      name === "fencingToken" && typeof field === "bigint" ? onToken(field) : visit(field, onToken),
-    ]),
+    Object.entries(fields)
+      .filter(([name]) => name !== "requestId")
+      .map(([name, field]) => [
+        name,
+        name === "fencingToken" && typeof field === "bigint" ? onToken(field) : visit(field, onToken),
+      ]),
   );
 }

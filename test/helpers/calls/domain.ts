@@ -1,5 +1,4 @@
-import type { ClaimCommand } from "../../../server/src/domain/claim.ts";
-import type { LiveRecord, Phase, Result } from "../../../server/src/domain/record.ts";
+import type { ClaimCommand, LiveRecord, Phase, Result } from "../../../server/src/domain/record.ts";
 
 export const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
 
@@ -54,6 +53,7 @@ export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
     keyRetentionS: 3600,
     resultRetentionS: 3600,
     failureRetentionS: 3600,
+    retentionInForceS: 3600,
     ...fields,
   };
 }

@@ -5,7 +5,7 @@ import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** Opens a connection for transactions that stay open; closes it when the test ends. */
-export async function openConnection(database: TestDatabase): Promise<pg.Client> {
+export async function openConnection(database: Pick<TestDatabase, "url">): Promise<pg.Client> {
   const connection = new pg.Client({ connectionString: database.url });
   connection.on("error", () => {});
   await connection.connect();

@@ -26,6 +26,27 @@ const FILLINGS = [
   `insert into usage_hours (tenant_id, hour, namespace, repeat_lateness)
    select 1, date_trunc('hour', now()) - n / 1000 * interval '1 hour', 'namespace-' || n, '{0}'
      from generate_series(1, $1::int) n`,
+  `insert into insight_hours (tenant_id, namespace, hour, retention_s, claims, first_claims, buckets, repeats)
+   select 1, 'charges', date_trunc('hour', now()) - n * interval '1 hour', 60, 1, 1, '{3}', '{1}'
+     from generate_series(1, $1::int) n`,
+  `insert into insight_late_hours (tenant_id, namespace, hour, retention_s, shift, buckets, repeats, squares)
+   select 1, 'charges', date_trunc('hour', now()) - n * interval '1 hour', 60, 0, '{3}', '{1}', '{1}'
+     from generate_series(1, $1::int) n`,
+  `insert into insight_samples (tenant_id, namespace, held, since)
+   select 1, 'namespace-' || n, 1, now() from generate_series(1, $1::int) n
+   union all select 1, 'charges', $1, now()`,
+  `insert into insight_tombstones (tenant_id, namespace, hash, depth, first_claimed_at, ended_at, keep_until)
+   select 1, 'charges', decode(md5(n::text), 'hex'), n % 4, now() - interval '2 hours', now() - interval '1 hour', now()
+     from generate_series(1, $1::int) n`,
+  `insert into insight_key_days
+   select 1, 'namespace-' || n % 100, date_trunc('day', now()) - n / 100 * interval '1 day', 1, 1, 1, 1, 1, 1
+     from generate_series(1, $1::int) n`,
+  `insert into insight_key_samples (tenant_id, namespace, shift, held)
+   select 1, 'namespace-' || n, 0, 1 from generate_series(1, $1::int) n
+   union all select 1, 'charges', 0, $1`,
+  `insert into insight_sampled_keys
+   select 1, 'charges', decode(md5((n / 2)::text), 'hex'), decode(md5(n::text), 'hex'), null, n % 4, now() - n * interval '1 second'
+     from generate_series(1, $1::int) n`,
   `insert into record_jobs (tenant_id, namespace, kind, terms, starts_at)
    select n, 'charges', 'FORGET', '{}', now() from generate_series(1, $1::int) n`,
   `insert into audit_events (tenant, tenant_id, actor, action, target, outcome, request_id)

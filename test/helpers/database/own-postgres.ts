@@ -10,28 +10,37 @@ import { ensureDatabase } from "../../../server/src/store/databases.ts";
 export interface OwnPostgres {
   /** Creates an empty database, and returns its URL. */
   createDatabase(): Promise<string>;
+  /** Returns the server, once it runs. */
+  server(): EmbeddedPostgres;
+  /** The directory of its data. */
+  dataDir(): string;
 }
 
-/** Starts it before the file's first test, and stops it after the last one. */
-export function useOwnPostgres(): OwnPostgres {
+/** Starts it before the file's first test, and stops it after the last one. Postgres gets `settings`. */
+export function useOwnPostgres(settings: Readonly<Record<string, string>> = { fsync: "off" }): OwnPostgres {
   let dir = "";
   let postgres: EmbeddedPostgres | undefined;
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), "ow-postgres-"));
     // Where tests run as root, Postgres runs as another user, who must have access.
     await chmod(dir, 0o755);
-    postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
+    postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings });
   });
   afterAll(async () => {
     await postgres?.stop();
     await rm(dir, { recursive: true, force: true });
   });
+  function server(): EmbeddedPostgres {
+    if (postgres === undefined) throw new Error("Postgres is started before the first test");
+    return postgres;
+  }
   return {
+    server,
+    dataDir: () => join(dir, "data"),
     async createDatabase() {
-      if (postgres === undefined) throw new Error("Postgres is started before the first test");
       const name = `test_${randomBytes(6).toString("hex")}`;
-      await ensureDatabase(postgres.url("postgres"), name);
-      return postgres.url(name);
+      await ensureDatabase(server().url("postgres"), name);
+      return server().url(name);
     },
   };
 }

@@ -1,5 +1,6 @@
 import { TRANSPORT_NAMES, type TransportName } from "../calls/clients.ts";
 import { isOtherPostgres } from "../database/database.ts";
+import { isEncryptedRun } from "../servers/encryption.ts";
 
 /**
  * /** The transport of tests whose subject lies behind the pipeline, which answers the same over every
@@ -9,8 +10,9 @@ import { isOtherPostgres } from "../database/database.ts";
 export const ONE_TRANSPORT: readonly TransportName[] = ["native gRPC"];
 
 /**
- * Returns the transports of a test: only one in runs with another Postgres, which no transport depends on.
+ * Returns the transports of a test: only one in runs with another Postgres or with encryption at rest, on which
+ * no transport depends.
  */
 export function transportsUnderTest(): readonly TransportName[] {
-  return isOtherPostgres() ? ONE_TRANSPORT : TRANSPORT_NAMES;
+  return isOtherPostgres() || isEncryptedRun() ? ONE_TRANSPORT : TRANSPORT_NAMES;
 }

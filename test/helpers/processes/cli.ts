@@ -18,6 +18,15 @@ export interface CliResult {
   readonly stderr: string;
 }
 
+/** A command that is running. */
+export interface RunningCli {
+  /** What it has printed so far. */
+  readonly printed: { readonly stdout: string; readonly stderr: string };
+  interrupt(): void;
+  /** The exit code, or the name of the signal that ended it. */
+  readonly ended: Promise<number | string>;
+}
+
 /** The command line for a server, with a credential. It runs in this process, as if without a terminal. */
 export interface Cli {
   (...args: string[]): Promise<CliResult>;
@@ -27,6 +36,8 @@ export interface Cli {
   answering(answer: (question: string) => Promise<string>, ...args: string[]): Promise<CliResult>;
   /** Runs a command in a separate process, which takes half a second to load the program. */
   asProcess(...args: string[]): Promise<CliResult>;
+  /** Starts a command that runs until a signal, in a separate process. */
+  start(...args: string[]): RunningCli;
 }
 
 /** Returns the environment variables with a command's server and credential. */
@@ -39,8 +50,12 @@ function environment({ grpcPort }: Pick<Addresses, "grpcPort">, apiKey: string) 
 }
 
 export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli {
-  const env = environment(server, apiKey);
-  const run = (...args: string[]) => runHere(args, env);
+  return cliWith(environment(server, apiKey));
+}
+
+/** Returns the command line with other environment variables, such as the folder of profiles, and standard input. */
+export function cliWith(env: Readonly<Record<string, string>>, input = ""): Cli {
+  const run = (...args: string[]) => runHere(args, env, { input });
   return Object.assign(run, {
     async json(...args: string[]) {
       const { exit, stdout, stderr } = await run(...args, "--json");
@@ -48,8 +63,9 @@ export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli
       return JSON.parse(stdout);
     },
     answering: (answer: (question: string) => Promise<string>, ...args: string[]) =>
-      runHere(args, env, answer),
+      runHere(args, env, { answer }),
     asProcess: (...args: string[]) => runProcess(args, env),
+    start: (...args: string[]) => startProcess(args, env),
   });
 }
 
@@ -57,7 +73,10 @@ export function cliFor(server: Pick<Addresses, "grpcPort">, apiKey: string): Cli
 async function runHere(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  answer?: (question: string) => Promise<string>,
+  {
+    answer,
+    input = "",
+  }: { readonly answer?: (question: string) => Promise<string>; readonly input?: string },
 ): Promise<CliResult> {
   const printed = { stdout: "", stderr: "" };
   const host: Host = {
@@ -72,7 +91,7 @@ async function runHere(
       printed.stderr += text;
     },
     ask: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
-    readInput: () => Promise.resolve(""),
+    readInput: () => Promise.resolve(input),
   };
   return { exit: await runProgram(host), ...printed };
 }
@@ -81,6 +100,11 @@ async function runProcess(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<CliResult> {
+  const { printed, ended } = startProcess(args, env);
+  return { exit: (await ended) as number, ...printed };
+}
+
+function startProcess(args: readonly string[], env: Readonly<Record<string, string>>): RunningCli {
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
     env: { ...CHILD_ENVIRONMENT, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -92,6 +116,6 @@ async function runProcess(
       printed[name] += text;
     });
   }
-  const [code, signal] = await once(child, "close");
-  return { exit: code ?? signal, ...printed };
+  const ended = once(child, "close").then(([code, signal]) => code ?? signal);
+  return { printed, ended, interrupt: () => void child.kill("SIGINT") };
 }

@@ -26,9 +26,13 @@ export interface Followed {
 /**
  * Returns the commands of a page, named from the repository's root, in order: the lines of its `sh` blocks. A
  * `text` block is the output of the last command before it.
+ *
+ * @param section the heading of a section of the second level, for its commands only; an empty text for those
+ *   before the first section; undefined for all.
  */
-export async function stepsOf(page: string): Promise<readonly Step[]> {
-  const text = await readFile(join(ROOT, page), "utf8");
+export async function stepsOf(page: string, section?: string): Promise<readonly Step[]> {
+  const whole = await readFile(join(ROOT, page), "utf8");
+  const text = section === undefined ? whole : sectionOf(whole, section);
   const steps: Step[] = [];
   for (const [, language, block = ""] of text.matchAll(/^```(sh|text)\n([\s\S]*?)^```$/gm)) {
     if (language === "sh") {
@@ -42,6 +46,15 @@ export async function stepsOf(page: string): Promise<readonly Step[]> {
     }
   }
   return steps;
+}
+
+/** Returns the part of a page below a heading of the second level. @throws if there is none. */
+function sectionOf(text: string, heading: string): string {
+  const parts = text.split(/^## /m);
+  if (heading === "") return parts[0] ?? "";
+  const found = parts.find((part) => part.startsWith(`${heading}\n`));
+  if (found === undefined) throw new Error(`the page has no section ${heading}`);
+  return found;
 }
 
 /** Links the repository's files into a workplace, so that its npm scripts run there as in a clone. */

@@ -1,10 +1,7 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { findRedisProgram } from "../../../server/dev/embedded/redis.ts";
+import { canInstallPackages, installPackages } from "../processes/debian-packages.ts";
 
-const run = promisify(execFile);
-/** A package mirror that does not answer must not block the tests. */
 const INSTALL_TIMEOUT_MS = 120_000;
 
 /**
@@ -14,8 +11,8 @@ const INSTALL_TIMEOUT_MS = 120_000;
 export default async function setup(project: TestProject): Promise<void> {
   const path = process.env.PATH ?? "";
   let program = await findRedisProgram(path);
-  if (program === undefined && process.getuid?.() === 0) {
-    await installRedis().catch(() => {});
+  if (program === undefined && canInstallPackages()) {
+    await installPackages(["redis-server", "openssl"], INSTALL_TIMEOUT_MS).catch(() => {});
     program = await findRedisProgram(path);
   }
   if (program === undefined) {
@@ -24,18 +21,6 @@ export default async function setup(project: TestProject): Promise<void> {
     );
   }
   project.provide("redisProgram", program ?? "");
-}
-
-async function installRedis(): Promise<void> {
-  // RUNLEVEL: the package's own service isn't started.
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
-  const options = { env, signal: AbortSignal.timeout(INSTALL_TIMEOUT_MS) };
-  const install = () =>
-    run("apt-get", ["install", "--yes", "--no-install-recommends", "redis-server", "openssl"], options);
-  await install().catch(async () => {
-    await run("apt-get", ["update"], options);
-    await install();
-  });
 }
 
 declare module "vitest" {

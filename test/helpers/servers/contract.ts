@@ -9,6 +9,7 @@ import { ageRecords } from "../calls/records.ts";
 import type { TestDatabase } from "../database/database.ts";
 import { sweep } from "../database/time.ts";
 import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
+import { encryptionKeys, isEncryptedRun } from "./encryption.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
@@ -67,11 +68,15 @@ function describeContractOver(
   env: Environment,
 ): void {
   describe(title, () => {
-    const running = useServer(env);
+    const running = useServer({ ...keysOfRun(), ...env });
     describe.each(transports)("over %s", (transport) => {
       tests(contractOver(transport, running));
     });
   });
+}
+
+function keysOfRun(): Environment {
+  return isEncryptedRun() ? encryptionKeys(1) : {};
 }
 
 function contractOver(transport: TransportName, { database, server }: ServerInUse): Contract {
@@ -97,7 +102,7 @@ function contractOver(transport: TransportName, { database, server }: ServerInUs
       };
     },
     async newReplica(env) {
-      const replica = await startTestServer(database.url, env);
+      const replica = await startTestServer(database.url, { ...keysOfRun(), ...env });
       onTestFinished(() => replica.stop());
       return replica;
     },

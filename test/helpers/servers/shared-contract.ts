@@ -3,6 +3,7 @@ import { createTestingOnceward, type TestingPolicy } from "../../../clients/type
 import type { IdempotencyClient } from "../calls/clients.ts";
 import { isOtherPostgres } from "../database/database.ts";
 import { describeContract, describeContractOnce } from "./contract.ts";
+import { isEncryptedRun } from "./encryption.ts";
 import type { PolicyColumns } from "./tenants.ts";
 
 /** The environment of tests of the contract that both a server and the in-memory Onceward must pass. */
@@ -33,7 +34,7 @@ export interface SharedCaller {
 
 /**
  * Runs a part of the contract against a server, over each transport, and against the in-memory Onceward,
- * except in runs with another Postgres.
+ * except in runs with another Postgres or with encryption at rest.
  */
 export function describeSharedContract(title: string, tests: (contract: SharedContract) => void): void {
   describeContract(title, tests);
@@ -47,7 +48,7 @@ export function describeSharedContractOnce(title: string, tests: (contract: Shar
 }
 
 function describeInMemory(title: string, tests: (contract: SharedContract) => void): void {
-  if (isOtherPostgres()) return;
+  if (isOtherPostgres() || isEncryptedRun()) return;
   describe(title, () => {
     describe("in memory", () => tests({ newCaller: newCallerInMemory }));
   });

@@ -1,6 +1,7 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { AuditEventSchema, createTenantAdmin } from "@onceward/client/admin";
+import { AuditEvent_Outcome, AuditEventSchema, createTenantAdmin } from "@onceward/client/admin";
 import type { Command } from "commander";
+import { choiceOption, choicesOf } from "../choices.ts";
 import { AUDIT_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
@@ -13,18 +14,34 @@ export interface AuditOptions extends LimitOption {
   readonly after?: Timestamp;
   readonly before?: Timestamp;
   readonly action?: string;
+  readonly actor?: string;
+  readonly target?: string;
+  readonly outcome?: AuditEvent_Outcome;
 }
 
 export function withAuditFilter(made: Command): Command {
   return withLimit(made)
     .option("--after <time>", "only events after this time", parsePast)
     .option("--before <time>", "only events before this time", parsePast)
-    .option("--action <rpc>", "only events of this RPC, such as ResolveRecord");
+    .option("--action <rpc>", "only events of this RPC, such as ResolveRecord")
+    .option("--actor <id>", "only events of this API key's id, or of this token's subject")
+    .option("--target <resource>", "only events of this resource, such as 'namespace charges'")
+    .addOption(
+      choiceOption("--outcome <outcome>", "only changes of this outcome", choicesOf(AuditEvent_Outcome)),
+    );
 }
 
 /** Returns the filter fields of a request. */
-export function auditFilter({ after, before, action = "" }: AuditOptions) {
-  return { action, ...(after && { after }), ...(before && { before }) };
+export function auditFilter(options: AuditOptions) {
+  const { after, before, action = "", actor = "", target = "", outcome } = options;
+  return {
+    action,
+    actor,
+    target,
+    ...(outcome && { outcome }),
+    ...(after && { after }),
+    ...(before && { before }),
+  };
 }
 
 /** Returns `onceward audit …`. */
@@ -37,6 +54,7 @@ export function auditCommands(host: Host): Command {
         "Lists audit events, the newest first.",
         "audit list --after 24h",
         "audit list --action ResolveRecord --json",
+        "audit list --outcome denied --actor 7k2m9q4x1c8v5b3n",
       ),
     ).action(
       asAdmin(async ({ client, call, output }, options: AuditOptions) => {

@@ -1,21 +1,24 @@
+import { create } from "@bufbuild/protobuf";
 import {
   ApiKeySchema,
   CreateApiKeyResponseSchema,
   createTenantAdmin,
+  KeyQualitySchema,
   RevokeApiKeyResponseSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
+import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
-/** Returns `onceward keys …`: the tenant's API keys. */
+/** Returns `onceward keys …`: the tenant's API keys, and the quality of its idempotency keys. */
 export function keyCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("keys", "the tenant's API keys", [
+  return group("keys", "the tenant's API keys; the quality of idempotency keys", [
     withNewKey(
       command(
         "create",
@@ -32,7 +35,11 @@ export function keyCommands(host: Host): Command {
       }),
     ),
     withLimit(
-      command("list", "Lists API keys, revoked and expired ones too, newest first.", "keys list"),
+      command(
+        "list",
+        "Lists API keys, revoked and expired ones too, newest first, with the hour of their last use.",
+        "keys list",
+      ),
     ).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
         const listed = await collectPages(limit, async (page) => {
@@ -45,6 +52,7 @@ export function keyCommands(host: Host): Command {
           KEY_COLUMNS.label,
           ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)"],
           KEY_COLUMNS.created,
+          KEY_COLUMNS.lastUsed,
           KEY_COLUMNS.ends,
         ]);
       }),
@@ -66,5 +74,31 @@ export function keyCommands(host: Host): Command {
         );
       }),
     ),
+    qualityCommand(host),
   ]);
+}
+
+/** Returns `onceward keys quality`. */
+function qualityCommand(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return withLimit(
+    command(
+      "quality [namespace]",
+      "Shows suspected defects in how callers make their idempotency keys. Without a namespace: of all.",
+      "keys quality charges",
+    ),
+  ).action(
+    asAdmin(async ({ client, call, output }, namespace: string | undefined, { limit }: LimitOption) => {
+      if (namespace !== undefined) {
+        const { namespaces } = await client.getKeyQuality({ namespace }, call);
+        const [quality = create(KeyQualitySchema, { namespace })] = namespaces;
+        return output.message(KeyQualitySchema, quality, () => describeQuality(quality));
+      }
+      const listed = await collectPages(limit, async (page) => {
+        const { namespaces, nextPageToken } = await client.getKeyQuality(page, call);
+        return { items: namespaces, nextPageToken };
+      });
+      output.list(KeyQualitySchema, listed, QUALITY_COLUMNS);
+    }),
+  );
 }

@@ -1,15 +1,15 @@
 import { createOnceward, RecordSchema } from "@onceward/client";
 import type { Command } from "commander";
+import type { Credentials } from "../credentials.ts";
 import { EXIT, Outcome } from "../failure.ts";
 import type { Host } from "../host.ts";
-import type { Profile } from "../profiles.ts";
 import { describeRecord } from "../record-text.ts";
 import { sessions } from "../session.ts";
 import { command } from "./group.ts";
 
 /** Returns `onceward lookup`: a key's record, as a caller sees it. */
 export function lookupCommand(host: Host): Command {
-  const asCaller = sessions(host, connectCaller);
+  const asCaller = sessions(host, connectCaller, "caller");
   return command(
     "lookup <namespace> <key>",
     "Shows a key's record, with a caller's API key, without changing it.",
@@ -23,7 +23,7 @@ export function lookupCommand(host: Host): Command {
   );
 }
 
-function connectCaller(credentials: Profile) {
+function connectCaller(credentials: Credentials) {
   const onceward = createOnceward(credentials);
   return { api: onceward.api, close: () => void onceward.close() };
 }

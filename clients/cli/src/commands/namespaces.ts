@@ -38,6 +38,7 @@ export function namespaceCommands(host: Host): Command {
         ]);
       }),
     ),
+    undeclaredCommand(host),
     command(
       "show <namespace>",
       "Shows a namespace, with its effective policy.",
@@ -86,6 +87,25 @@ export function namespaceCommands(host: Host): Command {
       }),
     ),
   ]);
+}
+
+function undeclaredCommand(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return withLimit(
+    command(
+      "undeclared",
+      "Lists the namespaces that have records and no policy of their own. A misspelt namespace shows here.",
+      "namespaces undeclared",
+    ),
+  ).action(
+    asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
+      const listed = await collectPages(limit, async (page) => {
+        const { names, nextPageToken } = await client.listUndeclaredNamespaces(page, call);
+        return { items: names, nextPageToken };
+      });
+      output.values(listed, [["NAMESPACE", (name) => name]], (name) => name);
+    }),
+  );
 }
 
 function describe({ name, createdAt, policy, effectivePolicy }: Namespace): string {

@@ -3,17 +3,20 @@ import {
   CreateTenantApiKeyResponseSchema,
   createOperator,
   GetServerInfoResponseSchema,
+  ReplicaSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { AUDIT_COLUMNS } from "../columns.ts";
+import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
 import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
-import { command, group } from "./group.ts";
+import { doctorCommand } from "./doctor.ts";
+import { command, group, type LimitOption, withLimit } from "./group.ts";
 import { operatorKeyCommands } from "./operator-keys.ts";
+import { tenantUsageCommand } from "./tenant-usage.ts";
 import { tenantsCommands } from "./tenants.ts";
 
 /** Returns `onceward operator …`: the commands of the platform team, with an operator's API key. */
@@ -53,6 +56,7 @@ export function operatorCommands(host: Host): Command {
         output.list(AuditEventSchema, listed, [["TENANT", (event) => event.tenant || "-"], ...AUDIT_COLUMNS]);
       }),
     ),
+    doctorCommand(asOperator),
     command(
       "info",
       "Shows the version, state and settings of the replica that answers.",
@@ -64,12 +68,30 @@ export function operatorCommands(host: Host): Command {
         output.message(GetServerInfoResponseSchema, info, () =>
           renderFacts([
             ["version", info.version],
+            ["replica", info.replicaId],
             ["schema", info.schemaVersion],
             ["replicas", `${info.replicas}`],
             ["degraded", info.degraded.join(", ") || "no"],
             ...Object.entries(info.config).sort(([a], [b]) => (a < b ? -1 : 1)),
           ]),
         );
+      }),
+    ),
+    tenantUsageCommand(host),
+    withLimit(
+      command(
+        "replicas",
+        "Lists the live replicas with their load, whichever of them answers.",
+        "operator replicas",
+        "operator replicas --json",
+      ),
+    ).action(
+      asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
+        const listed = await collectPages(limit, async (page) => {
+          const { replicas, nextPageToken } = await client.listReplicas(page, call);
+          return { items: replicas, nextPageToken };
+        });
+        output.list(ReplicaSchema, listed, REPLICA_COLUMNS);
       }),
     ),
   ]);

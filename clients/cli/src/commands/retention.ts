@@ -72,7 +72,7 @@ export function retentionCommands(host: Host): Command {
         "retention jobs 12 --watch",
       )
         .addArgument(new Argument("[job]", "the job's number").argParser(parseId))
-        .option("--watch", "show the job's progress until it is done"),
+        .option("--watch", "show the job's progress until it is done or cancelled"),
     ).action(
       asAdmin(async (session, id: bigint | undefined, options: LimitOption & { readonly watch?: true }) => {
         if (id !== undefined) return showJob(session, id, options.watch === true);
@@ -91,14 +91,14 @@ async function listJobs({ client, call, output }: Session<TenantAdmin>, limit: n
   output.list(RecordJobSchema, listed, JOB_COLUMNS);
 }
 
-/** Prints a job. With `watch`, prints progress to standard error until the job is done, and then the job. */
+/** Prints a job. With `watch`, prints progress to standard error until the job is finished, and then the job. */
 async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean): Promise<void> {
   const { client, call, output } = session;
   let shown = "";
   for (;;) {
     const { job } = await client.getRecordJob({ id }, call);
     if (job === undefined) return;
-    if (!watch || job.state === RecordJob_State.DONE) {
+    if (!watch || job.finishedAt !== undefined) {
       return output.message(RecordJobSchema, job, () =>
         renderFacts(JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cell(job)])),
       );

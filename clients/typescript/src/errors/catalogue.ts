@@ -95,6 +95,12 @@ export class QuotaNamespacesError extends errorFor("QUOTA_NAMESPACES") {}
 /** The tenant has as many unfinished record jobs as a tenant may have. */
 export class QuotaRecordJobsError extends errorFor("QUOTA_RECORD_JOBS") {}
 
+/** The service cannot decrypt the record's result or checkpoint. An operator has to act; a retry does not help. */
+export class RecordUnreadableError extends errorFor("RECORD_UNREADABLE") {}
+
+/** The number of matching records is not the expected one: look at them again. Nothing happened. */
+export class RecordCountMismatchError extends errorFor("RECORD_COUNT_MISMATCH") {}
+
 const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   INVALID_REQUEST: InvalidRequestError,
   FINGERPRINT_MISMATCH: FingerprintMismatchError,
@@ -130,6 +136,8 @@ const CLASSES: { readonly [R in CatalogueReason]: ErrorClass<R> } = {
   ISSUER_UNAVAILABLE: IssuerUnavailableError,
   QUOTA_NAMESPACES: QuotaNamespacesError,
   QUOTA_RECORD_JOBS: QuotaRecordJobsError,
+  RECORD_UNREADABLE: RecordUnreadableError,
+  RECORD_COUNT_MISMATCH: RecordCountMismatchError,
 };
 
 /** Returns an error of its reason's class; a plain OncewardError for a reason of a newer service. */

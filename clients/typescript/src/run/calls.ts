@@ -20,6 +20,7 @@ import {
   type Reply,
   type Responses,
   sendBatch,
+  traceOptions,
 } from "../transport/batch-sender.ts";
 import { Coalescer } from "../transport/coalescer.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
@@ -40,9 +41,12 @@ export class Calls {
   readonly #api: Api;
   readonly #coalescer: Coalescer<Reply>;
   readonly #closing = new AbortController();
+  readonly #traceparent: (() => string | undefined) | undefined;
 
-  constructor(api: Api) {
+  /** @param traceparent returns the trace context of the code that makes a call. */
+  constructor(api: Api, traceparent?: () => string | undefined) {
     this.#api = api;
+    this.#traceparent = traceparent;
     this.#coalescer = new Coalescer((batch) => sendBatch(api, batch));
   }
 
@@ -62,7 +66,9 @@ export class Calls {
         seconds: BigInt(Math.floor(waitMs / 1000)),
         nanos: Math.floor(waitMs % 1000) * 1_000_000,
       };
-      return await this.#api.claim({ ...value, wait }, { timeoutMs: waitMs + ATTEMPT_TIMEOUT_MS, signal });
+      const timeoutMs = waitMs + ATTEMPT_TIMEOUT_MS;
+      const trace = traceOptions(this.#traceparent?.());
+      return await this.#api.claim({ ...value, wait }, { timeoutMs, signal, ...trace });
     } catch (cause) {
       throw signal.aborted ? signal.reason : errorFromCall(cause);
     }
@@ -107,7 +113,7 @@ export class Calls {
   #enqueue<Kind extends keyof Responses>(
     request: BatchedRequest & { readonly case: Kind },
   ): Promise<Responses[Kind]> {
-    return this.#coalescer.enqueue(request) as Promise<Responses[Kind]>;
+    return this.#coalescer.enqueue(request, this.#traceparent?.()) as Promise<Responses[Kind]>;
   }
 }
 

@@ -62,7 +62,7 @@ export class Onceward implements AsyncDisposable {
     this.#defaults = { owner, waitMs, timeoutMs, classifyError };
     this.#observerOptions = options;
     this.api = createClient(IdempotencyService, connection.transport);
-    this.calls = new Calls(this.api);
+    this.calls = new Calls(this.api, options.trace?.traceparent);
   }
 
   /**

@@ -53,11 +53,18 @@ export type SpanAttributes = Readonly<Record<`onceward.${string}`, string | numb
  * included, and `complete` until its outcome is stored. Resolves and rejects as the work does. See
  * `@onceward/client/otel`.
  */
-export type Trace = <T>(
-  name: "run" | "claim" | "complete",
-  attributes: SpanAttributes,
-  work: (add: (attributes: SpanAttributes) => void) => Promise<T>,
-) => Promise<T>;
+export interface Trace {
+  <T>(
+    name: "run" | "claim" | "complete",
+    attributes: SpanAttributes,
+    work: (add: (attributes: SpanAttributes) => void) => Promise<T>,
+  ): Promise<T>;
+  /**
+   * Returns the active span as a W3C `traceparent`, which is sent with each call, so that the service's spans are its children;
+   * undefined if no span is active.
+   */
+  readonly traceparent?: () => string | undefined;
+}
 
 /** The options by which a program observes runs. */
 export interface ObserverOptions {

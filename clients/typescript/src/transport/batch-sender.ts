@@ -42,8 +42,12 @@ export type Reply = Responses[keyof Responses];
  */
 export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
   try {
-    const items = batch.map(({ request }) => ({ request }));
-    const { items: replies } = await api.batch({ items }, { timeoutMs: ATTEMPT_TIMEOUT_MS });
+    const common = commonTraceparent(batch);
+    const items = batch.map(({ request, traceparent }) =>
+      traceparent === common || traceparent === undefined ? { request } : { request, traceparent },
+    );
+    const options = { timeoutMs: ATTEMPT_TIMEOUT_MS, ...traceOptions(common) };
+    const { items: replies } = await api.batch({ items }, options);
     batch.forEach((pending, index) => {
       settle(api, pending, replies[index]?.response);
     });
@@ -55,6 +59,22 @@ export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Pro
       else pending.reject(error);
     }
   }
+}
+
+/** The last digit of a trace context's flags is odd. */
+const SAMPLED = /[13579bdf]$/;
+
+/** Returns the trace context of the batch itself: that of its first sampled item, or of its first item that has one. */
+function commonTraceparent(batch: readonly Pending<Reply>[]): string | undefined {
+  const sampled = batch.find(({ traceparent }) => traceparent !== undefined && SAMPLED.test(traceparent));
+  return (sampled ?? batch.find(({ traceparent }) => traceparent !== undefined))?.traceparent;
+}
+
+/** Returns the options with which a call carries a trace context, if there is one. */
+export function traceOptions(traceparent: string | undefined): {
+  readonly headers?: { traceparent: string };
+} {
+  return traceparent === undefined ? {} : { headers: { traceparent } };
 }
 
 function settle(
@@ -76,16 +96,16 @@ function settle(
   }
 }
 
-async function sendAlone(api: Api, { request, resolve, reject }: Pending<Reply>): Promise<void> {
+async function sendAlone(api: Api, { request, traceparent, resolve, reject }: Pending<Reply>): Promise<void> {
   try {
-    resolve(await callAlone(api, request));
+    resolve(await callAlone(api, request, traceparent));
   } catch (cause) {
     reject(errorFromCall(cause));
   }
 }
 
-function callAlone(api: Api, request: BatchedRequest): Promise<Reply> {
-  const options = { timeoutMs: ATTEMPT_TIMEOUT_MS };
+function callAlone(api: Api, request: BatchedRequest, traceparent: string | undefined): Promise<Reply> {
+  const options = { timeoutMs: ATTEMPT_TIMEOUT_MS, ...traceOptions(traceparent) };
   switch (request.case) {
     case "claim":
       return api.claim(request.value, options);

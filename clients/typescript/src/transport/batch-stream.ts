@@ -22,6 +22,9 @@ const MAX_AGE_MS = 60_000;
 /** How long a stream stays open for the next batch. An open stream keeps the process alive. */
 const IDLE_MS = 1000;
 
+/** A batch, and the trace context in which it is sent. */
+export type Batch = MessageInitShape<typeof BatchRequestSchema> & { readonly traceparent?: string };
+
 /** A batch in flight. */
 interface PendingBatch {
   readonly resolve: (response: BatchResponse | undefined) => void;
@@ -88,15 +91,12 @@ export class BatchStream {
     return !this.#halfClosed && !this.#stream.closed && !this.#stream.destroyed;
   }
 
-  send(
-    { items = [] }: MessageInitShape<typeof BatchRequestSchema>,
-    timeoutMs: number,
-  ): Promise<BatchResponse | undefined> {
+  send({ items = [], traceparent = "" }: Batch, timeoutMs: number): Promise<BatchResponse | undefined> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen()) throw connectionError({ authority: this.#sessions.authority, spokeHttp2: true });
       const id = ++this.#lastId;
       const timeout = durationFromMs(Math.max(0, Math.ceil(timeoutMs)));
-      const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout });
+      const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout, traceparent });
       const timer = setTimeout(() => this.#expire(id), timeoutMs);
       this.#pending.set(id, { resolve, reject, timer });
       this.#stream.write(frame);

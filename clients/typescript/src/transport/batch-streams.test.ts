@@ -186,6 +186,7 @@ describe("batches", () => {
                 message: "too fast",
                 metadata: { scope: "tenant" },
                 fieldViolations: [],
+                requestId: "",
               },
             }),
           );

@@ -1,11 +1,6 @@
 import type { OutgoingHttpHeaders } from "node:http2";
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type BatchRequestSchema,
-  type BatchResponse,
-  IdempotencyService,
-} from "../gen/onceward/v1/idempotency_pb.ts";
-import { BatchStream } from "./batch-stream.ts";
+import { type BatchResponse, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { type Batch, BatchStream } from "./batch-stream.ts";
 import { connectionError } from "./connection-failures.ts";
 import { timedOut } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
@@ -34,10 +29,7 @@ export class BatchStreams {
    *
    * @throws ConnectError, or OncewardError, as Batch itself would.
    */
-  async send(
-    request: MessageInitShape<typeof BatchRequestSchema>,
-    timeoutMs: number,
-  ): Promise<BatchResponse | undefined> {
+  async send(request: Batch, timeoutMs: number): Promise<BatchResponse | undefined> {
     if (performance.now() < this.#disabledUntilMs) return undefined;
     if (this.#current?.isOpen()) return this.#current.send(request, timeoutMs);
     const expiresAtMs = performance.now() + timeoutMs;

@@ -18,6 +18,9 @@ const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
  */
 const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
+/** A generous bound for a trace context of 55 characters. */
+const TRACEPARENT_BYTES = 64;
+
 const { setImmediate: immediately, setTimeout: later } = globalThis;
 /**
  * Calls back after the microtasks, also where there is no setImmediate. Uses the timers that existed when the client
@@ -29,6 +32,8 @@ const soon: (callback: () => void) => void =
 /** A call that waits for its batch's response. */
 export interface Pending<Reply> {
   readonly request: BatchedRequest;
+  /** The trace context of the code that made the call. */
+  readonly traceparent: string | undefined;
   readonly sizeBytes: number;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: OncewardError) => void;
@@ -52,13 +57,14 @@ export class Coalescer<Reply> {
   }
 
   /** Adds a call to the next batch. Rejects with the call's own OncewardError, or with CLOSED. */
-  enqueue(request: BatchedRequest): Promise<Reply> {
+  enqueue(request: BatchedRequest, traceparent?: string): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
         reject(new OncewardError("CLOSED", "The client is closed."));
         return;
       }
-      this.#queue.push({ request, sizeBytes: maxRequestBytes(request), resolve, reject });
+      const sizeBytes = maxRequestBytes(request) + (traceparent === undefined ? 0 : TRACEPARENT_BYTES);
+      this.#queue.push({ request, traceparent, sizeBytes, resolve, reject });
       this.#flushSoon();
     });
   }

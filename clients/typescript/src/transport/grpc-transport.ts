@@ -20,11 +20,10 @@ export function createUnaryTransport(sessions: SessionManager, authorization: st
   const batchStreams = new BatchStreams(sessions, requestHeaders(authorization, undefined, undefined));
   return {
     async unary(method, signal, timeoutMs, header, input) {
-      if (isBatch(method) && signal === undefined && header === undefined && timeoutMs !== undefined) {
-        const message = await batchStreams.send(
-          input as MessageInitShape<typeof BatchRequestSchema>,
-          timeoutMs,
-        );
+      const trace = isBatch(method) ? traceHeader(header) : undefined;
+      if (trace !== undefined && signal === undefined && timeoutMs !== undefined) {
+        const batch = input as MessageInitShape<typeof BatchRequestSchema>;
+        const message = await batchStreams.send({ ...batch, ...trace }, timeoutMs);
         // The message is of this method's type, which the compiler can't know.
         if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
       }
@@ -45,6 +44,19 @@ export function createUnaryTransport(sessions: SessionManager, authorization: st
 
 function isBatch(method: DescMethodUnary): boolean {
   return method.output.typeName === IdempotencyService.method.batch.output.typeName;
+}
+
+/**
+ * Returns the trace context of a batch's headers, as a field of BatchStreamRequest; undefined if there are other headers, for which
+ * a batch on a stream has no place.
+ */
+function traceHeader(
+  header: ConstructorParameters<typeof Headers>[0],
+): { readonly traceparent?: string } | undefined {
+  if (header === undefined) return {};
+  const { traceparent, ...others } = Object.fromEntries(new Headers(header));
+  if (Object.keys(others).length > 0) return undefined;
+  return traceparent === undefined ? {} : { traceparent };
 }
 
 /** A batch on a stream has no headers of its own. */

@@ -1,5 +1,7 @@
 import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { Diagnosis } from "../../doctor/diagnose.ts";
 import type { Pool } from "../../store/pool.ts";
+import type { ServerFacts } from "../../store/server-facts.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that OperatorService needs. */
@@ -12,6 +14,13 @@ export interface OperatorOptions {
   readonly pepper: string;
   /** The configuration without its secrets. */
   readonly redactedConfig: Readonly<Record<string, string>>;
-  /** Returns the parts that the replica currently works without. */
-  readonly degradedReasons: () => readonly string[];
+  readonly replicaState: {
+    readonly id: string;
+    /** Returns the active degraded states. */
+    readonly degraded: () => readonly string[];
+    /** Returns what the last heartbeat read; undefined before the first one. */
+    readonly lastBeaten: () => ServerFacts | undefined;
+  };
+  /** Examines the database, Redis and the replicas. */
+  readonly diagnose: () => Promise<Diagnosis>;
 }

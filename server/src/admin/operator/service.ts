@@ -1,9 +1,11 @@
 import type { Handlers } from "../../calls/call.ts";
 import type { OperatorService } from "../../gen/onceward/v1/operator_pb.ts";
+import { createDiagnoseHandlers } from "./diagnose.ts";
 import { createOperatorKeyHandlers } from "./operator-keys.ts";
 import type { OperatorOptions } from "./options.ts";
 import { createServerInfoHandlers } from "./server-info.ts";
 import { createTenantStateHandlers } from "./tenant-states.ts";
+import { createTenantUsageHandlers } from "./tenant-usage.ts";
 import { createTenantHandlers } from "./tenants.ts";
 
 /** Returns OperatorService. `operator.proto` describes each RPC. */
@@ -11,7 +13,9 @@ export function createOperatorService(options: OperatorOptions): Handlers<typeof
   return {
     ...createTenantHandlers(options),
     ...createTenantStateHandlers(options),
+    ...createTenantUsageHandlers(options),
     ...createOperatorKeyHandlers(options),
     ...createServerInfoHandlers(options),
+    ...createDiagnoseHandlers(options),
   };
 }

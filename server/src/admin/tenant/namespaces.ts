@@ -18,6 +18,7 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
+import { removeSamples } from "../../store/insight/tombstones.ts";
 import type { Runner } from "../../store/pool.ts";
 import { hasLiveRecords } from "../../store/records/restamp-records.ts";
 import {
@@ -185,6 +186,7 @@ async function removePolicy(
     throw new Refusal("NAMESPACE_NOT_EMPTY", "The namespace has records; with force they are forgotten.");
   }
   await deleteNamespace(transaction, own.id, name);
+  await removeSamples(transaction, own.id, name);
   const job = isLive
     ? await newRecordJob(transaction, admission, tenant, {
         namespace: name,

@@ -1,6 +1,7 @@
 import type { Admission } from "../../admission/admission.ts";
 import type { ChangeListener } from "../../auth/authenticate.ts";
 import type { AdministrationPool } from "../../store/batching/administration-pool.ts";
+import type { RecordEncryption } from "../../store/records/record-encryption.ts";
 import type { RecordStore } from "../../store/records/record-store.ts";
 import type { PageTokens } from "../pages.ts";
 
@@ -12,6 +13,7 @@ export interface TenantAdminOptions {
   readonly pageTokens: PageTokens;
   /** Receives every change, after its commit. */
   readonly changes: ChangeListener;
+  readonly encryption: RecordEncryption;
   /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
   readonly pepper: string;
   /** Wakes the calls that wait for a record, on every replica. */

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { Admission } from "../../admission/admission.ts";
-import type { Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../calls/call.ts";
 import type { RecordJob } from "../../domain/record-job.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import type { TenantResource } from "../../domain/tenant.ts";
 import {
+  CancelRecordJobResponseSchema,
   GetRecordJobResponseSchema,
   ListRecordJobsResponseSchema,
   type TenantAdminService,
@@ -12,12 +13,17 @@ import {
 import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
+import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import {
+  cancelRecordJob,
   countUnfinishedJobsOf,
   findRecordJob,
   insertRecordJob,
   listRecordJobs,
+  lockRecordJob,
+  type NewRecordJob,
 } from "../../store/tenants/record-jobs.ts";
+import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";
@@ -27,16 +33,30 @@ import { administeredTenant } from "./own-tenant.ts";
 export function createRecordJobHandlers({
   pool,
   pageTokens,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getRecordJob" | "listRecordJobs"> {
+}: TenantAdminOptions): Pick<
+  Handlers<typeof TenantAdminService>,
+  "getRecordJob" | "listRecordJobs" | "cancelRecordJob"
+> {
   return {
     async getRecordJob({ id }, call) {
-      const { principal } = call;
-      if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
-      const { tenant, namespaces } = principal;
-      const job = await findRecordJob(pool.of(call), tenant.id, id);
-      const mayBeSeen = namespaces === undefined || namespaces.has(job?.namespace ?? "");
-      if (job === undefined || !mayBeSeen) throw notFound();
-      return create(GetRecordJobResponseSchema, { job: recordJobMessage(job) });
+      const found = await findRecordJob(pool.of(call), tenantIdOf(call), id);
+      return create(GetRecordJobResponseSchema, { job: recordJobMessage(visibleJob(found, call)) });
+    },
+
+    async cancelRecordJob({ id }, call) {
+      const job = await pool.of(call).transaction(async (transaction) => {
+        const was = visibleJob(await lockRecordJob(transaction, tenantIdOf(call), id), call);
+        if (was.finishedAtMs !== undefined) return was;
+        const became = await cancelRecordJob(transaction, was.id);
+        await recordChange(transaction, call, {
+          action: "CancelRecordJob",
+          target: `record job ${was.id}`,
+          before: jobSnapshot(was),
+          after: jobSnapshot(became),
+        });
+        return became;
+      });
+      return create(CancelRecordJobResponseSchema, { job: recordJobMessage(job) });
     },
 
     async listRecordJobs(request, call) {
@@ -66,12 +86,27 @@ export async function newRecordJob(
   transaction: Runner,
   admission: Pick<Admission, "admitRecordJob">,
   tenant: TenantResource,
-  job: Pick<RecordJob, "namespace" | "work"> & { readonly delayMs: number },
+  job: Omit<NewRecordJob, "tenantId">,
 ): Promise<RecordJob> {
   admission.admitRecordJob(tenant, await countUnfinishedJobsOf(transaction, tenant.id));
   return insertRecordJob(transaction, { ...job, tenantId: tenant.id });
 }
 
-function notFound(): Refusal {
-  return new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
+function tenantIdOf({ principal }: Call): number {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  return principal.tenant.id;
+}
+
+/** Returns a job that the caller may see. @throws Refusal RECORD_JOB_NOT_FOUND. */
+function visibleJob(job: RecordJob | undefined, { principal }: Call): RecordJob {
+  const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
+  const isVisible = namespaces === undefined || namespaces.has(job?.namespace ?? "");
+  if (job === undefined || !isVisible) {
+    throw new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
+  }
+  return job;
+}
+
+function jobSnapshot({ state, work, namespace, recordsChanged }: RecordJob): Snapshot {
+  return { kind: work.kind, ...(namespace !== undefined && { namespace }), state, recordsChanged };
 }

@@ -1,6 +1,12 @@
 import type { Call } from "../../calls/call.ts";
-import { parsing } from "../../claims/requests.ts";
-import { MAX_KEY_BYTES, MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import { parsing } from "../../claims/messages.ts";
+import {
+  FINGERPRINT_BYTES,
+  MAX_KEY_BYTES,
+  MAX_OWNER_BYTES,
+  MAX_REASON_BYTES,
+  NAMESPACE_PATTERN,
+} from "../../domain/limits.ts";
 import type { Policy } from "../../domain/policy.ts";
 import type { Resolution, ResolveCommand } from "../../domain/resolution.ts";
 import { digestResult } from "../../domain/result-digest.ts";
@@ -22,12 +28,20 @@ export function parseRecordFilter(
     violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
   }
   violations.text("key_prefix", keyPrefix, { maxBytes: MAX_KEY_BYTES });
+  violations.text("owner", request.owner, { maxBytes: MAX_OWNER_BYTES });
+  if (request.fingerprint.byteLength > 0 && request.fingerprint.byteLength !== FINGERPRINT_BYTES) {
+    violations.add("fingerprint", `must have ${FINGERPRINT_BYTES} bytes`);
+  }
   const filter = {
     namespace: namespace === "" ? undefined : namespace,
     state: parseState(request.state, violations),
     keyPrefix,
     claimedAfterMs: violations.timestampMs("claimed_after", request.claimedAfter),
     claimedBeforeMs: violations.timestampMs("claimed_before", request.claimedBefore),
+    owner: request.owner,
+    fingerprint: request.fingerprint.byteLength === 0 ? undefined : request.fingerprint,
+    leaseExpiredBeforeMs: violations.timestampMs("lease_expired_before", request.leaseExpiredBefore),
+    checkpoint: "",
   };
   const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
   return { tenantId: tenant.id, ...filter };
@@ -55,14 +69,20 @@ function parseState(state: Record_State, violations: Violations): RecordFilter["
 export function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
   const { id, policy, violations } = parsing(request, principal);
   const { reason, fencingToken } = request;
-  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
-  if (reason.trim() === "") violations.add("reason", "is required");
+  parseReason(reason, violations);
   if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
   const resolution = parseResolution(request.resolution, policy, violations);
   return { id, resolution, reason, fencingToken: fencingToken === 0n ? undefined : fencingToken };
 }
 
-function parseResolution(
+/** Adds a violation unless the administrator gave a reason. */
+export function parseReason(reason: string, violations: Violations): void {
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  if (reason.trim() === "") violations.add("reason", "is required");
+}
+
+/** Parses how to resolve. @throws Refusal INVALID_REQUEST with every violation so far; RESULT_TOO_LARGE. */
+export function parseResolution(
   resolution: ResolveRecordRequest["resolution"],
   policy: Policy,
   violations: Violations,

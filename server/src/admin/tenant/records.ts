@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../calls/authority.ts";
 import type { Handlers } from "../../calls/call.ts";
-import { parseLookup } from "../../claims/requests.ts";
+import { parseLookup } from "../../claims/messages.ts";
+import { attemptsOf } from "../../domain/attempt.ts";
 import { onlyValue } from "../../domain/operation.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
@@ -13,14 +14,22 @@ import {
   ResolveRecordResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { recordMessage } from "../../messages/record-messages.ts";
+import { attemptMessage, recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
 import { withPayload } from "../../store/records/large-payloads.ts";
-import { cursorBehind, findRecords, type RecordCursor, startOf } from "../../store/records/list-records.ts";
+import {
+  cursorBehind,
+  findRecords,
+  type RecordCursor,
+  type RecordFilter,
+  startOf,
+} from "../../store/records/list-records.ts";
+import { readAttempts } from "../../store/records/read-attempts.ts";
+import { withoutValues } from "../../store/records/record-row.ts";
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
-import { pageSize, replyPage, scanUntil } from "../pages.ts";
+import { pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import { createRecordTarget } from "../record-targets.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { parseRecordFilter, parseResolve } from "./record-requests.ts";
@@ -31,6 +40,7 @@ export function createRecordHandlers({
   records,
   pageTokens,
   changes,
+  encryption,
   pepper,
   onSettled,
 }: TenantAdminOptions): Pick<
@@ -43,8 +53,7 @@ export function createRecordHandlers({
     async listRecords(request, call) {
       const violations = new Violations();
       const filter = parseRecordFilter(request, call, violations);
-      const { tenantId, namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs } = filter;
-      const scope = [tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs];
+      const scope = listScope(filter);
       const size = pageSize(request.pageSize, violations);
       const cursor = pageTokens.read(scope, request.pageToken, violations);
       violations.throwIfAny();
@@ -63,24 +72,32 @@ export function createRecordHandlers({
     },
 
     async getRecord(request, call) {
-      const record = onlyValue(await records.read([parseLookup(request, call.principal)], call));
+      const id = parseLookup(request, call.principal);
+      const record = onlyValue(await records.read([id], call));
       if (record === undefined) {
         throw new Refusal(
           "RECORD_NOT_FOUND",
           "There is no such record: the key was never claimed, or its retention has ended.",
         );
       }
-      return create(GetRecordResponseSchema, { record: recordMessage(record) });
+      // Read after the record, so that no attempt is missing that ended before the record was read.
+      const attempts = attemptsOf(record, await readAttempts(pool.of(call), id));
+      return create(GetRecordResponseSchema, {
+        record: recordMessage(record),
+        attempts: attempts.map(attemptMessage),
+      });
     },
 
     async resolveRecord(request, call) {
       await loadPolicies([request.namespace], call);
       const command = parseResolve(request, call);
       const record = await pool.of(call).transaction(async (transaction) => {
-        const locked = await lockRecord(transaction, command.id);
+        // A record that cannot be decrypted can be forgotten.
+        const openRow = command.resolution.kind === "forget" ? withoutValues : encryption.openRow;
+        const locked = await lockRecord(transaction, command.id, openRow);
         const was = recordToChange(locked, command);
         if (was === undefined) return locked;
-        const became = await resolveRecord(transaction, command.id, command.resolution, command.reason);
+        const became = await resolveRecord(transaction, command, encryption);
         await recordChange(transaction, call, {
           action: "ResolveRecord",
           target: recordTarget(command.id),
@@ -96,6 +113,16 @@ export function createRecordHandlers({
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
     },
   };
+}
+
+/** Returns every field of a filter, for its page tokens. */
+function listScope({ tenantId, fingerprint, ...filter }: RecordFilter): Scope {
+  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
+    filter;
+  return [
+    ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
+    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs],
+  ];
 }
 
 function placeOf([namespace = "", key = ""]: readonly string[]): RecordCursor {

@@ -2,10 +2,14 @@ import type { Answer, Call, Handlers } from "../../calls/call.ts";
 import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { createApiKeyHandlers } from "./api-keys.ts";
 import { createHistoryHandlers } from "./history.ts";
+import { createKeyQualityHandlers } from "./key-quality.ts";
 import { createNamespaceHandlers } from "./namespaces.ts";
 import type { TenantAdminOptions } from "./options.ts";
+import { createRecordCountHandlers } from "./record-counts.ts";
 import { createRecordJobHandlers } from "./record-jobs.ts";
 import { createRecordHandlers } from "./records.ts";
+import { createResolveAmbiguousHandlers } from "./resolve-ambiguous.ts";
+import { createRetentionAdviceHandlers } from "./retention-advice.ts";
 import { createTenantHandlers } from "./tenant.ts";
 import { createUsageHandlers } from "./usage.ts";
 
@@ -15,10 +19,14 @@ export function createTenantAdminService(options: TenantAdminOptions): Handlers<
     ...createTenantHandlers(options),
     ...createNamespaceHandlers(options),
     ...createRecordHandlers(options),
+    ...createRecordCountHandlers(options),
+    ...createResolveAmbiguousHandlers(options),
     ...createRecordJobHandlers(options),
     ...createApiKeyHandlers(options),
     ...createHistoryHandlers(options),
     ...createUsageHandlers(options),
+    ...createRetentionAdviceHandlers(options),
+    ...createKeyQualityHandlers(options),
   });
 }
 

@@ -1,9 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
+import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../../domain/insight/lateness.ts";
 import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { LATENESS_LIMITS_MS } from "../../domain/usage.ts";
+import { EARLIER_LATENESS_LIMITS_MS } from "../../domain/usage.ts";
 import { GetUsageResponseSchema, type TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { type UsageHour, UsageHourSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import {
+  type LatenessBucket,
+  LatenessBucketSchema,
+  type UsageHour,
+  UsageHourSchema,
+} from "../../gen/onceward/v1/tenant_pb.ts";
 import { duration, timestamp, Violations } from "../../messages/violations.ts";
 import { readUsage, type UsageHourRow } from "../../store/tenants/usage.ts";
 import { pageSize, replyPage } from "../pages.ts";
@@ -48,7 +54,7 @@ export function createUsageHandlers({
   };
 }
 
-function usageHour({ hourMs, namespace, counters, repeatLateness }: UsageHourRow): UsageHour {
+function usageHour({ hourMs, namespace, counters, repeats, earlierRepeats }: UsageHourRow): UsageHour {
   return create(UsageHourSchema, {
     namespace,
     hour: timestamp(hourMs),
@@ -62,9 +68,25 @@ function usageHour({ hourMs, namespace, counters, repeatLateness }: UsageHourRow
     fenced: BigInt(counters.fenced),
     completions: BigInt(counters.completions),
     swept: BigInt(counters.swept),
-    repeatLateness: repeatLateness.map((repeats, bucket) => {
-      const limitMs = LATENESS_LIMITS_MS[bucket];
-      return { repeats: BigInt(repeats), ...(limitMs !== undefined && { upTo: duration(limitMs) }) };
-    }),
+    repeatLateness: [...latenessBuckets(repeats), ...earlierBuckets(earlierRepeats)],
+  });
+}
+
+/** Returns the buckets that have repeats, and the last one. */
+function latenessBuckets(repeats: LatenessCounts): readonly LatenessBucket[] {
+  const last: [number, number][] = repeats.has(LAST_LATENESS_BUCKET) ? [] : [[LAST_LATENESS_BUCKET, 0]];
+  return [...repeats, ...last].map(([bucket, count]) => latenessMessage(latenessLimitMs(bucket), count));
+}
+
+/** Returns the repeats that an earlier version of the server counted in the same hour, in its buckets. */
+function earlierBuckets(repeats: readonly number[]): readonly LatenessBucket[] {
+  if (repeats.every((count) => count === 0)) return [];
+  return repeats.map((count, bucket) => latenessMessage(EARLIER_LATENESS_LIMITS_MS[bucket], count));
+}
+
+function latenessMessage(limitMs: number | undefined, repeats: number): LatenessBucket {
+  return create(LatenessBucketSchema, {
+    repeats: BigInt(repeats),
+    ...(limitMs !== undefined && { upTo: duration(limitMs) }),
   });
 }

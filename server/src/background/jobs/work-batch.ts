@@ -1,18 +1,31 @@
+import type { RecordId } from "../../domain/record.ts";
 import type { RecordJob } from "../../domain/record-job.ts";
 import { changeFor } from "../../domain/retention-change.ts";
+import { removeSamples } from "../../store/insight/tombstones.ts";
 import { limitLocks } from "../../store/limit-locks.ts";
 import type { Pool, Runner } from "../../store/pool.ts";
 import { forgetPage, raiseCacheGeneration, removePage } from "../../store/records/forget-records.ts";
+import { type RecordEncryption, WITHOUT_KEYS } from "../../store/records/record-encryption.ts";
 import type { PageOutcome, RecordPage } from "../../store/records/record-page.ts";
 import { nextNamespace, restampPage } from "../../store/records/restamp-records.ts";
-import { advanceRecordJob, type JobProgress, takeRecordJob } from "../../store/tenants/record-jobs.ts";
+import {
+  advanceRecordJob,
+  type JobProgress,
+  type TakenJob,
+  takeRecordJob,
+} from "../../store/tenants/record-jobs.ts";
 import { removeTenantBatch } from "../../store/tenants/remove-tenant.ts";
+import { resolveBatch } from "./resolve-batch.ts";
 
 /** A finished batch: its job, and the job's progress. */
 export interface BatchDone {
   readonly job: RecordJob;
   readonly progress: JobProgress;
+  /** The records that were resolved: calls may wait for them. */
+  readonly settled: readonly RecordId[];
 }
+
+type Batch = Omit<BatchDone, "job">;
 
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
@@ -39,6 +52,7 @@ export interface JobSelection {
 export function workBatch(
   pool: Pick<Pool, "transaction">,
   { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
+  encryption: RecordEncryption = WITHOUT_KEYS,
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
     const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
@@ -46,12 +60,23 @@ export function workBatch(
     onTaken(job.tenantId);
     // No claim waits for the rows of a deleted tenant.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
-    const progress = await advance(transaction, job, maxRowsOf(job.tenantId));
-    // Cached copies of the changed records must not be found any more.
-    if (progress.changed > 0) await raiseCacheGeneration(transaction, job.tenantId);
-    await advanceRecordJob(transaction, job.id, progress);
-    return { job, progress };
+    const batch = await change(transaction, job, { limit: maxRowsOf(job.tenantId), encryption });
+    await advanceRecordJob(transaction, job.id, batch.progress);
+    return { job, ...batch };
   });
+}
+
+async function change(
+  transaction: Runner,
+  job: TakenJob,
+  options: { readonly limit: number; readonly encryption: RecordEncryption },
+): Promise<Batch> {
+  const { work, tenantId } = job;
+  if (work.kind === "RESOLVE") return resolveBatch(transaction, job, work, options);
+  const progress = await advance(transaction, job, options.limit);
+  // Cached copies of the changed records must not be found any more.
+  if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);
+  return { progress, settled: [] };
 }
 
 /**
@@ -81,7 +106,14 @@ async function advance(transaction: Runner, job: RecordJob, limit: number): Prom
 }
 
 /** Does the rest of a job whose records were all examined. Returns whether the job is finished. */
-async function finish(transaction: Runner, { work, tenantId }: RecordJob, limit: number): Promise<boolean> {
+async function finish(
+  transaction: Runner,
+  { work, tenantId, namespace }: RecordJob,
+  limit: number,
+): Promise<boolean> {
+  // Records that ended before the job began have left tombstones.
+  if (work.kind === "FORGET" && namespace !== undefined)
+    await removeSamples(transaction, tenantId, namespace);
   return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
 }
 
@@ -95,5 +127,7 @@ async function changePage(transaction: Runner, job: RecordJob, page: RecordPage)
       return forgetPage(transaction, page, job.createdAtMs);
     case "DELETE":
       return removePage(transaction, page);
+    case "RESOLVE":
+      throw new Error("a job that resolves has batches of its own");
   }
 }

@@ -1,5 +1,7 @@
 import type { Logger } from "pino";
+import { recordName } from "../../domain/record.ts";
 import type { Statements } from "../../store/batching/administration-pool.ts";
+import type { RecordEncryption } from "../../store/records/record-encryption.ts";
 import { countUnfinishedRecordJobs } from "../../store/tenants/record-jobs.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "../repeat.ts";
@@ -8,9 +10,12 @@ import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {
   readonly pool: Statements;
+  readonly encryption: RecordEncryption;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;
+  /** Wakes the calls that wait for a record, on every replica. */
+  readonly onSettled: (name: string) => void;
 }
 
 /** Delay between two looks for a job. */
@@ -22,7 +27,8 @@ const MAX_BACKOFF_MS = 30_000;
  * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
  * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
-export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptions): Repeating {
+export function createJobWorker(options: JobWorkerOptions): Repeating {
+  const { pool, encryption, metrics, log, onFailed, onSettled } = options;
   const scheduler = createJobScheduler();
 
   async function work(): Promise<boolean> {
@@ -37,13 +43,14 @@ export function createJobWorker({ pool, metrics, log, onFailed }: JobWorkerOptio
   }
 
   async function workOnce(): Promise<boolean> {
-    const done = await workBatch(pool, scheduler.next(performance.now()));
+    const done = await workBatch(pool, scheduler.next(performance.now()), encryption);
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;
     }
     scheduler.succeeded();
-    const { job, progress } = done;
+    const { job, progress, settled } = done;
+    for (const id of settled) onSettled(recordName(id));
     const kind = job.work.kind.toLowerCase();
     metrics.jobRecords.inc({ kind, action: "examined" }, progress.examined);
     metrics.jobRecords.inc({ kind, action: "changed" }, progress.changed);

@@ -6,15 +6,17 @@ import { batchItemError } from "../../claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { ProtocolError } from "../errors.ts";
-import { frameMessage } from "../grpc-framing.ts";
+import { FailedCall, ProtocolError } from "../errors.ts";
+import { frameMessage } from "../grpc-protocol.ts";
 import { MAX_TIMEOUT_MS } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
 
 /** The fields of a BatchStreamRequest other than its items. */
-interface Envelope {
+export interface Envelope {
   readonly id: number;
   readonly timeoutMs: number | undefined;
+  /** The trace context; undefined if there is none, or it is too long. */
+  readonly traceparent: string | undefined;
 }
 
 /** Fields of a request other than its items, unknown ones among them. */
@@ -23,7 +25,10 @@ const MAX_OTHER_FIELDS = 64;
 const MAX_FIELDS = 2 * MAX_BATCH_ITEMS + MAX_OTHER_FIELDS;
 const TOO_MANY_FIELDS = `Received a BatchStreamRequest of more than ${MAX_FIELDS} fields.`;
 
-const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
+/** A longer trace context is not read. */
+const MAX_TRACEPARENT_BYTES = 512;
+
+const { id: ID, timeout: TIMEOUT, traceparent: TRACEPARENT } = BatchStreamRequestSchema.field;
 
 /**
  * Reads the envelope of a batch. The items are read after authentication.
@@ -33,6 +38,7 @@ const { id: ID, timeout: TIMEOUT } = BatchStreamRequestSchema.field;
 export function readEnvelope(message: Buffer): Envelope {
   let id = 0;
   let timeoutMs: number | undefined;
+  let traceparent: string | undefined;
   try {
     const reader = new BinaryReader(message);
     for (let fields = 0; reader.pos < reader.len; fields++) {
@@ -41,6 +47,8 @@ export function readEnvelope(message: Buffer): Envelope {
       if (field === ID.number && wireType === WireType.Varint) id = reader.uint32();
       else if (field === TIMEOUT.number && wireType === WireType.LengthDelimited)
         timeoutMs = Math.min(readDurationMs(reader.bytes()), MAX_TIMEOUT_MS);
+      else if (field === TRACEPARENT.number && wireType === WireType.LengthDelimited)
+        traceparent = readTraceparent(reader.bytes());
       else reader.skip(wireType, field);
     }
   } catch (error) {
@@ -48,7 +56,12 @@ export function readEnvelope(message: Buffer): Envelope {
     throw new ProtocolError(Code.InvalidArgument, "Received a message that is not a BatchStreamRequest.");
   }
   if (id === 0) throw new ProtocolError(Code.InvalidArgument, "id must be 1 or more.");
-  return { id, timeoutMs };
+  return { id, timeoutMs, traceparent };
+}
+
+/** Returns undefined if the text is too long. Whether it is well-formed is decided where it is used. */
+function readTraceparent(bytes: Uint8Array): string | undefined {
+  return bytes.byteLength > MAX_TRACEPARENT_BYTES ? undefined : Buffer.from(bytes).toString("latin1");
 }
 
 function readDurationMs(bytes: Uint8Array): number {
@@ -66,10 +79,11 @@ export function frameAnswer(id: number, output: DescMessage, reply: Message): Bu
 /**
  * Encodes the answer to a batch that was refused as a whole.
  *
- * @throws the error, if it is no Refusal.
+ * @throws the error, if it is no FailedCall with a Refusal.
  */
-export function frameRefusal(id: number, error: unknown): Buffer {
-  if (!(error instanceof Refusal)) throw error;
-  const answer = create(BatchStreamResponseSchema, { id, error: batchItemError(error) });
+export function frameRefusal(id: number, failure: unknown): Buffer {
+  if (!(failure instanceof FailedCall && failure.error instanceof Refusal)) throw failure;
+  const error = batchItemError(failure.error, failure.requestId);
+  const answer = create(BatchStreamResponseSchema, { id, error });
   return frameMessage(toBinary(BatchStreamResponseSchema, answer));
 }

@@ -7,9 +7,8 @@ import {
   BatchStreamRequestSchema,
   IdempotencyService,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { frameMessage } from "../grpc-framing.ts";
-import { createInboundBudget } from "../inbound-budget.ts";
-import { createOutboundBudget, createOutboundTotal } from "../outbound-budget.ts";
+import { frameMessage } from "../grpc-protocol.ts";
+import { createInboundBudget, createOutboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { createBatchStreams } from "./batch-streams.ts";
@@ -34,6 +33,7 @@ const pipeline: Pipeline = {
     new Promise((resolve) => {
       answerNow = () => resolve(encode(REPLY));
     }),
+  callsInFlight: () => 0,
   authenticate: async () => ({ role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY }),
 };
 
@@ -67,7 +67,7 @@ async function openOn(maxUnflushedBytes: number) {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const stream = new FakeStream();
   const outbound = createOutboundBudget(maxUnflushedBytes, createOutboundTotal());
-  const connection = { outbound, inbound: createInboundBudget().ofConnection() };
+  const connection = { outbound, inbound: createInboundBudget().ofConnection(), peer: undefined };
   const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS })(connection);
   streams.answer(stream as unknown as ServerHttp2Stream, {});
   await vi.advanceTimersByTimeAsync(0);

@@ -3,15 +3,21 @@ import { constants, type ServerHttp2Stream } from "node:http2";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import { ProtocolError, toStatus } from "../errors.ts";
-import { createMessageSplitter, MAX_FRAMED_BYTES } from "../grpc-framing.ts";
-import type { ConnectionInboundBudget, Release } from "../inbound-budget.ts";
-import type { OutboundBudget } from "../outbound-budget.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import {
+  createMessageSplitter,
+  GRPC_HEADERS,
+  type GrpcStatus,
+  grpcStatus,
+  isClosed,
+  MAX_FRAMED_BYTES,
+  OK,
+} from "../grpc-protocol.ts";
+import type { ConnectionInboundBudget, OutboundBudget, Release } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
 import { IncomingBatch, StreamHead } from "./incoming-batch.ts";
-import { GRPC_HEADERS, type GrpcStatus, grpcStatus, isClosed, OK } from "./streams.ts";
 
 /** Messages of a stream are not decompressed: their sender would not be authenticated yet. */
 const HEADERS = { ...GRPC_HEADERS, "grpc-accept-encoding": "identity" };
@@ -29,6 +35,8 @@ const LEAVE_MS = 1000;
 export interface BatchConnection {
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
 }
 
 export interface BatchStreamSettings {
@@ -77,7 +85,7 @@ export class BatchStream {
       this.#release();
     });
     const { pipeline, route } = settings;
-    const authenticated = pipeline.authenticate(route, new StreamHead(stream, headers));
+    const authenticated = pipeline.authenticate(route, new StreamHead(stream, headers, connection.peer));
     authenticated.then((principal) => this.#listen(principal), this.#refuse);
   }
 
@@ -100,10 +108,14 @@ export class BatchStream {
     this.#stream.on("end", () => this.#end(OK));
   }
 
-  readonly #refuse = (error: unknown) => {
+  /** Ends the stream with the refusal of its headers, or of a message that there is no memory for. */
+  readonly #refuse = (failure: unknown) => {
+    const { error, requestId } =
+      failure instanceof FailedCall ? failure : { error: failure, requestId: undefined };
     if (!(error instanceof Refusal)) throw error;
-    const status = toStatus(error);
-    this.#end(grpcStatus(status.code, status.message, status));
+    const status = toStatus(error, requestId);
+    const headers = requestId === undefined ? {} : { [REQUEST_ID_HEADER]: requestId };
+    this.#end({ ...headers, ...grpcStatus(status.code, status.message, status) });
     this.#stream.resume();
   };
 
@@ -165,11 +177,12 @@ export class BatchStream {
   /** @throws ProtocolError if the message has no id to answer it under. */
   #answerMessage(message: Buffer): void {
     const { route, pipeline } = this.#settings;
-    const { id, timeoutMs } = readEnvelope(message);
+    const envelope = readEnvelope(message);
+    const { id } = envelope;
     this.#activeAtMs = performance.now();
     this.#inFlight++;
     this.#inFlightBytes += message.byteLength;
-    const batch = new IncomingBatch(this.#stream, this.#headers, message, timeoutMs);
+    const batch = new IncomingBatch(this.#stream, this.#headers, this.#connection.peer, message, envelope);
     pipeline
       .answer(route, batch, (reply) =>
         isClosed(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),

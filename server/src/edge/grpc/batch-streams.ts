@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { forgetWhenClosed } from "../grpc-protocol.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { type BatchConnection, BatchStream } from "./batch-stream.ts";
-import { forgetWhenClosed } from "./streams.ts";
 
 const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
 /** The path of the RPC. */

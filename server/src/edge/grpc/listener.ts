@@ -12,6 +12,8 @@ export interface GrpcListener {
    * ended.
    */
   close(graceMs: number): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
 }
 
 export interface GrpcListenerOptions extends AddressLimit {
@@ -53,6 +55,7 @@ export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
           resolve();
         });
       }),
+    connections: connections.count,
   };
 }
 

@@ -12,9 +12,8 @@ import { Code } from "@connectrpc/connect";
 import { HealthImplementation } from "grpc-health-check";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { frameMessage } from "../grpc-framing.ts";
-import { createInboundBudget } from "../inbound-budget.ts";
-import { createOutboundTotal } from "../outbound-budget.ts";
+import { frameMessage } from "../grpc-protocol.ts";
+import { createInboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import { routesOf } from "../route.ts";
 import { createGrpcServer } from "./server.ts";
 
@@ -32,6 +31,7 @@ beforeEach(async () => {
     routes: routesOf(IdempotencyService, "CALLER", {} as never),
     pipeline: {
       answer: () => Promise.reject(new Error("no test calls a service of ours")),
+      callsInFlight: () => 0,
       authenticate: () => Promise.reject(new Error("no test calls a service of ours")),
     },
     inboundBudget: createInboundBudget(),
@@ -164,7 +164,15 @@ test("a caller that cancels a call ends it for grpc-js", async () => {
 test("a session gets another connection to grpc-js after HTTP/2 ended one for its many resets", async () => {
   // More than the resets that Node's HTTP/2 accepts at once; the server resets these because they are slow.
   const slow = Array.from({ length: 1500 }, () => open(CHECK));
-  await Promise.all(slow.map((stream) => once(stream.on("error", () => {}).resume(), "close")));
+  // Not `once`, which rejects on the errors of the streams that were open when HTTP/2 ended the connection.
+  const closed = (stream: http2.ClientHttp2Stream) =>
+    new Promise((resolve) => {
+      stream
+        .on("error", () => {})
+        .on("close", resolve)
+        .resume();
+    });
+  await Promise.all(slow.map(closed));
   await expect
     .poll(() => call(CHECK, frameMessage(REQUEST)).catch(() => undefined))
     .toMatchObject({ grpcStatus: 0, message: SERVING });

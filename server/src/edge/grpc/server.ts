@@ -2,8 +2,8 @@ import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { AddressLimit } from "../connections.ts";
-import type { InboundBudget } from "../inbound-budget.ts";
-import { createOutboundBudget, type OutboundTotal } from "../outbound-budget.ts";
+import { forgetWhenClosed, grpcStatus, isGrpcCall } from "../grpc-protocol.ts";
+import { createOutboundBudget, type InboundBudget, type OutboundTotal } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
@@ -11,7 +11,6 @@ import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-streams.ts";
 import { createGrpcListener } from "./listener.ts";
 import { createSlowRequests, SessionLifecycle } from "./session-lifecycle.ts";
 import { createStandardServices, STANDARD_PATHS } from "./standard-services.ts";
-import { forgetWhenClosed, isGrpcCall } from "./streams.ts";
 import { answerUnaryCall, endWithStatus } from "./unary-call.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
@@ -25,6 +24,8 @@ export interface GrpcServer {
    * is left.
    */
   close(graceMs: number): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
 }
 
 export interface GrpcServerOptions extends AddressLimit {
@@ -87,6 +88,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
       outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+      peer: socket.remoteAddress,
     };
     const batchStreams = batchStreamsOf(connection);
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
@@ -105,7 +107,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       if (path === undefined) return refuseOtherProtocol(stream);
       if (STANDARD_PATHS.has(path)) return answerStandardCall(stream, headers);
       forgetWhenClosed(stream);
-      endWithStatus(stream, Code.Unimplemented, "The server does not implement this method.");
+      endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method."));
     });
     // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();
@@ -121,6 +123,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   return {
     listen: listener.listen,
     setServing: standardServices.setServing,
+    connections: listener.connections,
     async close(graceMs) {
       const closed = listener.close(graceMs);
       draining = true;

@@ -9,8 +9,8 @@ import { duplexPair } from "node:stream";
 import type { DescService } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
+import { forgetWhenClosed, isClosed } from "../grpc-protocol.ts";
 import { addReflection } from "./reflection.ts";
-import { forgetWhenClosed, isClosed } from "./streams.ts";
 
 /** gRPC's own services, health and reflection, as gRPC's authors implement them on grpc-js. */
 export interface StandardServices {

@@ -1,20 +1,27 @@
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { Refusal } from "../../domain/refusal.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import type { Status } from "../../gen/google/rpc/status_pb.ts";
 import { grpcCompression } from "../compression.ts";
-import { ProtocolError, toStatus } from "../errors.ts";
-import { createMessageReader, frameMessage, MAX_FRAMED_BYTES } from "../grpc-framing.ts";
-import { type ConnectionInboundBudget, readBody } from "../inbound-budget.ts";
-import type { OutboundBudget } from "../outbound-budget.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import {
+  createMessageReader,
+  firstOf,
+  forgetWhenClosed,
+  frameMessage,
+  GRPC_HEADERS,
+  grpcStatus,
+  isClosed,
+  MAX_FRAMED_BYTES,
+  OK,
+} from "../grpc-protocol.ts";
+import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
+import { readBody } from "../read-body.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import type { SlowRequests } from "./session-lifecycle.ts";
-import { firstOf, forgetWhenClosed, GRPC_HEADERS, grpcStatus, isClosed, OK } from "./streams.ts";
 
 /** In the form to which Node would convert an object for each reply. */
 const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
@@ -27,6 +34,8 @@ export interface UnaryConnection {
   readonly slowRequests: Pick<SlowRequests, "watch">;
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
 }
 
 /** Answers a unary gRPC call, with a message or only with a status. */
@@ -61,11 +70,12 @@ function encodeReply(
 function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
   if (isClosed(stream)) return;
   if (reply === undefined) {
-    endWithStatus(stream, Code.Unavailable, "The connection has too many replies that were not read.");
+    const unread = "The connection has too many replies that were not read.";
+    endWithStatus(stream, grpcStatus(Code.Unavailable, unread));
     return;
   }
   if (reply.byteLength > MAX_FRAMED_BYTES) {
-    endWithStatus(stream, Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`);
+    endWithStatus(stream, grpcStatus(Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`));
     return;
   }
   stream.respond(RAW_HEADERS, WITH_MESSAGE);
@@ -77,25 +87,22 @@ function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(OK);
 }
 
-function fail(stream: ServerHttp2Stream, error: unknown): void {
+function fail(stream: ServerHttp2Stream, failure: unknown): void {
+  if (!(failure instanceof FailedCall)) throw failure;
+  const { error, requestId } = failure;
+  const headers = { [REQUEST_ID_HEADER]: requestId };
   if (error instanceof ProtocolError) {
-    endWithStatus(stream, error.code, error.message);
+    endWithStatus(stream, { ...headers, ...grpcStatus(error.code, error.message) });
     return;
   }
-  if (!(error instanceof Refusal)) throw error;
-  const status = toStatus(error);
-  endWithStatus(stream, status.code, status.message, status);
+  const status = toStatus(error, requestId);
+  endWithStatus(stream, { ...headers, ...grpcStatus(status.code, status.message, status) });
 }
 
-/** Ends a stream with a status and no message. */
-export function endWithStatus(
-  stream: ServerHttp2Stream,
-  code: number,
-  message: string,
-  details?: Status,
-): void {
+/** Ends a stream with the headers of a status and no message. */
+export function endWithStatus(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
   if (isClosed(stream)) return;
-  stream.respond({ ...GRPC_HEADERS, ...grpcStatus(code, message, details) }, WITHOUT_MESSAGE);
+  stream.respond({ ...GRPC_HEADERS, ...status }, WITHOUT_MESSAGE);
   // The rest of the request is read and dropped, so that its sender gets to the answer.
   stream.resume();
 }
@@ -117,6 +124,10 @@ class IncomingGrpcCall implements IncomingCall {
     this.#headers = headers;
     this.#route = route;
     this.#connection = connection;
+  }
+
+  get peer(): string | undefined {
+    return this.#connection.peer;
   }
 
   header(name: string): string | undefined {

@@ -3,8 +3,9 @@ import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connec
 import type { Principal } from "../../domain/tenant.ts";
 import type { Compression } from "../compression.ts";
 import { malformed, tooLarge } from "../errors.ts";
-import { createByteCollector, createMessageReader, frameMessage } from "../grpc-framing.ts";
-import { type ConnectionInboundBudget, type MessageAssembler, readBody } from "../inbound-budget.ts";
+import { createMessageReader, frameMessage } from "../grpc-protocol.ts";
+import type { ConnectionInboundBudget } from "../memory-budgets.ts";
+import { createByteCollector, type MessageAssembler, readBody } from "../read-body.ts";
 import type { MessageLimits, ReceivedMessage } from "../read-message.ts";
 
 /** A request's message that is not read yet. */

@@ -14,8 +14,7 @@ import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import { toConnectError } from "../errors.ts";
-import type { ConnectionInboundBudget } from "../inbound-budget.ts";
-import type { OutboundBudget } from "../outbound-budget.ts";
+import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
@@ -32,6 +31,8 @@ export type ConnectHandler = (
 export interface HttpConnection {
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
 }
 
 interface Arrival extends HttpConnection {
@@ -94,6 +95,10 @@ class IncomingConnectCall implements IncomingCall {
   constructor(route: Route, context: HandlerContext) {
     this.#route = route;
     this.#context = context;
+  }
+
+  get peer(): string | undefined {
+    return this.#context.values.get(ARRIVAL)?.peer;
   }
 
   header(name: string): string | undefined {

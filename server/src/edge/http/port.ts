@@ -15,6 +15,8 @@ export interface HttpPort {
    * left.
    */
   close(graceMs: number): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
 }
 
 /** Creates a port. Node's `options` override those of `tls`. */
@@ -47,6 +49,7 @@ export function createHttpPort(
         });
         server.closeIdleConnections();
       }),
+    connections: connections.count,
   };
 }
 

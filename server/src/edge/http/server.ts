@@ -3,8 +3,12 @@ import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import type { AddressLimit } from "../connections.ts";
-import type { InboundBudget } from "../inbound-budget.ts";
-import { createOutboundBudget, type OutboundBudget, type OutboundTotal } from "../outbound-budget.ts";
+import {
+  createOutboundBudget,
+  type InboundBudget,
+  type OutboundBudget,
+  type OutboundTotal,
+} from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { takeTimeoutHeader } from "../read-message.ts";
 import type { Route } from "../route.ts";
@@ -23,6 +27,8 @@ export interface HttpServer {
    * left.
    */
   close(graceMs: number): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
 }
 
 export interface HttpServerOptions extends AddressLimit {
@@ -71,6 +77,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const made = {
       inbound: options.inboundBudget.ofConnection(),
       outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+      peer: socket.remoteAddress,
     };
     connections.set(socket, made);
     return made;
@@ -109,6 +116,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       draining = true;
     },
     close: port.close,
+    connections: port.connections,
   };
 }
 

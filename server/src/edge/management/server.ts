@@ -13,6 +13,8 @@ export interface ManagementServer {
   listen(host: string, port: number): Promise<number>;
   /** Cuts all connections. */
   close(): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
 }
 
 export interface ManagementOptions {
@@ -57,6 +59,7 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
   return {
     listen: port.listen,
     close: () => port.close(0),
+    connections: port.connections,
   };
 }
 

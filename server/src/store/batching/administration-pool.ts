@@ -28,7 +28,7 @@ export const ADMINISTRATION_CONNECTIONS = 2;
 
 /** Lanes that are not tenants'; those are numbered from 1. */
 const OPERATORS = 0;
-const TASKS = { jobs: -1, counts: -2, pruning: -3 } as const;
+const TASKS = { jobs: -1, counts: -2, pruning: -3, encryption: -4 } as const;
 export type BackgroundTask = keyof typeof TASKS;
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };

@@ -1,10 +1,13 @@
 import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
 import { StatementFailed } from "../pool.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 
 /** How a batcher gathers operations into statements. */
 export interface BatcherOptions<Op, Row> {
+  /** Names the queue for the observer of `limiter`. Unset: the queue is not observed. */
+  readonly statement?: string;
   /**
    * Returns an operation's name. A statement never holds two operations of one name: Postgres changes a row
    * once per statement.
@@ -19,8 +22,11 @@ export interface BatcherOptions<Op, Row> {
   readonly limiter?: TenantLimiter;
   /** Returns how many bytes an operation adds to its statement. Unset: too few to count. */
   readonly bytesOf?: (op: Op) => number;
-  /** Runs one statement for operations of distinct names, and returns a row for each, in the same order. */
-  readonly execute: (ops: readonly Op[]) => Promise<readonly Row[]>;
+  /**
+   * Runs one statement for operations of distinct names, and returns a row for each, in the same order, or an
+   * error that concerns it alone.
+   */
+  readonly execute: (ops: readonly Op[]) => Promise<readonly Settled<Row>[]>;
   /**
    * Derives the row of a duplicate, an operation queued with another of the same name, from the row of the
    * first: as if it had run right after the first. Unset: a duplicate waits for a later statement.
@@ -86,6 +92,7 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   readonly #tenantOf: (op: Op) => number;
   readonly #limiter: TenantLimiter;
   readonly #queue: FairQueue<PendingOperation<Op, Row>>;
+  readonly #waits: { observe(waitedMs: number): void } | undefined;
   #inFlight = 0;
   #flushScheduled = false;
 
@@ -98,7 +105,10 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       maxItems: MAX_QUEUED,
       weightOf: limiter.weightOf,
       maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
+      onHeld: limiter.observer?.heldToShare,
     });
+    if (options.statement !== undefined)
+      this.#waits = limiter.observer?.queueAdded(options.statement, () => this.#queue.size);
   }
 
   async submit(op: Op, deadline: Deadline): Promise<Row> {
@@ -108,8 +118,9 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
-      const call = new PendingCall<Row>(ops.length, deadline, resolve, this.#options.createRowConverter?.());
       const nowMs = performance.now();
+      const keep = this.#options.createRowConverter?.();
+      const call = new PendingCall<Row>({ size: ops.length, queuedAtMs: nowMs, deadline, resolve, keep });
       const previousOf = ops.length > 1 ? new Map<string, PendingOperation<Op, Row>>() : undefined;
       ops.forEach((op, index) => {
         const name = this.#options.nameOf(op);
@@ -152,9 +163,10 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     const { rowForDuplicate, bytesOf } = this.#options;
     const leaders = new Map<string, PendingOperation<Op, Row>>();
     let bytes = 0;
+    const nowMs = performance.now();
     this.#queue.take((pending): Decision => {
       if (pending.isExpired) {
-        reject([pending], new Rejected(expired()));
+        this.#drop(pending);
         return "remove";
       }
       // The previous operation of its call may be in a statement that began earlier: without it, this one could overtake it.
@@ -166,6 +178,7 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "keep";
       leaders.set(pending.name, pending);
       bytes += bytesOf?.(pending.op) ?? 0;
+      this.#waits?.observe(nowMs - pending.queuedAtMs);
       return "take";
     });
     return [...leaders.values()];
@@ -173,17 +186,25 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
 
   /** Runs a statement for the leaders, and settles them and their duplicates. Never rejects. */
   async #execute(leaders: readonly PendingOperation<Op, Row>[]): Promise<void> {
-    let rows: readonly Row[];
+    let rows: readonly Settled<Row>[];
     try {
-      rows = await this.#options.execute(leaders.map(({ op }) => op));
+      rows = await this.#executeTraced(leaders);
     } catch (error) {
       if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
       else reject(leaders, new Rejected(asRefusal(error)));
       return;
     }
     leaders.forEach((leader, i) => {
-      this.#fulfil(leader, rows[i] as Row);
+      this.#fulfil(leader, rows[i] as Settled<Row>);
     });
+  }
+
+  /** Runs a statement with the calls of its operations as the active ones. The flush began in the context of any call. */
+  #executeTraced(leaders: readonly PendingOperation<Op, Row>[]): Promise<readonly Settled<Row>[]> {
+    const ops = leaders.map(({ op }) => op);
+    const calls = callsOf(leaders);
+    if (calls === activeCalls.getStore()) return this.#options.execute(ops);
+    return activeCalls.run(calls, () => this.#options.execute(ops));
   }
 
   /**
@@ -194,29 +215,35 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     const remaining = leaders[Symbol.iterator]();
     const worker = async () => {
       for (const leader of remaining) {
-        const live = withoutExpired(leader);
+        const live = this.#withoutExpired(leader);
         if (live !== undefined) await this.#execute([live]);
       }
     };
     await Promise.all(Array.from({ length: ISOLATION_WIDTH }, worker));
   }
 
-  #fulfil(leader: PendingOperation<Op, Row>, row: Row): void {
+  /** Refuses an operation whose deadline has passed. It has no duplicates. */
+  #drop(pending: PendingOperation<Op, Row>): void {
+    pending.settle(new Rejected(expired()));
+    this.#limiter.observer?.droppedByDeadline();
+  }
+
+  /** Drops the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
+  #withoutExpired(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
+    const all = [leader, ...leader.duplicates];
+    for (const pending of all) if (pending.isExpired) this.#drop(pending);
+    const [first, ...others] = all.filter((pending) => !pending.isSettled);
+    first?.lead(others);
+    return first;
+  }
+
+  #fulfil(leader: PendingOperation<Op, Row>, row: Settled<Row>): void {
     leader.settle(row);
     const { rowForDuplicate } = this.#options;
     if (leader.duplicates.length === 0 || rowForDuplicate === undefined) return;
-    const duplicateRow = rowForDuplicate(row);
+    const duplicateRow = row instanceof Rejected ? row : rowForDuplicate(row);
     for (const duplicate of leader.duplicates) duplicate.settle(duplicateRow);
   }
-}
-
-/** Settles the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
-function withoutExpired<Op, Row>(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
-  const all = [leader, ...leader.duplicates];
-  for (const pending of all) if (pending.isExpired) pending.settle(new Rejected(expired()));
-  const [first, ...others] = all.filter((pending) => !pending.isSettled);
-  first?.lead(others);
-  return first;
 }
 
 function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
@@ -226,25 +253,51 @@ function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected
   }
 }
 
+interface PendingCallOptions<Row> {
+  /** The number of operations. */
+  readonly size: number;
+  /** When they were queued, in milliseconds of `performance.now()`. */
+  readonly queuedAtMs: number;
+  readonly deadline: Deadline;
+  /** Called when all operations have settled. */
+  readonly resolve: (settled: readonly Settled<Row>[]) => void;
+  /** Converts each row before it is kept until then. */
+  readonly keep: ((row: Row) => Row) | undefined;
+}
+
+interface Traced {
+  readonly calls: readonly CallSpan[] | undefined;
+}
+
+/** Returns the distinct traced calls of operations; undefined if there are none, as always while tracing is off. */
+function callsOf(
+  leaders: readonly (Traced & { readonly duplicates: readonly Traced[] })[],
+): readonly CallSpan[] | undefined {
+  let all: Set<CallSpan> | undefined;
+  for (const leader of leaders) {
+    for (const { calls } of leader.duplicates.length === 0 ? [leader] : [leader, ...leader.duplicates]) {
+      if (calls === undefined) continue;
+      all ??= new Set();
+      for (const call of calls) all.add(call);
+    }
+  }
+  return all && [...all];
+}
+
 /** One call of `submitAll`: collects what its operations settle with. */
 class PendingCall<Row> {
   readonly deadline: Deadline;
+  readonly queuedAtMs: number;
+  /** The traced calls on whose behalf the operations run. */
+  readonly calls = activeCalls.getStore();
   readonly #resolve: (settled: readonly Settled<Row>[]) => void;
   readonly #keep: ((row: Row) => Row) | undefined;
   readonly #settled: Settled<Row>[];
   #unsettled: number;
 
-  /**
-   * @param resolve is called when all `size` operations have settled.
-   * @param keep converts each row before it is kept until then.
-   */
-  constructor(
-    size: number,
-    deadline: Deadline,
-    resolve: (settled: readonly Settled<Row>[]) => void,
-    keep?: (row: Row) => Row,
-  ) {
+  constructor({ size, queuedAtMs, deadline, resolve, keep }: PendingCallOptions<Row>) {
     this.deadline = deadline;
+    this.queuedAtMs = queuedAtMs;
     this.#resolve = resolve;
     this.#keep = keep;
     this.#settled = new Array(size);
@@ -314,6 +367,15 @@ class PendingOperation<Op, Row> {
   /** Whether the deadline has passed, or the caller has cancelled. */
   get isExpired(): boolean {
     return isExpired(this.#call.deadline);
+  }
+
+  get queuedAtMs(): number {
+    return this.#call.queuedAtMs;
+  }
+
+  /** The traced calls on whose behalf the operation runs. */
+  get calls(): readonly CallSpan[] | undefined {
+    return this.#call.calls;
   }
 
   get isSettled(): boolean {

@@ -128,3 +128,25 @@ test("a tenant above a lowered maximum in flight waits until enough items are re
   queue.release(1);
   expect(takeUpTo(queue, 9)).toBe("1d");
 });
+
+test("items that wait because their tenant has its limit in flight are reported, each once", () => {
+  const held: string[] = [];
+  const queue = new FairQueue<string>({
+    maxItems: MAX_ITEMS,
+    weightOf: () => 1,
+    maxInFlightOf: (tenant) => (tenant === 1 ? 2 : MAX_ITEMS),
+    onHeld: (tenant, items) => held.push(`${tenant}: ${items}`),
+  });
+  pushMany(queue, 1, 5);
+  pushMany(queue, 2, 5);
+  expect(takeUpTo(queue, 4)).toBe("1a 2a 1b 2b");
+  // Tenant 2's items wait for the next statement, not for its limit.
+  expect(held).toEqual(["1: 3"]);
+  takeUpTo(queue, 0);
+  expect(held).toEqual(["1: 3"]);
+  pushMany(queue, 1, 2);
+  takeUpTo(queue, 0);
+  queue.release(1);
+  takeUpTo(queue, 9);
+  expect(held).toEqual(["1: 3", "1: 2"]);
+});

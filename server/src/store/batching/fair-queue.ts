@@ -11,6 +11,8 @@ export interface FairQueueOptions {
   readonly weightOf: (tenant: number) => number;
   /** Returns how many items a tenant may have in flight. */
   readonly maxInFlightOf: (tenant: number) => number;
+  /** Called when items have to wait because their tenant has as many in flight as it may have; once for each item. */
+  readonly onHeld?: ((tenant: number, items: number) => void) | undefined;
 }
 
 interface Lane<Item> {
@@ -26,6 +28,10 @@ interface Lane<Item> {
   inFlight: number;
   /** During `take`: how many of them there may be. */
   maxInFlight: number;
+  /** How many items were pushed. */
+  pushed: number;
+  /** How many of the pushed items, from the first one, were decided about or reported as held. */
+  seen: number;
 }
 
 /** Queued items, in a lane for each tenant. */
@@ -50,7 +56,9 @@ export class FairQueue<Item> {
     const lane = this.#lanes.get(tenant);
     // A tenant may queue as many items as it leaves free, so that one more tenant always finds room.
     if ((lane?.items.length ?? 0) >= this.#options.maxItems - this.#size) return false;
-    (lane ?? this.#addLane(tenant)).items.push(item);
+    const own = lane ?? this.#addLane(tenant);
+    own.items.push(item);
+    own.pushed++;
     this.#size++;
     return true;
   }
@@ -75,7 +83,10 @@ export class FairQueue<Item> {
       }
       round = nextRound;
     }
-    for (const lane of finished) if (lane.inFlight > 0) this.#inFlight.set(lane.tenant, lane.inFlight);
+    for (const lane of finished) {
+      if (lane.inFlight > 0) this.#inFlight.set(lane.tenant, lane.inFlight);
+      this.#reportHeld(lane);
+    }
     this.#lanesInOrder = finished.filter((lane) => this.#compact(lane));
   }
 
@@ -95,6 +106,8 @@ export class FairQueue<Item> {
       credit: this.#options.weightOf(tenant),
       inFlight: 0,
       maxInFlight: 0,
+      pushed: 0,
+      seen: 0,
     };
     this.#lanes.set(tenant, lane);
     this.#lanesInOrder.push(lane);
@@ -119,6 +132,13 @@ export class FairQueue<Item> {
     }
   }
 
+  /** Reports the items at the end of a lane that `decide` was not asked about, those reported before excepted. */
+  #reportHeld(lane: Lane<Item>): void {
+    const held = Math.min(lane.items.length - lane.next, lane.pushed - lane.seen);
+    lane.seen = lane.pushed;
+    if (held > 0) this.#options.onHeld?.(lane.tenant, held);
+  }
+
   #inFlightOf(tenant: number): number {
     return this.#inFlight.get(tenant) ?? 0;
   }
@@ -139,6 +159,16 @@ function hasMore(lane: Lane<unknown>): boolean {
 /** Returns a tenant's weight compared with other tenants', 1 to 100. */
 export type WeightOf = (tenantId: number) => number;
 
+/** Receives what happens in the queues of a replica's batchers. */
+export interface BatchObserver {
+  /** Adds a queue. `depth` returns the number of its operations. Returns the recorder of its operations' waits. */
+  queueAdded(statement: string, depth: () => number): { observe(waitedMs: number): void };
+  /** An operation was dropped because its deadline passed before its statement was sent. */
+  droppedByDeadline(): void;
+  /** Operations have to wait because their tenant has its share of operations in flight. */
+  heldToShare(tenantId: number, operations: number): void;
+}
+
 /** Divides a replica's statements among the tenants that are active at the same time. */
 export interface TenantLimiter {
   /** Returns how many operations of a tenant are taken in one of its turns. */
@@ -150,6 +180,8 @@ export interface TenantLimiter {
    * no other tenant is active.
    */
   maxInFlightOf(tenantId: number, nowMs: number): number;
+  /** Observes the queues that the limiter limits. */
+  readonly observer?: BatchObserver | undefined;
 }
 
 export interface TenantLimiterOptions {
@@ -159,6 +191,7 @@ export interface TenantLimiterOptions {
    * weights. 0: no limit.
    */
   readonly slotsPerTenant: number;
+  readonly observer?: BatchObserver;
 }
 
 /**
@@ -180,8 +213,9 @@ interface ActiveTenant {
 }
 
 /** @see TenantLimiter */
-export function createTenantLimiter({ weightOf, slotsPerTenant }: TenantLimiterOptions): TenantLimiter {
-  if (slotsPerTenant === 0) return { ...UNLIMITED, weightOf };
+export function createTenantLimiter(options: TenantLimiterOptions): TenantLimiter {
+  const { weightOf, slotsPerTenant, observer } = options;
+  if (slotsPerTenant === 0) return { ...UNLIMITED, weightOf, observer };
   /** In the order of their last activity, the latest last. */
   const activeTenants = new Map<number, ActiveTenant>();
   let latestTenantId: number | undefined;
@@ -201,6 +235,7 @@ export function createTenantLimiter({ weightOf, slotsPerTenant }: TenantLimiterO
 
   return {
     weightOf,
+    observer,
 
     noteActivity(tenantId, nowMs) {
       let tenant = activeTenants.get(tenantId);

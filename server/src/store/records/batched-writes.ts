@@ -1,13 +1,20 @@
 import type pg from "pg";
-import type { Contended } from "../../domain/claim.ts";
 import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
-import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
+import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool, Statement } from "../pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
-import type { RecordRow } from "./record-row.ts";
+import type { RecordEncryption } from "./record-encryption.ts";
+import type { OpenRow, RecordRow } from "./record-row.ts";
+
+/** What the operations that write records share. */
+export interface WriteParts {
+  readonly readings: Readings;
+  readonly encryption: RecordEncryption;
+  readonly limiter: TenantLimiter;
+}
 
 /** The outcome of a write: the written values, or the record that prevented it. */
 export type WriteOutcome<Written = LiveRecord> =
@@ -19,9 +26,9 @@ export type WriteOutcome<Written = LiveRecord> =
 export interface BatchedWriteOptions<Op, Row, Written> {
   readonly statement: Statement;
   /** Returns the statement's parameters: one array per column. */
-  readonly parametersOf: (ops: readonly Op[]) => readonly Buffer[];
+  readonly parametersOf: (ops: readonly Op[]) => readonly unknown[];
   /** Returns what each operation wrote, from the statement's rows; undefined if it wrote nothing. */
-  readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly (Written | undefined)[];
+  readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly Settled<Written | undefined>[];
   /** Writes a single operation by a separate statement. Unset: `statement` writes it. */
   readonly writeOne?: (op: Op) => Promise<Written | undefined>;
   readonly bytesOf?: (op: Op) => number;
@@ -60,6 +67,7 @@ export function createBatchedWrite<
     limiter,
   } = options;
   const writes = createBatcher<Op, WriteOutcome<Written> | undefined>({
+    statement: statement.name,
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
     limiter,
@@ -75,7 +83,7 @@ export function createBatchedWrite<
         only !== undefined && ops.length === 1 && writeOne !== undefined
           ? [await writeOne(only)]
           : readWritten(await pool.run<Row>(statement, parametersOf(ops), ops.length), ops);
-      return written.map((record) => (record === undefined ? undefined : { applied: true, record }));
+      return mapSettled(written, (record) => (record === undefined ? undefined : { applied: true, record }));
     },
   });
   return async (ops, deadline) => {
@@ -93,14 +101,16 @@ export function createBatchedWrite<
   };
 }
 
-/** Parses the rows of a statement that returns the records that it wrote. */
+/** Parses the rows of a statement that returns the records that it wrote. `openRow`: as for `parseRecord`. */
 export function readWrittenRecords(
   rows: readonly RecordRow[],
   ops: readonly { readonly id: RecordId }[],
-): readonly (LiveRecord | undefined)[] {
+  openRow?: OpenRow,
+): readonly Settled<LiveRecord | undefined>[] {
   return recordsOf(
     ops.map(({ id }) => id),
     rows,
+    openRow,
   );
 }
 

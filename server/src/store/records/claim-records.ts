@@ -1,10 +1,17 @@
-import { answerClaim, type ClaimCommand, type ClaimOutcome, claimed } from "../../domain/claim.ts";
 import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
-import { type LiveRecord, laterMs, type Result, unfinishedPhase } from "../../domain/record.ts";
+import {
+  answerClaim,
+  type ClaimCommand,
+  type ClaimOutcome,
+  claimed,
+  type LiveRecord,
+  laterMs,
+  type Result,
+  unfinishedPhase,
+} from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
-import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
-import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
+import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import {
   claimArrays,
   claimParameters,
@@ -15,7 +22,6 @@ import {
   takeOverRecords,
 } from "./claim-statements.ts";
 import type { FillPayload } from "./large-payloads.ts";
-import type { Readings } from "./read-records.ts";
 import type { RecordRow } from "./record-row.ts";
 
 /**
@@ -30,15 +36,17 @@ export type ClaimRecords = (
   deadline: Deadline,
 ) => Promise<readonly Settled<ClaimOutcome>[]>;
 
+interface ClaimParts extends WriteParts {
+  readonly fillPayload: FillPayload;
+}
+
 /**
  * Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim`
  * does.
  */
 export function createClaimRecords(
   pool: Pool,
-  readings: Readings,
-  fillPayload: FillPayload,
-  limiter: TenantLimiter,
+  { readings, fillPayload, encryption, limiter }: ClaimParts,
 ): ClaimRecords {
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(pool, readings, {
     statement: claimRecords,
@@ -55,7 +63,7 @@ export function createClaimRecords(
   const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(pool, readings, {
     statement: takeOverRecords,
     parametersOf: claimArrays,
-    readWritten: readWrittenRecords,
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands, encryption.openRow),
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,

@@ -1,4 +1,4 @@
-import type { ClaimCommand } from "../../domain/claim.ts";
+import type { ClaimCommand } from "../../domain/record.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 
 /*
@@ -91,8 +91,14 @@ returning (r.fencing_token - 1)::text as "drawnToken",
  * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
  * A key without a row is inserted.
  *
+ * `was` is the row as the statement's snapshot shows it, before this statement: a statistic, and no part of
+ * the decision.
+ *
  * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
- * functions there.
+ * functions there. Hence also jsonb_object, whose values are texts.
+ *
+ * The attempt that ends is appended to the row's past ones (read-attempts.ts), unless an administrator's
+ * resolution has done so: then the last one has the row's token.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -148,7 +154,22 @@ with drawn as materialized (
                            then r.checkpoint_name end,
     checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
                             then r.checkpoint_state end,
+    past_attempts = case
+      when r.state = 0 /* forgotten */ or r.expires_at <= excluded.claimed_at then null
+      when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
+      else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
+                else coalesce(r.past_attempts, '[]') end
+           || jsonb_strip_nulls(jsonb_object(
+                array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
+                array[r.attempt::text, r.fencing_token::text, r.owner,
+                      (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                      (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
+                      case r.state when 3 /* released */ then 'released' else 'superseded' end,
+                      left(r.release_reason, 128)])) end,
+    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+                             then r.checkpoint_key_id end,
     release_reason = null,
+    result_key_id = null,
     result_kind = null,
     result_digest = null,
     result_payload = null,
@@ -176,7 +197,15 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
-       r.checkpoint_state, r.result_metadata, null::bytea as result_payload
+       r.checkpoint_state, r.checkpoint_key_id, r.result_metadata, null::bytea as result_payload,
+       (select date_part('epoch', was.first_claimed_at) * 1000
+          from records was
+         where was.tenant_id = r.tenant_id
+           and was.namespace = r.namespace
+           and was.key = r.key
+           and was.key >= r.key
+           and was.state <> 0 /* forgotten */
+           and was.expires_at <= r.claimed_at) as ended_first_claimed_at_ms
   from applied r`,
 };
 

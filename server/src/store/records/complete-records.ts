@@ -1,12 +1,10 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { type CachedCompletion, laterMs } from "../../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
-import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
-import { createBatchedWrite, writeAll } from "./batched-writes.ts";
+import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
-import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
 import { RESULT_KIND } from "./record-row.ts";
 
@@ -26,7 +24,8 @@ with input as materialized (
                  unnest($4::bigint[]) as fencing_token, unnest($5::smallint[]) as result_kind,
                  unnest($6::bytea[]) as result_digest, unnest($7::bytea[]) as result_payload,
                  unnest($8::text[]) as result_content_type, unnest($9::text[]) as result_metadata,
-                 unnest($10::int[]) as key_retention_s, generate_subscripts($1::int[], 1) as ordinal) as i
+                 unnest($10::int[]) as key_retention_s, $11::smallint as result_key_id,
+                 generate_subscripts($1::int[], 1) as ordinal) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
   update records as r set
@@ -41,6 +40,7 @@ with input as materialized (
     result_digest = i.result_digest,
     result_payload = i.result_payload,
     result_content_type = i.result_content_type,
+    result_key_id = i.result_key_id,
     result_metadata = i.result_metadata
   from input i
   where r.tenant_id = i.tenant_id
@@ -101,21 +101,30 @@ export type CompleteRecords = (
  */
 export function createCompleteRecords(
   pool: Pool,
-  readings: Readings,
-  limiter: TenantLimiter,
+  { readings, encryption, limiter }: WriteParts,
 ): CompleteRecords {
   const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(pool, readings, {
     statement: completeRecords,
-    parametersOf: (commands) => [
-      ...idColumns(commands.map((command) => command.id)),
-      bigintArray(commands.map((command) => command.fencingToken)),
-      smallintArray(commands.map((command) => RESULT_KIND[command.result.kind])),
-      byteaArray(commands.map((command) => command.resultDigest)),
-      byteaArray(commands.map((command) => command.result.payload)),
-      textArray(commands.map((command) => command.result.contentType || undefined)),
-      textArray(commands.map((command) => metadataJson(command.result.metadata))),
-      intArray(commands.map((command) => command.keyRetentionS)),
-    ],
+    parametersOf(commands) {
+      const stored = commands.map(({ id, result, resultDigest: digest }) =>
+        encryption.storedResult(id, {
+          digest,
+          payload: result.payload,
+          metadata: metadataJson(result.metadata),
+        }),
+      );
+      return [
+        ...idColumns(commands.map((command) => command.id)),
+        bigintArray(commands.map((command) => command.fencingToken)),
+        smallintArray(commands.map((command) => RESULT_KIND[command.result.kind])),
+        byteaArray(stored.map(({ digest }) => digest)),
+        byteaArray(stored.map(({ payload }) => payload)),
+        textArray(commands.map((command) => command.result.contentType || undefined)),
+        textArray(stored.map(({ metadata }) => metadata)),
+        intArray(commands.map((command) => command.keyRetentionS)),
+        encryption.keyId,
+      ];
+    },
     bytesOf: (command) => command.result.payload.byteLength,
     readWritten: readCompleted,
     maxInFlight: MAX_IN_FLIGHT,
@@ -154,7 +163,7 @@ function readCompleted(
   return completions;
 }
 
-/** Returns metadata as it is stored; undefined if there is none. */
+/** Returns metadata as JSON; undefined if there is none. */
 export function metadataJson(metadata: Readonly<Record<string, string>>): string | undefined {
   for (const _ in metadata) return JSON.stringify(metadata);
   return undefined;

@@ -1,10 +1,8 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
-import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
-import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
-import type { Readings } from "./read-records.ts";
+import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import { idColumns } from "./record-ids.ts";
 import type { RecordRow } from "./record-row.ts";
 
@@ -26,7 +24,8 @@ with input as materialized (
                                 now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
     expires_at = greatest(r.expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
     checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
-    checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end
+    checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,
+    checkpoint_key_id = case when i.checkpoint_name is null then r.checkpoint_key_id else $8::smallint end
   from input i
   where r.tenant_id = i.tenant_id
     and r.namespace = i.namespace
@@ -67,7 +66,7 @@ export type ExtendLeases = (
  * Returns a function that extends leases, batched over all its callers. It refuses commands as
  * `answerExtendLease` does.
  */
-export function createExtendLeases(pool: Pool, readings: Readings, limiter: TenantLimiter): ExtendLeases {
+export function createExtendLeases(pool: Pool, { readings, encryption, limiter }: WriteParts): ExtendLeases {
   const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(pool, readings, {
     statement: extendLeases,
     parametersOf: (commands) => [
@@ -75,10 +74,13 @@ export function createExtendLeases(pool: Pool, readings: Readings, limiter: Tena
       bigintArray(commands.map((command) => command.fencingToken)),
       intArray(commands.map((command) => command.leaseMs)),
       textArray(commands.map((command) => command.checkpoint?.name)),
-      byteaArray(commands.map((command) => command.checkpoint?.state)),
+      byteaArray(
+        commands.map(({ id, checkpoint }) => checkpoint && encryption.storedState(id, checkpoint.state)),
+      ),
+      encryption.keyId,
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
-    readWritten: readWrittenRecords,
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands),
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });

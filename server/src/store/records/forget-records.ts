@@ -26,13 +26,16 @@ with page as materialized (
     fingerprint = null,
     checkpoint_name = null,
     checkpoint_state = null,
+    checkpoint_key_id = null,
     settled_at = null,
     release_reason = null,
     result_expires_at = null,
+    result_key_id = null,
     result_kind = null,
     result_digest = null,
     result_content_type = null,
     result_metadata = null,
+    past_attempts = null,
     result_payload = null
   from page p
   where r.tenant_id = p.tenant_id

@@ -1,10 +1,11 @@
-import type { Deadline } from "../../domain/operation.ts";
+import { type Deadline, mapSettled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
 import { createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { bigintArray } from "../sql-arrays.ts";
+import type { RecordEncryption } from "./record-encryption.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { AbsentPayload } from "./record-row.ts";
 
@@ -16,7 +17,7 @@ import { AbsentPayload } from "./record-row.ts";
 const readPayloads = {
   name: "read_payloads",
   text: `
-select r.tenant_id, r.namespace, r.key, r.result_payload
+select r.tenant_id, r.namespace, r.key, r.result_key_id, r.result_payload
   from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
   join records r
     on r.tenant_id = i.tenant_id
@@ -30,6 +31,7 @@ select r.tenant_id, r.namespace, r.key, r.result_payload
 
 interface PayloadRow extends IdRow {
   readonly result_payload: Buffer | null;
+  readonly result_key_id: number | null;
 }
 
 const MAX_IN_FLIGHT = 2;
@@ -46,7 +48,8 @@ interface LargePayload {
  * the later statement reads the same payload, or none if the record was forgotten in between.
  *
  * @param room counts the bytes that are left in the call's reply; the record takes its bytes from it.
- * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit: it is not read.
+ * @throws Refusal RESPONSE_TOO_LARGE if the payload does not fit: it is not read; RECORD_UNREADABLE if it cannot
+ *   be decrypted.
  */
 export type FillPayload = (
   record: LiveRecord,
@@ -58,8 +61,13 @@ export type FillPayload = (
  * Returns a function that reads large payloads, batched over all its callers: callers that read the same one
  * share it.
  */
-export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPayload {
+export function createFillPayload(
+  pool: Pool,
+  encryption: RecordEncryption,
+  limiter: TenantLimiter,
+): FillPayload {
   const reads = createBatcher<LargePayload, Buffer | undefined>({
+    statement: readPayloads.name,
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
     tenantOf: ({ id }) => id.tenantId,
     limiter,
@@ -71,11 +79,15 @@ export function createFillPayload(pool: Pool, limiter: TenantLimiter): FillPaylo
         ...idColumns(wanted.map(({ id }) => id)),
         bigintArray(wanted.map(({ fencingToken }) => fencingToken)),
       ];
-      const byName = new Map<string, Buffer>();
+      const byName = new Map<string, PayloadRow>();
       for (const row of await pool.run<PayloadRow>(readPayloads, columns, wanted.length)) {
-        if (row.result_payload !== null) byName.set(nameOfRow(row), row.result_payload);
+        byName.set(nameOfRow(row), row);
       }
-      return wanted.map(({ id }) => byName.get(recordName(id)));
+      return mapSettled(wanted, ({ id }) => {
+        const { result_payload: payload = null, result_key_id: keyId = null } =
+          byName.get(recordName(id)) ?? {};
+        return payload === null ? undefined : encryption.openPayload(id, keyId, payload);
+      });
     },
   });
   return (record, deadline, room) => {

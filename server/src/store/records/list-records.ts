@@ -18,6 +18,13 @@ export interface RecordFilter {
   readonly keyPrefix: string;
   readonly claimedAfterMs: number | undefined;
   readonly claimedBeforeMs: number | undefined;
+  /** Empty: any. */
+  readonly owner: string;
+  /** Undefined: any. */
+  readonly fingerprint: Uint8Array | undefined;
+  readonly leaseExpiredBeforeMs: number | undefined;
+  /** The name of the last checkpoint. Empty: any. */
+  readonly checkpoint: string;
 }
 
 /** The records that one statement found. */
@@ -48,6 +55,10 @@ with examined as materialized (
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
+           and ($11::text = '' or r.owner = $11::text)
+           and ($12::bytea is null or r.fingerprint = $12::bytea)
+           and r.lease_expires_at < coalesce(to_timestamp($13::float8 / 1000), 'infinity')
+           and ($14::text = '' or coalesce(r.checkpoint_name, '') = $14::text)
            and coalesce($9::int, derived.state) = derived.state as wanted,
          r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
          r.fencing_token::text as fencing_token,
@@ -108,16 +119,23 @@ export async function findRecords(
     filter.claimedBeforeMs ?? null,
     filter.state === undefined ? null : FILTER_STATE[filter.state],
     limit,
+    filter.owner,
+    filter.fingerprint ?? null,
+    filter.leaseExpiredBeforeMs ?? null,
+    filter.checkpoint,
   ]);
   const wanted = rows.filter((row) => row.wanted);
-  const records = wanted.map(parseRecord).filter((record) => record !== undefined);
+  const records = wanted.map((row) => parseRecord(row)).filter((record) => record !== undefined);
   const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED;
   const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
   return { records, next: wasFull && last !== undefined ? cursorBehind(last) : undefined };
 }
 
+/** The fields of a filter that limit the range of keys. */
+type KeyRange = Pick<RecordFilter, "namespace" | "keyPrefix">;
+
 /** Returns the position of the first record that may match. */
-export function startOf({ namespace, keyPrefix }: RecordFilter): RecordCursor {
+export function startOf({ namespace, keyPrefix }: KeyRange): RecordCursor {
   return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: keyPrefix };
 }
 
@@ -134,7 +152,7 @@ export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
 }
 
 /** Returns the first position behind every record that may match. */
-function endOf({ namespace, keyPrefix }: RecordFilter): RecordCursor {
+export function endOf({ namespace, keyPrefix }: KeyRange): RecordCursor {
   if (namespace === undefined) return { namespace: HIGHEST, key: "" };
   const key = behindPrefix(keyPrefix);
   return key === undefined ? { namespace: namespace + LOWEST, key: "" } : { namespace, key };

@@ -1,12 +1,13 @@
-import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { Pool } from "../pool.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
+import type { RecordEncryption } from "./record-encryption.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
-import { parseRecord, type RecordRow } from "./record-row.ts";
+import { type OpenRow, parseRecord, type RecordRow } from "./record-row.ts";
 
 /**
  * Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size.
@@ -28,6 +29,7 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
        r.checkpoint_state, r.result_metadata,
+       r.result_key_id, r.checkpoint_key_id,
        case when octet_length(r.result_payload) <= 65536 then r.result_payload end as result_payload,
        octet_length(r.result_payload) as result_payload_bytes
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
@@ -45,8 +47,9 @@ const MAX_IN_FLIGHT = 1;
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
 /** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
-export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
+export function createReadings(pool: Pool, encryption: RecordEncryption, limiter: TenantLimiter): Readings {
   return createBatcher<RecordId, LiveRecord | undefined>({
+    statement: readRecords.name,
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
     limiter,
@@ -57,17 +60,30 @@ export function createReadings(pool: Pool, limiter: TenantLimiter): Readings {
     },
     maxInFlight: MAX_IN_FLIGHT,
     async execute(ids) {
-      return recordsOf(ids, await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length));
+      return recordsOf(
+        ids,
+        await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length),
+        encryption.openRow,
+      );
     },
   });
 }
 
-/** Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. */
+/**
+ * Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. A row that
+ * cannot be decrypted rejects only its own id.
+ */
 export function recordsOf(
   ids: readonly RecordId[],
   rows: readonly RecordRow[],
-): readonly (LiveRecord | undefined)[] {
-  const records = new Map(rows.map((row) => [nameOfRow(row), parseRecord(row)]));
+  openRow?: OpenRow,
+): readonly Settled<LiveRecord | undefined>[] {
+  const records = new Map(
+    mapSettled(rows, (row) => parseRecord(row, openRow)).map((record, i) => [
+      nameOfRow(rows[i] as RecordRow),
+      record,
+    ]),
+  );
   return ids.map((id) => records.get(recordName(id)));
 }
 

@@ -74,14 +74,34 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly result_payload: Buffer | null;
   /** Returned only by statements that read payloads. */
   readonly result_payload_bytes?: number | null;
+  /** The keys that encrypt the result and the checkpoint; null: plain form. Returned with what they encrypt. */
+  readonly result_key_id?: number | null;
+  readonly checkpoint_key_id?: number | null;
+  /** Returned only by `take_over_records`. */
+  readonly ended_first_claimed_at_ms?: number | null;
 }
+
+/** Returns a row with its encrypted values in plain form; throws if it cannot. */
+export type OpenRow = (row: RecordRow) => RecordRow;
+
+/** Returns a row without the values that may be encrypted: for a caller that uses none of them. */
+export const withoutValues: OpenRow = (row) => ({
+  ...row,
+  checkpoint_state: null,
+  result_metadata: null,
+  result_payload: null,
+});
 
 /**
  * Returns the record of a row at the statement's start; undefined if it is forgotten or its retention has
  * ended.
+ *
+ * @param openRow decrypts the row. Unset: for rows without results whose checkpoint the caller does not use.
+ * @throws the error of `openRow`.
  */
-export function parseRecord(row: RecordRow): LiveRecord | undefined {
-  if (row.state === STATE.forgotten || row.expires_at_ms <= row.now_ms) return undefined;
+export function parseRecord(sealed: RecordRow, openRow?: OpenRow): LiveRecord | undefined {
+  if (sealed.state === STATE.forgotten || sealed.expires_at_ms <= sealed.now_ms) return undefined;
+  const row = openRow === undefined ? sealed : openRow(sealed);
   return {
     id: { tenantId: row.tenant_id, namespace: row.namespace, key: row.key },
     phase: parsePhase(row),
@@ -96,6 +116,7 @@ export function parseRecord(row: RecordRow): LiveRecord | undefined {
     leaseRemainingMs: row.lease_remaining_ms,
     expiresAtMs: row.expires_at_ms,
     checkpoint: parseCheckpoint(row),
+    endedFirstClaimedAtMs: row.ended_first_claimed_at_ms ?? undefined,
   };
 }
 

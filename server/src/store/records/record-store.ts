@@ -5,6 +5,7 @@ import { type CompleteRecords, createCompleteRecords } from "./complete-records.
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
 import { createFillPayload } from "./large-payloads.ts";
 import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
+import { type RecordEncryption, WITHOUT_KEYS } from "./record-encryption.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
 
 /**
@@ -20,14 +21,18 @@ export interface RecordStore {
 }
 
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
-export function createRecordStore(pool: Pool, limiter: TenantLimiter): RecordStore {
-  const fillPayload = createFillPayload(pool, limiter);
-  const readings = createReadings(pool, limiter);
+export function createRecordStore(
+  pool: Pool,
+  limiter: TenantLimiter,
+  encryption: RecordEncryption = WITHOUT_KEYS,
+): RecordStore {
+  const fillPayload = createFillPayload(pool, encryption, limiter);
+  const readings = createReadings(pool, encryption, limiter);
   return {
-    claim: createClaimRecords(pool, readings, fillPayload, limiter),
-    complete: createCompleteRecords(pool, readings, limiter),
+    claim: createClaimRecords(pool, { readings, fillPayload, encryption, limiter }),
+    complete: createCompleteRecords(pool, { readings, encryption, limiter }),
     release: createReleaseRecords(pool, readings, limiter),
-    extendLease: createExtendLeases(pool, readings, limiter),
+    extendLease: createExtendLeases(pool, { readings, encryption, limiter }),
     read: createReadRecords(readings, fillPayload),
   };
 }

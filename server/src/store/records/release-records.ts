@@ -73,7 +73,7 @@ export function createReleaseRecords(pool: Pool, readings: Readings, limiter: Te
       bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
-    readWritten: readWrittenRecords,
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands),
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });

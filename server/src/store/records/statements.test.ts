@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../../domain/attempt.ts";
 import { MAX_BATCH } from "../batching/batcher.ts";
+import { SEALED_OVERHEAD_BYTES } from "../encryption/seal.ts";
 import { STORED_BYTES } from "../tenants/tenant-totals.ts";
 import {
   claimArrays,
@@ -9,6 +11,7 @@ import {
   claimRecords,
   takeOverRecords,
 } from "./claim-statements.ts";
+import { MAX_EXAMINED_ROWS } from "./count-matching.ts";
 import { FILTER_STATE, MAX_EXAMINED } from "./list-records.ts";
 import { FENCING_MARGIN_MS, MAX_INLINE_PAYLOAD_BYTES, RESULT_KIND, TOKENS_PER_DRAW } from "./record-row.ts";
 
@@ -101,6 +104,14 @@ test("limits in SQL are the defined ones", () => {
     ["read_records", "lock_record"].map((name) => [name, String(MAX_INLINE_PAYLOAD_BYTES)]),
   );
   expect(textOf("look_at_records")).toContain(` limit ${MAX_EXAMINED} )`);
+  expect(textOf("count_matching_ambiguous")).toContain(` limit ${MAX_EXAMINED_ROWS} )`);
+});
+
+test("the overhead of encryption in SQL is the defined one", () => {
+  const overheads = partsMatching(/ - (?:case when r\.\w+_key_id is null then 0 else )?(\d+) end\b/g);
+  expect(overheads.length).toBeGreaterThanOrEqual(8);
+  for (const [, number] of overheads) expect(Number(number)).toBe(SEALED_OVERHEAD_BYTES);
+  expect(STORED_BYTES.match(/\b28\b/g)).toHaveLength(3);
 });
 
 test("the claim statements insert the same columns with the same values", () => {
@@ -146,6 +157,7 @@ test("one claim and many claims take the same number of parameters", () => {
     keyRetentionS: 1,
     resultRetentionS: 1,
     failureRetentionS: 1,
+    retentionInForceS: 1,
   } as const;
   const highest = Math.max(...[...claimRecord.text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   expect([claimParameters(command).length, claimArrays([command]).length]).toEqual([highest, highest]);
@@ -171,6 +183,27 @@ test("an administrator's resolution sets the columns that the batched operation 
   const completed = / set (state = 2 .*?result_metadata = i\.result_metadata)/g;
   expectSamePart(completed, ["complete_records", "resolve_as_completed"]);
   expectSamePart(/ set (state = 0 .*? result_payload = null)/g, ["forget_records", "forget_record"]);
+});
+
+test("statements that end an attempt keep the same fields of it, and as many attempts as are shown", () => {
+  const names = ["take_over_records", "resolve_as_released", "resolve_as_completed"];
+  expectSamePart(/jsonb_strip_nulls\(jsonb_object\( (array\['attempt'.*? r\.checkpoint_name,)/g, names);
+  const limits = partsMatching(/jsonb_array_length\(r\.past_attempts\) >= (\d+)/g);
+  expect(limits.map(([name]) => name).sort()).toEqual([...names].sort());
+  expect(new Set(limits.map(([, limit]) => Number(limit)))).toEqual(new Set([MAX_ATTEMPTS_SHOWN]));
+  const reasons = partsMatching(/left\([^,]+, (\d+)\)/g);
+  expect(reasons.map(([name]) => name).sort()).toEqual([...names].sort());
+  expect(new Set(reasons.map(([, length]) => Number(length)))).toEqual(new Set([MAX_REASON_CHARACTERS]));
+});
+
+test("a claim and a completion keep no attempts: they cost what they cost without", () => {
+  const keeping = [...STATEMENTS].filter(([, text]) => text.includes("past_attempts")).map(([name]) => name);
+  expect(keeping.sort()).toEqual(
+    [
+      ...["forget_record", "forget_records", "read_past_attempts", "resolve_as_completed"],
+      ...["resolve_as_released", "take_over_records"],
+    ].sort(),
+  );
 });
 
 test("statements on a page select the same page", () => {

@@ -1,3 +1,4 @@
+import type { SampleSeed } from "../../domain/insight/key-sample.ts";
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
 
@@ -41,13 +42,28 @@ with swept as (
    where r.sweep_at between $1::timestamptz and $2::timestamptz
      and r.expires_at + interval '2 minutes' <= now()
   returning r.tenant_id, r.namespace,
-    (coalesce(octet_length(r.result_payload), 0)
-       + coalesce(octet_length(r.result_metadata), 0)
-       + coalesce(octet_length(r.checkpoint_state), 0)) as freed_bytes
+    (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
+       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
+       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
+    ) as freed_bytes,
+    r.key, r.state, r.first_claimed_at, r.expires_at
+), totals as (
+  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
+         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
+         array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
+    from swept
+   group by tenant_id, namespace
 )
-select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
-  from swept
- group by tenant_id, namespace`,
+select t.tenant_id, t.namespace, t.records, t.freed_bytes,
+       (select json_agg(json_build_array(e.key, date_part('epoch', e.claimed) * 1000,
+                                         date_part('epoch', e.ended) * 1000, e.forgotten))
+          from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
+         where e.forgotten and $3::bigint is not null
+            or hashtextextended(e.key collate "C", $3::bigint)
+                 & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
+  from totals t
+  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`,
 };
 
 /**
@@ -75,13 +91,28 @@ with input as materialized (
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
      and r.expires_at + interval '2 minutes' <= now()
   returning r.tenant_id, r.namespace,
-    (coalesce(octet_length(r.result_payload), 0)
-       + coalesce(octet_length(r.result_metadata), 0)
-       + coalesce(octet_length(r.checkpoint_state), 0)) as freed_bytes
+    (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
+       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
+       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
+    ) as freed_bytes,
+    r.key, r.state, r.first_claimed_at, r.expires_at
+), totals as (
+  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
+         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
+         array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
+    from swept
+   group by tenant_id, namespace
 )
-select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
-  from swept
- group by tenant_id, namespace`,
+select t.tenant_id, t.namespace, t.records, t.freed_bytes,
+       (select json_agg(json_build_array(e.key, date_part('epoch', e.claimed) * 1000,
+                                         date_part('epoch', e.ended) * 1000, e.forgotten))
+          from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
+         where e.forgotten and $2::bigint is not null
+            or hashtextextended(e.key collate "C", $2::bigint)
+                 & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
+  from totals t
+  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`,
 };
 
 /**
@@ -96,8 +127,9 @@ const putOffRecords = {
 with input as materialized (
   select *
     from (select r.tenant_id, r.namespace, r.key,
-                 coalesce(octet_length(r.result_payload), 0)
-                   + coalesce(octet_length(r.result_metadata), 0) as result_bytes
+                 coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
+                   + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                                   else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0) as result_bytes
             from records r
            where r.sweep_at <= now()
            order by r.sweep_at
@@ -141,6 +173,16 @@ export interface Swept {
   readonly kept: number;
 }
 
+/** Receives what a sweep finds and does. */
+export interface SweepObserver {
+  /** Called with how long the most overdue record has been due, in seconds, before anything is deleted. */
+  found(lagS: number): void;
+  /** Called with what each statement deleted. */
+  swept(byNamespace: readonly SweptNamespace[]): void;
+}
+
+const UNOBSERVED: SweepObserver = { found: () => {}, swept: () => {} };
+
 /** What a statement of the sweep deleted from a namespace. */
 export interface SweptNamespace {
   readonly tenantId: number;
@@ -148,6 +190,17 @@ export interface SweptNamespace {
   readonly deleted: number;
   /** Bytes of results and checkpoints. */
   readonly freedBytes: number;
+  /** Those of the deleted records whose keys are sampled. */
+  readonly sampled: readonly SweptKey[];
+}
+
+/** The key of a deleted record. Instants are milliseconds since the Unix epoch. */
+export interface SweptKey {
+  readonly key: string;
+  readonly firstClaimedAtMs: number;
+  readonly endedAtMs: number;
+  /** The record did not end but was forgotten. */
+  readonly forgotten: boolean;
 }
 
 interface DueRow {
@@ -165,6 +218,7 @@ interface SweptRow {
   readonly namespace: string;
   readonly records: number;
   readonly freed_bytes: number;
+  readonly sampled?: readonly (readonly [string, number, number, boolean])[] | null;
 }
 
 /**
@@ -172,26 +226,29 @@ interface SweptRow {
  * so at once: a statement that waited for a row's lock checks its conditions again, so a key that was claimed
  * in between stays. Each statement has its own transaction with the time limits of `limitLocks`.
  *
- * @param onSwept is called with what each statement deleted.
+ * @param sampleSeed selects the sampled keys (`createDepthOf`); undefined: none.
  * @throws Refusal RECORD_CONTENDED if another transaction held a lock on one of the rows, or waited for one
  *   in turn; DATABASE_UNAVAILABLE, also if the rows took too long. The statement that failed changed nothing.
  */
 export async function sweepBatch(
   pool: Pool,
   maxRows: number,
-  onSwept: (byNamespace: readonly SweptNamespace[]) => void = () => {},
+  observer: SweepObserver = UNOBSERVED,
+  sampleSeed?: SampleSeed,
 ): Promise<Swept> {
+  const seed = sampleSeed === undefined ? null : String(sampleSeed);
   const [found] = await pool.run<DueRow>(findDueRecords, [maxRows]);
+  observer.found(found?.lag_s ?? 0);
   if (found === undefined || found.due === 0) return NOTHING_DUE;
   const { due, lag_s: lagS } = found;
   const ended = found.is_cut
-    ? await runLimited(pool, deleteOverdueRecords, [maxRows])
-    : await runLimited(pool, deleteEndedRecords, [found.due_from, found.due_to]);
-  onSwept(ended.map((row) => sweptNamespace(row, row.records)));
+    ? await runLimited(pool, deleteOverdueRecords, [maxRows, seed])
+    : await runLimited(pool, deleteEndedRecords, [found.due_from, found.due_to, seed]);
+  observer.swept(ended.map((row) => sweptNamespace(row, row.records)));
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };
   const postponed = await runLimited(pool, putOffRecords, [due - deleted]);
-  onSwept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
+  observer.swept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
   return { due, lagS, deleted, kept: countRecords(postponed) };
 }
 
@@ -209,8 +266,14 @@ function countRecords(rows: readonly SweptRow[]): number {
 }
 
 function sweptNamespace(
-  { tenant_id: tenantId, namespace, freed_bytes: freedBytes }: SweptRow,
+  { tenant_id: tenantId, namespace, freed_bytes: freedBytes, sampled }: SweptRow,
   deleted: number,
 ): SweptNamespace {
-  return { tenantId, namespace, deleted, freedBytes };
+  const keys = (sampled ?? []).map(([key, firstClaimedAtMs, endedAtMs, forgotten]) => ({
+    key,
+    firstClaimedAtMs,
+    endedAtMs,
+    forgotten,
+  }));
+  return { tenantId, namespace, deleted, freedBytes, sampled: keys };
 }

@@ -27,12 +27,15 @@ export interface KnownApiKey extends StoredApiKey {
    * Infinite: it doesn't expire.
    */
   readonly endsAtMs: number;
+  /** When the key expires, in milliseconds since the Unix epoch; undefined: it doesn't. */
+  readonly expiresAtMs: number | undefined;
 }
 
 const readApiKeys = {
   name: "read_api_keys",
   text: `
 select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, namespaces,
+       date_part('epoch', expires_at) * 1000 as expires_at_ms,
        (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as ends_in_ms
   from api_keys
  where id = any ($1::text[])
@@ -47,6 +50,7 @@ interface StoredRow {
   readonly role: Role;
   readonly digest: Buffer;
   readonly namespaces: string[] | null;
+  readonly expires_at_ms: number | null;
   readonly ends_in_ms: number | null;
 }
 
@@ -68,6 +72,7 @@ export async function findApiKeys(
         digest: row.digest,
         namespaces: row.namespaces ?? undefined,
         askedAtMs,
+        expiresAtMs: row.expires_at_ms ?? undefined,
         endsAtMs: row.ends_in_ms === null ? Number.POSITIVE_INFINITY : askedAtMs + row.ends_in_ms,
       },
     ]),
@@ -106,7 +111,8 @@ const COLUMNS = `
   id, role, label, namespaces, created_at::text as created_at,
   date_part('epoch', created_at) * 1000 as created_at_ms,
   date_part('epoch', expires_at) * 1000 as expires_at_ms,
-  date_part('epoch', revoked_at) * 1000 as revoked_at_ms`;
+  date_part('epoch', revoked_at) * 1000 as revoked_at_ms,
+  date_part('epoch', last_used_at) * 1000 as last_used_at_ms`;
 
 interface ResourceRow {
   readonly id: string;
@@ -117,6 +123,7 @@ interface ResourceRow {
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
+  readonly last_used_at_ms: number | null;
 }
 
 const insertApiKeyRow = {
@@ -245,5 +252,28 @@ function parseResource(row: ResourceRow): ApiKeyResource {
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
   };
+}
+
+const storeKeyUse = {
+  name: "store_key_use",
+  text: `
+update api_keys
+   set last_used_at = date_trunc('hour', now(), 'UTC')
+ where ctid = any (array (
+       select ctid
+         from api_keys used
+        where used.id = any ($1::text[])
+          and (used.last_used_at is null or used.last_used_at < date_trunc('hour', now(), 'UTC'))
+        order by used.id
+          for update skip locked))`,
+};
+
+/**
+ * Stores that keys were used in the current hour. A key that another statement has locked is left out: its next use is
+ * stored.
+ */
+export async function storeApiKeyUse(runner: Runner, ids: readonly string[]): Promise<void> {
+  await runner.run(storeKeyUse, [textArray(ids)]);
 }

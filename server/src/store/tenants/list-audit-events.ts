@@ -34,6 +34,12 @@ export interface EventFilter {
   readonly beforeMs: number | undefined;
   /** Empty: all. */
   readonly action: string;
+  /** Empty: all. */
+  readonly actor: string;
+  /** Empty: all. */
+  readonly target: string;
+  /** Undefined: denied or not. */
+  readonly denied: boolean | undefined;
 }
 
 /** The matching events among a bounded number. */
@@ -47,15 +53,19 @@ export interface EventScan {
 const MAX_SCANNED = 5000;
 
 /**
- * Returns a statement that scans a range of the index that begins with the tenant, if one is given. No index has the action:
- * it is compared row by row.
+ * Returns a statement that scans a range of the index that begins with the tenant, if one is given. The other
+ * conditions are compared row by row.
  */
 function scanStatement(name: string, ofTenant: string) {
   return {
     name,
     text: `
 with page as materialized (
-  select id, at, $2::text = '' or action = $2::text as wanted
+  select id, at,
+         ($2::text = '' or action = $2::text)
+           and ($8::text = '' or actor = $8::text)
+           and ($9::text = '' or target = $9::text)
+           and coalesce($10::boolean, outcome = 'DENIED') = (outcome = 'DENIED') as wanted
     from audit_events
    where ${ofTenant}
      and at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
@@ -106,7 +116,7 @@ const BEFORE_ALL: EventCursor = ["infinity", "0"];
 /** Scans events after a cursor, newest first, and returns at most `limit` that match. */
 export async function findAuditEvents(
   runner: Runner,
-  { tenant, afterMs, beforeMs, action }: EventFilter,
+  { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
   after: EventCursor = BEFORE_ALL,
   limit: number,
 ): Promise<EventScan> {
@@ -117,6 +127,9 @@ export async function findAuditEvents(
     beforeMs ?? null,
     ...after,
     limit,
+    actor,
+    target,
+    denied ?? null,
   ]);
   const events = rows.filter((row) => row.wanted).map(parse);
   const wasFull = events.length === limit || rows[0]?.scanned === MAX_SCANNED;

@@ -4,7 +4,7 @@ import { intArray } from "../sql-arrays.ts";
 
 const COLUMNS = `
   j.id, j.tenant_id, j.namespace, j.kind, j.terms, j.after_namespace, j.after_key, j.starts_at <= now() as started,
-  j.records_examined, j.records_changed, j.records_forgotten,
+  j.records_examined, j.records_changed, j.records_forgotten, j.cancelled,
   date_part('epoch', j.created_at) * 1000 as created_at_ms,
   date_part('epoch', j.starts_at) * 1000 as starts_at_ms,
   date_part('epoch', j.finished_at) * 1000 as finished_at_ms`;
@@ -22,6 +22,7 @@ interface Row {
   readonly records_examined: string;
   readonly records_changed: string;
   readonly records_forgotten: string;
+  readonly cancelled: boolean;
   readonly created_at_ms: number;
   readonly starts_at_ms: number;
   readonly finished_at_ms: number | null;
@@ -30,19 +31,29 @@ interface Row {
 const insertJob = {
   name: "insert_record_job",
   text: `
-insert into record_jobs as j (tenant_id, namespace, kind, terms, starts_at)
-values ($1::int, $2::text, $3::text, $4::jsonb, now() + $5::int * interval '1 millisecond')
+insert into record_jobs as j (tenant_id, namespace, kind, terms, starts_at, resolution)
+values ($1::int, $2::text, $3::text, $4::jsonb, now() + $5::int * interval '1 millisecond', $6::text)
 returning ${COLUMNS}`,
 };
 
+/** A job that is to be created. */
+export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace" | "work"> & {
+  readonly delayMs: number;
+  /** As `writeJobResolution` returns it; required for a job that resolves. */
+  readonly resolution?: string;
+};
+
 /** Creates a job that begins after a delay, in the transaction of the change that it continues. */
-export async function insertRecordJob(
-  transaction: Runner,
-  job: Pick<RecordJob, "tenantId" | "namespace" | "work"> & { readonly delayMs: number },
-): Promise<RecordJob> {
+export async function insertRecordJob(transaction: Runner, job: NewRecordJob): Promise<RecordJob> {
   const { kind, ...terms } = job.work;
-  const parameters = [job.tenantId, job.namespace ?? null, kind, JSON.stringify(terms), job.delayMs];
-  const [row] = await transaction.run<Row>(insertJob, parameters);
+  const [row] = await transaction.run<Row>(insertJob, [
+    job.tenantId,
+    job.namespace ?? null,
+    kind,
+    JSON.stringify(terms),
+    job.delayMs,
+    job.resolution ?? null,
+  ]);
   if (row === undefined) throw new Error("no job was created");
   return parse(row);
 }
@@ -50,7 +61,7 @@ export async function insertRecordJob(
 const takeJob = {
   name: "take_record_job",
   text: `
-select ${COLUMNS}
+select ${COLUMNS}, j.resolution
   from record_jobs j
  where j.finished_at is null
    and j.starts_at <= now()
@@ -64,6 +75,12 @@ select ${COLUMNS}
    for update skip locked`,
 };
 
+/** A job that a worker has taken. */
+export interface TakenJob extends RecordJob {
+  /** For `readJobResolution`. Undefined unless the job resolves. */
+  readonly resolution: string | undefined;
+}
+
 /**
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
  * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
@@ -73,10 +90,13 @@ export async function takeRecordJob(
   transaction: Runner,
   afterTenantId: number,
   besides: readonly number[],
-): Promise<RecordJob | undefined> {
+): Promise<TakenJob | undefined> {
   for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
-    const [row] = await transaction.run<Row>(takeJob, [after, intArray(besides)]);
-    if (row !== undefined) return parse(row);
+    const [row] = await transaction.run<Row & { readonly resolution: string | null }>(takeJob, [
+      after,
+      intArray(besides),
+    ]);
+    if (row !== undefined) return { ...parse(row), resolution: row.resolution ?? undefined };
   }
   return undefined;
 }
@@ -90,13 +110,14 @@ update record_jobs set
   records_examined = records_examined + $4::int,
   records_changed = records_changed + $5::int,
   records_forgotten = records_forgotten + $6::int,
-  finished_at = case when $7::boolean then now() end
+  finished_at = case when $7::boolean then now() end,
+  resolution = case when not $7::boolean then resolution end
 where id = $1::bigint`,
 };
 
 /** The work of one batch of a job. */
 export interface JobProgress {
-  /** The last record that was examined. */
+  /** As RecordJob.after. */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
   readonly examined: number;
   readonly changed: number;
@@ -113,6 +134,48 @@ export async function advanceRecordJob(
   const { after, examined, changed, forgotten, finished } = progress;
   const cursor = [after?.namespace ?? null, after?.key ?? null];
   await transaction.run(advanceJob, [String(id), ...cursor, examined, changed, forgotten, finished]);
+}
+
+const lockJob = {
+  name: "lock_record_job",
+  text: `
+select ${COLUMNS}
+  from record_jobs j
+ where j.tenant_id = $1::int
+   and j.id = $2::bigint
+   and j.kind <> 'DELETE'
+   for update`,
+};
+
+/**
+ * Locks a tenant's job until the transaction ends: a batch of the job that runs is waited for, and no other
+ * one begins. Returns undefined if the tenant has no such job; the deletion of a tenant is none of its jobs.
+ */
+export async function lockRecordJob(
+  transaction: Runner,
+  tenantId: number,
+  id: bigint,
+): Promise<RecordJob | undefined> {
+  const [row] = await transaction.run<Row>(lockJob, [tenantId, String(id)]);
+  return row && parse(row);
+}
+
+const cancelJob = {
+  name: "cancel_record_job",
+  text: `
+update record_jobs j set
+  cancelled = true,
+  finished_at = now(),
+  resolution = null
+where j.id = $1::bigint
+returning ${COLUMNS}`,
+};
+
+/** Ends an unfinished job that the transaction has locked. */
+export async function cancelRecordJob(transaction: Runner, id: bigint): Promise<RecordJob> {
+  const [row] = await transaction.run<Row>(cancelJob, [String(id)]);
+  if (row === undefined) throw new Error("a locked job has disappeared");
+  return parse(row);
 }
 
 const readJob = {
@@ -180,7 +243,7 @@ function parse(row: Row): RecordJob {
     tenantId: row.tenant_id,
     namespace: row.namespace ?? undefined,
     work: { kind: row.kind, ...row.terms } as RecordJobWork,
-    state: row.finished_at_ms !== null ? "DONE" : row.started ? "RUNNING" : "WAITING",
+    state: stateOf(row),
     recordsExamined: Number(row.records_examined),
     recordsChanged: Number(row.records_changed),
     recordsForgotten: Number(row.records_forgotten),
@@ -189,4 +252,10 @@ function parse(row: Row): RecordJob {
     finishedAtMs: row.finished_at_ms ?? undefined,
     after: namespace === null || key === null ? undefined : { namespace, key },
   };
+}
+
+function stateOf({ cancelled, finished_at_ms: finishedAtMs, started }: Row): RecordJob["state"] {
+  if (cancelled) return "CANCELLED";
+  if (finishedAtMs !== null) return "DONE";
+  return started ? "RUNNING" : "WAITING";
 }

@@ -1,7 +1,18 @@
 import type { Runner, Statement } from "../pool.ts";
 
 /** Tables with any number of rows per tenant. `tenant_totals` has one, which is deleted with the tenant's row. */
-const OWNED_TABLES = ["usage_hours", "namespaces", "api_keys"] as const;
+const OWNED_TABLES = [
+  "insight_tombstones",
+  "insight_samples",
+  "insight_hours",
+  "insight_late_hours",
+  "insight_sampled_keys",
+  "insight_key_samples",
+  "insight_key_days",
+  "usage_hours",
+  "namespaces",
+  "api_keys",
+] as const;
 
 const removals: readonly Statement[] = OWNED_TABLES.map((table) => ({
   name: `remove_tenant_${table}`,

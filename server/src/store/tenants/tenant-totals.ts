@@ -2,10 +2,15 @@ import type { StoredTotals } from "../../domain/quotas.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
 
-/** The stored bytes of a row `r` of records. */
-export const STORED_BYTES = `(coalesce(octet_length(r.result_payload), 0)
-       + coalesce(octet_length(r.result_metadata), 0)
-       + coalesce(octet_length(r.checkpoint_state), 0))`;
+/**
+ * The stored bytes of a row `r` of records, as they are in plain form: neither encryption nor a change of keys
+ * changes what a tenant's quota counts.
+ */
+export const STORED_BYTES = `(coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
+       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
+       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
+    )`;
 
 /** The growth of a tenant's stored totals, negative if they shrank. */
 export interface TotalsChange extends StoredTotals {

@@ -1,23 +1,42 @@
+import type { LatenessCounts } from "../../domain/insight/lateness.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../domain/usage.ts";
+import { mergedBuckets } from "../insight/late-repeats.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray, textArray } from "../sql-arrays.ts";
+
+/** The claims of a namespace under one key retention. */
+export interface RetentionUsage {
+  /** The key retention in force. */
+  readonly retentionS: number;
+  readonly claims: number;
+  /** Claims that began an operation. */
+  readonly firstClaims: number;
+  /** Repeats that were recognised, by `latenessBucket`. */
+  readonly repeats: LatenessCounts;
+  /** Repeats that came after the end of their record and before the sweep deleted it, by `latenessBucket`. */
+  readonly late: LatenessCounts;
+}
 
 /** The counted use of a namespace. */
 export interface UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
   readonly counters: Readonly<Record<UsageCounter, number>>;
-  /** Counts of repeats, by `latenessBucket`. */
-  readonly repeatLateness: readonly number[];
+  /** By distinct retentions: more than one if the policy has changed. */
+  readonly retentions: readonly RetentionUsage[];
 }
 
 const COUNTERS = USAGE_COUNTERS.join(", ");
-const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + 7}::bigint[]`).join(", ");
+/** The first parameter of the counters. */
+const FIRST_COUNTER = 15;
+const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + FIRST_COUNTER}::bigint[]`).join(", ");
 const SUMS = USAGE_COUNTERS.map((name) => `${name} = u.${name} + excluded.${name}`).join(",\n  ");
 
 /**
  * Adds a replica's counts, unless this flush was added before: the same statement stores the number of the flush. Counts of a
  * removed tenant are dropped.
+ *
+ * `usage_hours.repeat_lateness` is filled by earlier versions of the server, which add arrays of 12 numbers to it.
  */
 const addUsageRows = {
   name: "add_usage",
@@ -29,19 +48,40 @@ with fresh as (
   returning 1
 ), input as (
   select *
-    from unnest($4::int[], $5::text[], $6::text[], ${COUNTER_ARRAYS})
-      as i (tenant_id, namespace, repeat_lateness, ${COUNTERS})
+    from unnest($4::int[], $5::text[], ${COUNTER_ARRAYS}) as i (tenant_id, namespace, ${COUNTERS})
    order by i.tenant_id, i.namespace collate "C"
+), retentions as materialized (
+  select i.*
+    from unnest($6::int[], $7::text[], $8::int[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[],
+                $14::text[])
+      as i (tenant_id, namespace, retention_s, claims, first_claims, buckets, repeats, late_buckets, late_repeats),
+         fresh
+   where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
+   order by i.tenant_id, i.namespace collate "C", i.retention_s
+), exposure as (
+  insert into insight_hours as u (tenant_id, namespace, hour, retention_s, claims, first_claims, buckets, repeats)
+  select i.tenant_id, i.namespace, ${hourOf("now()")}, i.retention_s, i.claims, i.first_claims,
+         i.buckets::smallint[], i.repeats::bigint[]
+    from retentions i
+  on conflict (tenant_id, namespace, hour, retention_s) do update set
+    claims = u.claims + excluded.claims,
+    first_claims = u.first_claims + excluded.first_claims,
+    (buckets, repeats) = (${mergedBuckets("repeats")})
+), late as (
+  insert into insight_late_hours as u (tenant_id, namespace, hour, retention_s, shift, buckets, repeats, squares)
+  select i.tenant_id, i.namespace, ${hourOf("now()")}, i.retention_s, 0,
+         i.late_buckets::smallint[], i.late_repeats::bigint[], i.late_repeats::bigint[]
+    from retentions i
+   where i.late_buckets <> '{}'
+  on conflict (tenant_id, namespace, hour, retention_s, shift) do update set
+    (buckets, repeats, squares) = (${mergedBuckets("repeats", "squares")})
 )
 insert into usage_hours as u (tenant_id, hour, namespace, repeat_lateness, ${COUNTERS})
-select i.tenant_id, ${hourOf("now()")}, i.namespace, i.repeat_lateness::bigint[],
+select i.tenant_id, ${hourOf("now()")}, i.namespace, array_fill(0::bigint, array[12]),
        ${USAGE_COUNTERS.map((name) => `i.${name}`).join(", ")}
   from input i, fresh
  where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
 on conflict (tenant_id, hour, namespace) do update set
-  repeat_lateness = (
-    select array_agg(was + more order by bucket)
-      from unnest(u.repeat_lateness, excluded.repeat_lateness) with ordinality as sums (was, more, bucket)),
   ${SUMS}`,
 };
 
@@ -53,19 +93,34 @@ export interface Flush {
 
 /** Stores counts; a retry of the same flush has no effect. */
 export async function addUsage(runner: Runner, flush: Flush, counts: readonly UsageCount[]): Promise<void> {
+  const rows = counts.flatMap(({ tenantId, namespace, retentions }) =>
+    retentions.map((retention) => ({ tenantId, namespace, ...retention })),
+  );
   await runner.run(addUsageRows, [
     flush.replica.id,
     flush.replica.version,
     flush.seq,
     intArray(counts.map(({ tenantId }) => tenantId)),
     textArray(counts.map(({ namespace }) => namespace)),
-    textArray(counts.map(({ repeatLateness }) => `{${repeatLateness.join(",")}}`)),
+    intArray(rows.map(({ tenantId }) => tenantId)),
+    textArray(rows.map(({ namespace }) => namespace)),
+    intArray(rows.map(({ retentionS }) => retentionS)),
+    bigintArray(rows.map(({ claims }) => claims)),
+    bigintArray(rows.map(({ firstClaims }) => firstClaims)),
+    textArray(rows.map(({ repeats }) => `{${[...repeats.keys()].join(",")}}`)),
+    textArray(rows.map(({ repeats }) => `{${[...repeats.values()].join(",")}}`)),
+    textArray(rows.map(({ late }) => `{${[...late.keys()].join(",")}}`)),
+    textArray(rows.map(({ late }) => `{${[...late.values()].join(",")}}`)),
     ...USAGE_COUNTERS.map((name) => bigintArray(counts.map(({ counters }) => counters[name]))),
   ]);
 }
 
 /** The use of a namespace in one hour. */
-export interface UsageHourRow extends Omit<UsageCount, "tenantId"> {
+export interface UsageHourRow extends Pick<UsageCount, "namespace" | "counters"> {
+  /** Repeats by `latenessBucket`. */
+  readonly repeats: LatenessCounts;
+  /** Repeats by the buckets of earlier versions of the server, EARLIER_LATENESS_LIMITS_MS. */
+  readonly earlierRepeats: readonly number[];
   /** The beginning of the hour, in milliseconds since the Unix epoch. */
   readonly hourMs: number;
 }
@@ -91,8 +146,15 @@ const FROM = `coalesce(
 const readUsageRows = {
   name: "read_usage",
   text: `
-select date_part('epoch', hour) * 1000 as hour_ms, namespace, repeat_lateness::text[] as repeat_lateness, ${COUNTERS}
-  from usage_hours
+select date_part('epoch', hour) * 1000 as hour_ms, namespace, repeat_lateness::text[] as repeat_lateness, ${COUNTERS},
+       (select json_agg(json_build_array(s.bucket, s.repeats) order by s.bucket)
+          from (select e.bucket, sum(e.repeats) as repeats
+                  from insight_hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
+                 where h.tenant_id = u.tenant_id
+                   and h.namespace = u.namespace
+                   and h.hour = u.hour
+                 group by e.bucket) s) as repeats
+  from usage_hours u
  where tenant_id = $1::int
    and ($2::text is null or namespace = $2::text)
    and hour >= ${hourOf(FROM)}
@@ -111,6 +173,7 @@ type Row = Readonly<Record<UsageCounter, string>> & {
   readonly hour_ms: number;
   readonly namespace: string;
   readonly repeat_lateness: readonly string[];
+  readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
 };
 
 /** Returns hours by hour, then namespace. */
@@ -132,6 +195,7 @@ export async function readUsage(runner: Runner, query: UsageQuery): Promise<read
       UsageCounter,
       number
     >,
-    repeatLateness: row.repeat_lateness.map(Number),
+    repeats: new Map(row.repeats),
+    earlierRepeats: row.repeat_lateness.map(Number),
   }));
 }

@@ -2,21 +2,21 @@
 // @generated from file onceward/v1/operator.proto (package onceward.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { PolicyBounds, Quotas } from "./policy_pb.ts";
 import { file_onceward_v1_policy } from "./policy_pb.ts";
-import type { ApiKey, AuditEvent, Tenant } from "./tenant_pb.ts";
+import type { ApiKey, AuditEvent, AuditEvent_Outcome, Tenant } from "./tenant_pb.ts";
 import { file_onceward_v1_tenant } from "./tenant_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file onceward/v1/operator.proto.
  */
 export const file_onceward_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki1gEKGVVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIwCg1wb2xpY3lfYm91bmRzGAIgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgDIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDAoEZXRhZxgFIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAYgASgIIkEKGlVwZGF0ZVRlbmFudExpbWl0c1Jlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudCI0ChRTdXNwZW5kVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI8ChVTdXNwZW5kVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IjMKE1Jlc3VtZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiOwoUUmVzdW1lVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IkEKE0RlbGV0ZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI7ChREZWxldGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUQoZQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHYXBpX2tleRgCIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJSChpDcmVhdGVUZW5hbnRBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJDChtDcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QSJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJUChxDcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIkMKGkxpc3RPcGVyYXRvckFwaUtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIl0KG0xpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZRIlCghhcGlfa2V5cxgBIAMoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKQobUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIkQKHFJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSLFAQolT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIOCgZ0ZW5hbnQYAyABKAkSKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAYgASgJImoKJk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEicKBmV2ZW50cxgBIAMoCzIXLm9uY2V3YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhYKFEdldFNlcnZlckluZm9SZXF1ZXN0ItMBChVHZXRTZXJ2ZXJJbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIWCg5zY2hlbWFfdmVyc2lvbhgCIAEoCRI+CgZjb25maWcYAyADKAsyLi5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UuQ29uZmlnRW50cnkSEAoIZGVncmFkZWQYBCADKAkSEAoIcmVwbGljYXMYBSABKAUaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATKjCgoPT3BlcmF0b3JTZXJ2aWNlElMKDENyZWF0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5DcmVhdGVUZW5hbnRSZXNwb25zZRJtCglHZXRUZW5hbnQSLC5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXF1ZXN0Gi0ub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlR2V0VGVuYW50UmVzcG9uc2UiA5ACARJVCgtMaXN0VGVuYW50cxIfLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVxdWVzdBogLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRzUmVzcG9uc2UiA5ACARJlChJVcGRhdGVUZW5hbnRMaW1pdHMSJi5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXF1ZXN0Gicub25jZXdhcmQudjEuVXBkYXRlVGVuYW50TGltaXRzUmVzcG9uc2USVgoNU3VzcGVuZFRlbmFudBIhLm9uY2V3YXJkLnYxLlN1c3BlbmRUZW5hbnRSZXF1ZXN0GiIub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlc3BvbnNlElMKDFJlc3VtZVRlbmFudBIgLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5SZXN1bWVUZW5hbnRSZXNwb25zZRJTCgxEZWxldGVUZW5hbnQSIC5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXF1ZXN0GiEub25jZXdhcmQudjEuRGVsZXRlVGVuYW50UmVzcG9uc2USZQoSQ3JlYXRlVGVuYW50QXBpS2V5EiYub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBonLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudEFwaUtleVJlc3BvbnNlEmsKFENyZWF0ZU9wZXJhdG9yQXBpS2V5Eigub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0Gikub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRJtChNMaXN0T3BlcmF0b3JBcGlLZXlzEicub25jZXdhcmQudjEuTGlzdE9wZXJhdG9yQXBpS2V5c1JlcXVlc3QaKC5vbmNld2FyZC52MS5MaXN0T3BlcmF0b3JBcGlLZXlzUmVzcG9uc2UiA5ACARJrChRSZXZva2VPcGVyYXRvckFwaUtleRIoLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVxdWVzdBopLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USfwoPTGlzdEF1ZGl0RXZlbnRzEjIub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBozLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgESWwoNR2V0U2VydmVySW5mbxIhLm9uY2V3YXJkLnYxLkdldFNlcnZlckluZm9SZXF1ZXN0GiIub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgFCSAoPY29tLm9uY2V3YXJkLnYxQg1PcGVyYXRvclByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_policy, file_onceward_v1_tenant]);
+  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPwoWTGlzdFRlbmFudFVzYWdlUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJdChdMaXN0VGVuYW50VXNhZ2VSZXNwb25zZRIpCgd0ZW5hbnRzGAEgAygLMhgub25jZXdhcmQudjEuVGVuYW50VXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqACCgtUZW5hbnRVc2FnZRIOCgZ0ZW5hbnQYASABKAkSIwoGcXVvdGFzGAIgASgLMhMub25jZXdhcmQudjEuUXVvdGFzEhkKDGxpdmVfcmVjb3JkcxgDIAEoA0gAiAEBEhkKDHN0b3JlZF9ieXRlcxgEIAEoA0gBiAEBEhsKE2RlY2xhcmVkX25hbWVzcGFjZXMYBSABKAUSHgoWdW5maW5pc2hlZF9yZWNvcmRfam9icxgGIAEoBRIVCg1yZWNlbnRfY2xhaW1zGAcgASgDEjAKDHJlY2VudF9zaW5jZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2xpdmVfcmVjb3Jkc0IPCg1fc3RvcmVkX2J5dGVzItYBChlVcGRhdGVUZW5hbnRMaW1pdHNSZXF1ZXN0EgwKBG5hbWUYASABKAkSMAoNcG9saWN5X2JvdW5kcxgCIAEoCzIZLm9uY2V3YXJkLnYxLlBvbGljeUJvdW5kcxIjCgZxdW90YXMYAyABKAsyEy5vbmNld2FyZC52MS5RdW90YXMSLwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEgwKBGV0YWcYBSABKAkSFQoNdmFsaWRhdGVfb25seRgGIAEoCCJBChpVcGRhdGVUZW5hbnRMaW1pdHNSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiNAoUU3VzcGVuZFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiPAoVU3VzcGVuZFRlbmFudFJlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudCIzChNSZXN1bWVUZW5hbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJIjsKFFJlc3VtZVRlbmFudFJlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudCJBChNEZWxldGVUZW5hbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIOCgZyZWFzb24YAyABKAkiOwoURGVsZXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IlEKGUNyZWF0ZVRlbmFudEFwaUtleVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEiQKB2FwaV9rZXkYAiABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkiUgoaQ3JlYXRlVGVuYW50QXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiQwobQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0EiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkiVAocQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJDChpMaXN0T3BlcmF0b3JBcGlLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJdChtMaXN0T3BlcmF0b3JBcGlLZXlzUmVzcG9uc2USJQoIYXBpX2tleXMYASADKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKG1Jldm9rZU9wZXJhdG9yQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSJEChxSZXZva2VPcGVyYXRvckFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkilgIKJU9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGdGVuYW50GAMgASgJEikKBWFmdGVyGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZiZWZvcmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFjdGlvbhgGIAEoCRINCgVhY3RvchgHIAEoCRIOCgZ0YXJnZXQYCCABKAkSMAoHb3V0Y29tZRgJIAEoDjIfLm9uY2V3YXJkLnYxLkF1ZGl0RXZlbnQuT3V0Y29tZSJqCiZPcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXNwb25zZRInCgZldmVudHMYASADKAsyFy5vbmNld2FyZC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIWChRHZXRTZXJ2ZXJJbmZvUmVxdWVzdCLnAQoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFgoOc2NoZW1hX3ZlcnNpb24YAiABKAkSPgoGY29uZmlnGAMgAygLMi4ub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvbmZpZ0VudHJ5EhAKCGRlZ3JhZGVkGAQgAygJEhAKCHJlcGxpY2FzGAUgASgFEhIKCnJlcGxpY2FfaWQYBiABKAkaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI8ChNMaXN0UmVwbGljYXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlcKFExpc3RSZXBsaWNhc1Jlc3BvbnNlEiYKCHJlcGxpY2FzGAEgAygLMhQub25jZXdhcmQudjEuUmVwbGljYRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkivQEKB1JlcGxpY2ESCgoCaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkZWdyYWRlZBgFIAMoCRImCgRsb2FkGAYgASgLMhgub25jZXdhcmQudjEuUmVwbGljYUxvYWQilgEKC1JlcGxpY2FMb2FkEhcKD2NhbGxzX2luX2ZsaWdodBgBIAEoBRIdChVvcGVyYXRpb25zX3Blcl9zZWNvbmQYAiABKAESEwoLY29ubmVjdGlvbnMYAyABKAUSEQoJcG9vbF9zaXplGAQgASgFEhEKCXBvb2xfYnVzeRgFIAEoBRIUCgxwb29sX2F3YWl0ZWQYBiABKAUiEQoPRGlhZ25vc2VSZXF1ZXN0IlsKEERpYWdub3NlUmVzcG9uc2USJgoIZmluZGluZ3MYASADKAsyFC5vbmNld2FyZC52MS5GaW5kaW5nEg4KBnBhc3NlZBgCIAMoCRIPCgdza2lwcGVkGAMgAygJItsBCgdGaW5kaW5nEgoKAmlkGAEgASgJEi8KCHNldmVyaXR5GAIgASgOMh0ub25jZXdhcmQudjEuRmluZGluZy5TZXZlcml0eRIPCgdzdW1tYXJ5GAMgASgJEg4KBmFkdmljZRgEIAEoCRIPCgdydW5ib29rGAUgASgJImEKCFNldmVyaXR5EhgKFFNFVkVSSVRZX1VOU1BFQ0lGSUVEEAASEQoNU0VWRVJJVFlfSU5GTxABEhQKEFNFVkVSSVRZX1dBUk5JTkcQAhISCg5TRVZFUklUWV9FUlJPUhADMq4MCg9PcGVyYXRvclNlcnZpY2USUwoMQ3JlYXRlVGVuYW50EiAub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlc3BvbnNlEm0KCUdldFRlbmFudBIsLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QaLS5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZSIDkAIBElUKC0xpc3RUZW5hbnRzEh8ub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXF1ZXN0GiAub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXNwb25zZSIDkAIBEmEKD0xpc3RUZW5hbnRVc2FnZRIjLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QaJC5vbmNld2FyZC52MS5MaXN0VGVuYW50VXNhZ2VSZXNwb25zZSIDkAIBEmUKElVwZGF0ZVRlbmFudExpbWl0cxImLm9uY2V3YXJkLnYxLlVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QaJy5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXNwb25zZRJWCg1TdXNwZW5kVGVuYW50EiEub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlcXVlc3QaIi5vbmNld2FyZC52MS5TdXNwZW5kVGVuYW50UmVzcG9uc2USUwoMUmVzdW1lVGVuYW50EiAub25jZXdhcmQudjEuUmVzdW1lVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlc3BvbnNlElMKDERlbGV0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLkRlbGV0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXNwb25zZRJlChJDcmVhdGVUZW5hbnRBcGlLZXkSJi5vbmNld2FyZC52MS5DcmVhdGVUZW5hbnRBcGlLZXlSZXF1ZXN0Gicub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVzcG9uc2USawoUQ3JlYXRlT3BlcmF0b3JBcGlLZXkSKC5vbmNld2FyZC52MS5DcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QaKS5vbmNld2FyZC52MS5DcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEm0KE0xpc3RPcGVyYXRvckFwaUtleXMSJy5vbmNld2FyZC52MS5MaXN0T3BlcmF0b3JBcGlLZXlzUmVxdWVzdBooLm9uY2V3YXJkLnYxLkxpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZSIDkAIBEmsKFFJldm9rZU9wZXJhdG9yQXBpS2V5Eigub25jZXdhcmQudjEuUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0Gikub25jZXdhcmQudjEuUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRJ/Cg9MaXN0QXVkaXRFdmVudHMSMi5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXF1ZXN0GjMub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACARJbCg1HZXRTZXJ2ZXJJbmZvEiEub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaIi5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiA5ACARJMCghEaWFnbm9zZRIcLm9uY2V3YXJkLnYxLkRpYWdub3NlUmVxdWVzdBodLm9uY2V3YXJkLnYxLkRpYWdub3NlUmVzcG9uc2UiA5ACARJYCgxMaXN0UmVwbGljYXMSIC5vbmNld2FyZC52MS5MaXN0UmVwbGljYXNSZXF1ZXN0GiEub25jZXdhcmQudjEuTGlzdFJlcGxpY2FzUmVzcG9uc2UiA5ACAUJICg9jb20ub25jZXdhcmQudjFCDU9wZXJhdG9yUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_policy, file_onceward_v1_tenant]);
 
 /**
  * @generated from message onceward.v1.CreateTenantRequest
@@ -133,6 +133,118 @@ export const ListTenantsResponseSchema: GenMessage<ListTenantsResponse> = /*@__P
   messageDesc(file_onceward_v1_operator, 5);
 
 /**
+ * @generated from message onceward.v1.ListTenantUsageRequest
+ */
+export type ListTenantUsageRequest = Message<"onceward.v1.ListTenantUsageRequest"> & {
+  /**
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListTenantUsageRequest.
+ * Use `create(ListTenantUsageRequestSchema)` to create a new message.
+ */
+export const ListTenantUsageRequestSchema: GenMessage<ListTenantUsageRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 6);
+
+/**
+ * @generated from message onceward.v1.ListTenantUsageResponse
+ */
+export type ListTenantUsageResponse = Message<"onceward.v1.ListTenantUsageResponse"> & {
+  /**
+   * @generated from field: repeated onceward.v1.TenantUsage tenants = 1;
+   */
+  tenants: TenantUsage[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListTenantUsageResponse.
+ * Use `create(ListTenantUsageResponseSchema)` to create a new message.
+ */
+export const ListTenantUsageResponseSchema: GenMessage<ListTenantUsageResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 7);
+
+/**
+ * The use of a tenant beside its quotas.
+ *
+ * @generated from message onceward.v1.TenantUsage
+ */
+export type TenantUsage = Message<"onceward.v1.TenantUsage"> & {
+  /**
+   * The tenant's name.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * As the operator set them.
+   *
+   * @generated from field: onceward.v1.Quotas quotas = 2;
+   */
+  quotas?: Quotas | undefined;
+
+  /**
+   * Live records. Counted only while a quota of records or stored bytes is set; unset otherwise.
+   *
+   * @generated from field: optional int64 live_records = 3;
+   */
+  liveRecords?: bigint | undefined;
+
+  /**
+   * Bytes of stored results and checkpoints. Counted as `live_records`.
+   *
+   * @generated from field: optional int64 stored_bytes = 4;
+   */
+  storedBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: int32 declared_namespaces = 5;
+   */
+  declaredNamespaces: number;
+
+  /**
+   * Record jobs that are waiting or running.
+   *
+   * @generated from field: int32 unfinished_record_jobs = 6;
+   */
+  unfinishedRecordJobs: number;
+
+  /**
+   * Answered claims of the last full hour and the current one.
+   *
+   * @generated from field: int64 recent_claims = 7;
+   */
+  recentClaims: bigint;
+
+  /**
+   * The begin of those hours.
+   *
+   * @generated from field: google.protobuf.Timestamp recent_since = 8;
+   */
+  recentSince?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.TenantUsage.
+ * Use `create(TenantUsageSchema)` to create a new message.
+ */
+export const TenantUsageSchema: GenMessage<TenantUsage> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 8);
+
+/**
  * @generated from message onceward.v1.UpdateTenantLimitsRequest
  */
 export type UpdateTenantLimitsRequest = Message<"onceward.v1.UpdateTenantLimitsRequest"> & {
@@ -174,7 +286,7 @@ export type UpdateTenantLimitsRequest = Message<"onceward.v1.UpdateTenantLimitsR
  * Use `create(UpdateTenantLimitsRequestSchema)` to create a new message.
  */
 export const UpdateTenantLimitsRequestSchema: GenMessage<UpdateTenantLimitsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 6);
+  messageDesc(file_onceward_v1_operator, 9);
 
 /**
  * @generated from message onceward.v1.UpdateTenantLimitsResponse
@@ -191,7 +303,7 @@ export type UpdateTenantLimitsResponse = Message<"onceward.v1.UpdateTenantLimits
  * Use `create(UpdateTenantLimitsResponseSchema)` to create a new message.
  */
 export const UpdateTenantLimitsResponseSchema: GenMessage<UpdateTenantLimitsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 7);
+  messageDesc(file_onceward_v1_operator, 10);
 
 /**
  * @generated from message onceward.v1.SuspendTenantRequest
@@ -215,7 +327,7 @@ export type SuspendTenantRequest = Message<"onceward.v1.SuspendTenantRequest"> &
  * Use `create(SuspendTenantRequestSchema)` to create a new message.
  */
 export const SuspendTenantRequestSchema: GenMessage<SuspendTenantRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 8);
+  messageDesc(file_onceward_v1_operator, 11);
 
 /**
  * @generated from message onceward.v1.SuspendTenantResponse
@@ -232,7 +344,7 @@ export type SuspendTenantResponse = Message<"onceward.v1.SuspendTenantResponse">
  * Use `create(SuspendTenantResponseSchema)` to create a new message.
  */
 export const SuspendTenantResponseSchema: GenMessage<SuspendTenantResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 9);
+  messageDesc(file_onceward_v1_operator, 12);
 
 /**
  * @generated from message onceward.v1.ResumeTenantRequest
@@ -256,7 +368,7 @@ export type ResumeTenantRequest = Message<"onceward.v1.ResumeTenantRequest"> & {
  * Use `create(ResumeTenantRequestSchema)` to create a new message.
  */
 export const ResumeTenantRequestSchema: GenMessage<ResumeTenantRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 10);
+  messageDesc(file_onceward_v1_operator, 13);
 
 /**
  * @generated from message onceward.v1.ResumeTenantResponse
@@ -273,7 +385,7 @@ export type ResumeTenantResponse = Message<"onceward.v1.ResumeTenantResponse"> &
  * Use `create(ResumeTenantResponseSchema)` to create a new message.
  */
 export const ResumeTenantResponseSchema: GenMessage<ResumeTenantResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 11);
+  messageDesc(file_onceward_v1_operator, 14);
 
 /**
  * @generated from message onceward.v1.DeleteTenantRequest
@@ -302,7 +414,7 @@ export type DeleteTenantRequest = Message<"onceward.v1.DeleteTenantRequest"> & {
  * Use `create(DeleteTenantRequestSchema)` to create a new message.
  */
 export const DeleteTenantRequestSchema: GenMessage<DeleteTenantRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 12);
+  messageDesc(file_onceward_v1_operator, 15);
 
 /**
  * @generated from message onceward.v1.DeleteTenantResponse
@@ -319,7 +431,7 @@ export type DeleteTenantResponse = Message<"onceward.v1.DeleteTenantResponse"> &
  * Use `create(DeleteTenantResponseSchema)` to create a new message.
  */
 export const DeleteTenantResponseSchema: GenMessage<DeleteTenantResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 13);
+  messageDesc(file_onceward_v1_operator, 16);
 
 /**
  * @generated from message onceward.v1.CreateTenantApiKeyRequest
@@ -345,7 +457,7 @@ export type CreateTenantApiKeyRequest = Message<"onceward.v1.CreateTenantApiKeyR
  * Use `create(CreateTenantApiKeyRequestSchema)` to create a new message.
  */
 export const CreateTenantApiKeyRequestSchema: GenMessage<CreateTenantApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 14);
+  messageDesc(file_onceward_v1_operator, 17);
 
 /**
  * @generated from message onceward.v1.CreateTenantApiKeyResponse
@@ -369,7 +481,7 @@ export type CreateTenantApiKeyResponse = Message<"onceward.v1.CreateTenantApiKey
  * Use `create(CreateTenantApiKeyResponseSchema)` to create a new message.
  */
 export const CreateTenantApiKeyResponseSchema: GenMessage<CreateTenantApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 15);
+  messageDesc(file_onceward_v1_operator, 18);
 
 /**
  * @generated from message onceward.v1.CreateOperatorApiKeyRequest
@@ -388,7 +500,7 @@ export type CreateOperatorApiKeyRequest = Message<"onceward.v1.CreateOperatorApi
  * Use `create(CreateOperatorApiKeyRequestSchema)` to create a new message.
  */
 export const CreateOperatorApiKeyRequestSchema: GenMessage<CreateOperatorApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 16);
+  messageDesc(file_onceward_v1_operator, 19);
 
 /**
  * @generated from message onceward.v1.CreateOperatorApiKeyResponse
@@ -412,7 +524,7 @@ export type CreateOperatorApiKeyResponse = Message<"onceward.v1.CreateOperatorAp
  * Use `create(CreateOperatorApiKeyResponseSchema)` to create a new message.
  */
 export const CreateOperatorApiKeyResponseSchema: GenMessage<CreateOperatorApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 17);
+  messageDesc(file_onceward_v1_operator, 20);
 
 /**
  * @generated from message onceward.v1.ListOperatorApiKeysRequest
@@ -434,7 +546,7 @@ export type ListOperatorApiKeysRequest = Message<"onceward.v1.ListOperatorApiKey
  * Use `create(ListOperatorApiKeysRequestSchema)` to create a new message.
  */
 export const ListOperatorApiKeysRequestSchema: GenMessage<ListOperatorApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 18);
+  messageDesc(file_onceward_v1_operator, 21);
 
 /**
  * @generated from message onceward.v1.ListOperatorApiKeysResponse
@@ -456,7 +568,7 @@ export type ListOperatorApiKeysResponse = Message<"onceward.v1.ListOperatorApiKe
  * Use `create(ListOperatorApiKeysResponseSchema)` to create a new message.
  */
 export const ListOperatorApiKeysResponseSchema: GenMessage<ListOperatorApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 19);
+  messageDesc(file_onceward_v1_operator, 22);
 
 /**
  * @generated from message onceward.v1.RevokeOperatorApiKeyRequest
@@ -473,7 +585,7 @@ export type RevokeOperatorApiKeyRequest = Message<"onceward.v1.RevokeOperatorApi
  * Use `create(RevokeOperatorApiKeyRequestSchema)` to create a new message.
  */
 export const RevokeOperatorApiKeyRequestSchema: GenMessage<RevokeOperatorApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 20);
+  messageDesc(file_onceward_v1_operator, 23);
 
 /**
  * @generated from message onceward.v1.RevokeOperatorApiKeyResponse
@@ -490,7 +602,7 @@ export type RevokeOperatorApiKeyResponse = Message<"onceward.v1.RevokeOperatorAp
  * Use `create(RevokeOperatorApiKeyResponseSchema)` to create a new message.
  */
 export const RevokeOperatorApiKeyResponseSchema: GenMessage<RevokeOperatorApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 21);
+  messageDesc(file_onceward_v1_operator, 24);
 
 /**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsRequest
@@ -533,6 +645,27 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
    * @generated from field: string action = 6;
    */
   action: string;
+
+  /**
+   * The id of an API key, or the subject of a token. Unset: all.
+   *
+   * @generated from field: string actor = 7;
+   */
+  actor: string;
+
+  /**
+   * A resource as events name it, such as "tenant acme". Unset: all.
+   *
+   * @generated from field: string target = 8;
+   */
+  target: string;
+
+  /**
+   * Unset: events of both outcomes.
+   *
+   * @generated from field: onceward.v1.AuditEvent.Outcome outcome = 9;
+   */
+  outcome: AuditEvent_Outcome;
 };
 
 /**
@@ -540,7 +673,7 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
  * Use `create(OperatorServiceListAuditEventsRequestSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsRequestSchema: GenMessage<OperatorServiceListAuditEventsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 22);
+  messageDesc(file_onceward_v1_operator, 25);
 
 /**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsResponse
@@ -562,7 +695,7 @@ export type OperatorServiceListAuditEventsResponse = Message<"onceward.v1.Operat
  * Use `create(OperatorServiceListAuditEventsResponseSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsResponseSchema: GenMessage<OperatorServiceListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 23);
+  messageDesc(file_onceward_v1_operator, 26);
 
 /**
  * @generated from message onceward.v1.GetServerInfoRequest
@@ -575,7 +708,7 @@ export type GetServerInfoRequest = Message<"onceward.v1.GetServerInfoRequest"> &
  * Use `create(GetServerInfoRequestSchema)` to create a new message.
  */
 export const GetServerInfoRequestSchema: GenMessage<GetServerInfoRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 24);
+  messageDesc(file_onceward_v1_operator, 27);
 
 /**
  * @generated from message onceward.v1.GetServerInfoResponse
@@ -601,7 +734,8 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
   config: { [key: string]: string };
 
   /**
-   * Parts that the replica currently works without, such as "redis_bypassed". Its answers stay correct.
+   * Why the replica is degraded: "database_away", "redis_bypassed", "schema_ahead", "pool_saturated", "sweep_behind". The
+   * answers that it gives stay correct. Later versions may add reasons.
    *
    * @generated from field: repeated string degraded = 4;
    */
@@ -613,6 +747,13 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
    * @generated from field: int32 replicas = 5;
    */
   replicas: number;
+
+  /**
+   * Identifies the replica in ListReplicas and in its log; each start makes another one.
+   *
+   * @generated from field: string replica_id = 6;
+   */
+  replicaId: string;
 };
 
 /**
@@ -620,7 +761,293 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
  * Use `create(GetServerInfoResponseSchema)` to create a new message.
  */
 export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 25);
+  messageDesc(file_onceward_v1_operator, 28);
+
+/**
+ * @generated from message onceward.v1.ListReplicasRequest
+ */
+export type ListReplicasRequest = Message<"onceward.v1.ListReplicasRequest"> & {
+  /**
+   * Unset: 50; at most 1,000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListReplicasRequest.
+ * Use `create(ListReplicasRequestSchema)` to create a new message.
+ */
+export const ListReplicasRequestSchema: GenMessage<ListReplicasRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 29);
+
+/**
+ * @generated from message onceward.v1.ListReplicasResponse
+ */
+export type ListReplicasResponse = Message<"onceward.v1.ListReplicasResponse"> & {
+  /**
+   * @generated from field: repeated onceward.v1.Replica replicas = 1;
+   */
+  replicas: Replica[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListReplicasResponse.
+ * Use `create(ListReplicasResponseSchema)` to create a new message.
+ */
+export const ListReplicasResponseSchema: GenMessage<ListReplicasResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 30);
+
+/**
+ * A live replica, as its last heartbeat described it.
+ *
+ * @generated from message onceward.v1.Replica
+ */
+export type Replica = Message<"onceward.v1.Replica"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * When its last heartbeat was stored.
+   *
+   * @generated from field: google.protobuf.Timestamp seen_at = 4;
+   */
+  seenAt?: Timestamp | undefined;
+
+  /**
+   * As GetServerInfoResponse.degraded, without "database_away", which cannot be stored.
+   *
+   * @generated from field: repeated string degraded = 5;
+   */
+  degraded: string[];
+
+  /**
+   * Unset for a replica of an older version.
+   *
+   * @generated from field: onceward.v1.ReplicaLoad load = 6;
+   */
+  load?: ReplicaLoad | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.Replica.
+ * Use `create(ReplicaSchema)` to create a new message.
+ */
+export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 31);
+
+/**
+ * @generated from message onceward.v1.ReplicaLoad
+ */
+export type ReplicaLoad = Message<"onceward.v1.ReplicaLoad"> & {
+  /**
+   * Calls that have arrived and are not answered yet.
+   *
+   * @generated from field: int32 calls_in_flight = 1;
+   */
+  callsInFlight: number;
+
+  /**
+   * Operations on records that were answered, on average since the heartbeat before.
+   *
+   * @generated from field: double operations_per_second = 2;
+   */
+  operationsPerSecond: number;
+
+  /**
+   * Connections of callers.
+   *
+   * @generated from field: int32 connections = 3;
+   */
+  connections: number;
+
+  /**
+   * Maximum connections to Postgres for calls (ONCEWARD_POOL_SIZE), those of them that are busy, and statements that wait
+   * for one.
+   *
+   * @generated from field: int32 pool_size = 4;
+   */
+  poolSize: number;
+
+  /**
+   * @generated from field: int32 pool_busy = 5;
+   */
+  poolBusy: number;
+
+  /**
+   * @generated from field: int32 pool_awaited = 6;
+   */
+  poolAwaited: number;
+};
+
+/**
+ * Describes the message onceward.v1.ReplicaLoad.
+ * Use `create(ReplicaLoadSchema)` to create a new message.
+ */
+export const ReplicaLoadSchema: GenMessage<ReplicaLoad> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 32);
+
+/**
+ * @generated from message onceward.v1.DiagnoseRequest
+ */
+export type DiagnoseRequest = Message<"onceward.v1.DiagnoseRequest"> & {
+};
+
+/**
+ * Describes the message onceward.v1.DiagnoseRequest.
+ * Use `create(DiagnoseRequestSchema)` to create a new message.
+ */
+export const DiagnoseRequestSchema: GenMessage<DiagnoseRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 33);
+
+/**
+ * @generated from message onceward.v1.DiagnoseResponse
+ */
+export type DiagnoseResponse = Message<"onceward.v1.DiagnoseResponse"> & {
+  /**
+   * The most severe first.
+   *
+   * @generated from field: repeated onceward.v1.Finding findings = 1;
+   */
+  findings: Finding[];
+
+  /**
+   * Names of the checks that found nothing.
+   *
+   * @generated from field: repeated string passed = 2;
+   */
+  passed: string[];
+
+  /**
+   * Names of the checks that were left out, because Postgres does not answer.
+   *
+   * @generated from field: repeated string skipped = 3;
+   */
+  skipped: string[];
+};
+
+/**
+ * Describes the message onceward.v1.DiagnoseResponse.
+ * Use `create(DiagnoseResponseSchema)` to create a new message.
+ */
+export const DiagnoseResponseSchema: GenMessage<DiagnoseResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 34);
+
+/**
+ * Something that is wrong or unusual.
+ *
+ * @generated from message onceward.v1.Finding
+ */
+export type Finding = Message<"onceward.v1.Finding"> & {
+  /**
+   * The kind of finding, such as "redis_evicts_nothing". Kinds keep their ids.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: onceward.v1.Finding.Severity severity = 2;
+   */
+  severity: Finding_Severity;
+
+  /**
+   * One sentence with the values that were found.
+   *
+   * @generated from field: string summary = 3;
+   */
+  summary: string;
+
+  /**
+   * What to do.
+   *
+   * @generated from field: string advice = 4;
+   */
+  advice: string;
+
+  /**
+   * The section of the repository's runbook, such as "deploy/runbook.md#redis_evicts_nothing".
+   *
+   * @generated from field: string runbook = 5;
+   */
+  runbook: string;
+};
+
+/**
+ * Describes the message onceward.v1.Finding.
+ * Use `create(FindingSchema)` to create a new message.
+ */
+export const FindingSchema: GenMessage<Finding> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 35);
+
+/**
+ * How much a finding matters.
+ *
+ * @generated from enum onceward.v1.Finding.Severity
+ */
+export const Finding_Severity = {
+  /**
+   * @generated from enum value: SEVERITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It may be intended.
+   *
+   * @generated from enum value: SEVERITY_INFO = 1;
+   */
+  INFO: 1,
+
+  /**
+   * It will break or slow down the service, or endangers data in a failure.
+   *
+   * @generated from enum value: SEVERITY_WARNING = 2;
+   */
+  WARNING: 2,
+
+  /**
+   * It breaks the service or a guarantee.
+   *
+   * @generated from enum value: SEVERITY_ERROR = 3;
+   */
+  ERROR: 3,
+} as const;
+
+/**
+ * How much a finding matters.
+ *
+ * @generated from enum onceward.v1.Finding.Severity
+ */
+export type Finding_Severity = (typeof Finding_Severity)[keyof typeof Finding_Severity] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.Finding.Severity.
+ */
+export const Finding_SeveritySchema: GenEnum<Finding_Severity> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_operator, 35, 0);
 
 /**
  * For the platform team that runs the service for all tenants.
@@ -664,6 +1091,16 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ListTenantsRequestSchema;
     output: typeof ListTenantsResponseSchema;
+  },
+  /**
+   * Lists the tenants with their use and their quotas, by name.
+   *
+   * @generated from rpc onceward.v1.OperatorService.ListTenantUsage
+   */
+  listTenantUsage: {
+    methodKind: "unary";
+    input: typeof ListTenantUsageRequestSchema;
+    output: typeof ListTenantUsageResponseSchema;
   },
   /**
    * Sets the bounds of a tenant's policies, and its quotas. The change is effective on every replica within 10 s. Policies
@@ -775,7 +1212,9 @@ export const OperatorService: GenService<{
     output: typeof OperatorServiceListAuditEventsResponseSchema;
   },
   /**
-   * Returns the version, the configuration and the state of the replica that answers.
+   * Returns the version, the configuration and the state of the replica that answers. With the key of the server's configuration
+   * (ONCEWARD_OPERATOR_KEY) it answers without the database too: `degraded` then contains "database_away", and `schema_version`
+   * and `replicas` are as last known.
    *
    * @generated from rpc onceward.v1.OperatorService.GetServerInfo
    */
@@ -783,6 +1222,30 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof GetServerInfoRequestSchema;
     output: typeof GetServerInfoResponseSchema;
+  },
+  /**
+   * Checks the database, Redis and the replicas from the replica that answers, and returns what is wrong and what to do. Takes
+   * seconds if a part does not answer. Concurrent calls share one examination.
+   *
+   * @generated from rpc onceward.v1.OperatorService.Diagnose
+   */
+  diagnose: {
+    methodKind: "unary";
+    input: typeof DiagnoseRequestSchema;
+    output: typeof DiagnoseResponseSchema;
+  },
+  /**
+   * Lists the live replicas on this database, in the order of their ids, each as its last heartbeat described it: at most 3 s
+   * ago, or 10 s if the replica or its way to the database has failed.
+   *
+   * Errors: INVALID_REQUEST.
+   *
+   * @generated from rpc onceward.v1.OperatorService.ListReplicas
+   */
+  listReplicas: {
+    methodKind: "unary";
+    input: typeof ListReplicasRequestSchema;
+    output: typeof ListReplicasResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_onceward_v1_operator, 0);

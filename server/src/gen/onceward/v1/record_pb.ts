@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/record.proto.
  */
 export const file_onceward_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIv8BCgZSZXN1bHQSJgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kEg8KB3BheWxvYWQYAiABKAwSFAoMY29udGVudF90eXBlGAMgASgJEjMKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIikKCkNoZWNrcG9pbnQSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoDCL7BQoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSKAoFc3RhdGUYAyABKA4yGS5vbmNld2FyZC52MS5SZWNvcmQuU3RhdGUSFQoNZmVuY2luZ190b2tlbhgEIAEoAxIPCgdhdHRlbXB0GAUgASgFEg0KBW93bmVyGAYgASgJEhMKC2ZpbmdlcnByaW50GAcgASgMEjQKEGZpcnN0X2NsYWltZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNsYWltZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGNvbXBsZXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmVsZWFzZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlbGVhc2VfcmVhc29uGA0gASgJEiMKBnJlc3VsdBgOIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIWCg5yZXN1bHRfZXhwaXJlZBgPIAEoCBIrCgpjaGVja3BvaW50GBAgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludBI1ChFyZXN1bHRfZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9JTl9QUk9HUkVTUxABEhMKD1NUQVRFX0NPTVBMRVRFRBACEhIKDlNUQVRFX1JFTEVBU0VEEAMSEwoPU1RBVEVfQU1CSUdVT1VTEARCRgoPY29tLm9uY2V3YXJkLnYxQgtSZWNvcmRQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIv8BCgZSZXN1bHQSJgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kEg8KB3BheWxvYWQYAiABKAwSFAoMY29udGVudF90eXBlGAMgASgJEjMKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIikKCkNoZWNrcG9pbnQSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoDCL7BQoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSKAoFc3RhdGUYAyABKA4yGS5vbmNld2FyZC52MS5SZWNvcmQuU3RhdGUSFQoNZmVuY2luZ190b2tlbhgEIAEoAxIPCgdhdHRlbXB0GAUgASgFEg0KBW93bmVyGAYgASgJEhMKC2ZpbmdlcnByaW50GAcgASgMEjQKEGZpcnN0X2NsYWltZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNsYWltZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGNvbXBsZXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmVsZWFzZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlbGVhc2VfcmVhc29uGA0gASgJEiMKBnJlc3VsdBgOIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIWCg5yZXN1bHRfZXhwaXJlZBgPIAEoCBIrCgpjaGVja3BvaW50GBAgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludBI1ChFyZXN1bHRfZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9JTl9QUk9HUkVTUxABEhMKD1NUQVRFX0NPTVBMRVRFRBACEhIKDlNUQVRFX1JFTEVBU0VEEAMSEwoPU1RBVEVfQU1CSUdVT1VTEAQi+QIKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEg0KBW93bmVyGAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSLgoKY2xhaW1lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBmVuZGluZxgGIAEoDjIbLm9uY2V3YXJkLnYxLkF0dGVtcHQuRW5kaW5nEg4KBnJlYXNvbhgHIAEoCRISCgpjaGVja3BvaW50GAggASgJIogBCgZFbmRpbmcSFgoSRU5ESU5HX1VOU1BFQ0lGSUVEEAASDwoLRU5ESU5HX0hFTEQQARIVChFFTkRJTkdfU1VQRVJTRURFRBACEhMKD0VORElOR19SRUxFQVNFRBADEhQKEEVORElOR19DT01QTEVURUQQBBITCg9FTkRJTkdfUkVTT0xWRUQQBUJGCg9jb20ub25jZXdhcmQudjFCC1JlY29yZFByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * The outcome of an operation, stored by Complete and replayed to every repeat of the key.
@@ -314,4 +314,130 @@ export type Record_State = (typeof Record_State)[keyof typeof Record_State] | Un
  */
 export const Record_StateSchema: GenEnum<Record_State> = /*@__PURE__*/
   enumDesc(file_onceward_v1_record, 2, 0);
+
+/**
+ * One grant of a key's claim: its holder, and how it ended.
+ *
+ * @generated from message onceward.v1.Attempt
+ */
+export type Attempt = Message<"onceward.v1.Attempt"> & {
+  /**
+   * As Record.attempt.
+   *
+   * @generated from field: int32 number = 1;
+   */
+  number: number;
+
+  /**
+   * The owner that the claim named.
+   *
+   * @generated from field: string owner = 2;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: int64 fencing_token = 3;
+   */
+  fencingToken: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp claimed_at = 4;
+   */
+  claimedAt?: Timestamp | undefined;
+
+  /**
+   * Unset while HELD.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 5;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: onceward.v1.Attempt.Ending ending = 6;
+   */
+  ending: Attempt_Ending;
+
+  /**
+   * The reason of the release or of the resolution, shortened to 128 characters. Empty: none was given.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * The name of the record's last checkpoint when the attempt ended, or now while HELD. An earlier attempt may have saved it.
+   *
+   * @generated from field: string checkpoint = 8;
+   */
+  checkpoint: string;
+};
+
+/**
+ * Describes the message onceward.v1.Attempt.
+ * Use `create(AttemptSchema)` to create a new message.
+ */
+export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_record, 3);
+
+/**
+ * How an attempt ended.
+ *
+ * @generated from enum onceward.v1.Attempt.Ending
+ */
+export const Attempt_Ending = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ENDING_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It has not ended: the claim is held, or its lease has expired and no other claim was granted.
+   *
+   * @generated from enum value: ENDING_HELD = 1;
+   */
+  HELD: 1,
+
+  /**
+   * Its lease had expired, and another claim was granted.
+   *
+   * @generated from enum value: ENDING_SUPERSEDED = 2;
+   */
+  SUPERSEDED: 2,
+
+  /**
+   * Its holder released the claim.
+   *
+   * @generated from enum value: ENDING_RELEASED = 3;
+   */
+  RELEASED: 3,
+
+  /**
+   * Its holder completed the claim.
+   *
+   * @generated from enum value: ENDING_COMPLETED = 4;
+   */
+  COMPLETED: 4,
+
+  /**
+   * An administrator resolved the record.
+   *
+   * @generated from enum value: ENDING_RESOLVED = 5;
+   */
+  RESOLVED: 5,
+} as const;
+
+/**
+ * How an attempt ended.
+ *
+ * @generated from enum onceward.v1.Attempt.Ending
+ */
+export type Attempt_Ending = (typeof Attempt_Ending)[keyof typeof Attempt_Ending] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.Attempt.Ending.
+ */
+export const Attempt_EndingSchema: GenEnum<Attempt_Ending> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_record, 3, 0);
 

@@ -2,21 +2,21 @@
 // @generated from file onceward/v1/tenant_admin.proto (package onceward.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Record, Record_State, Result } from "./record_pb.ts";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Attempt, Record, Record_State, Result } from "./record_pb.ts";
 import { file_onceward_v1_record } from "./record_pb.ts";
-import type { ApiKey, AuditEvent, Namespace, RecordJob, RetentionEffect, Tenant, UsageHour } from "./tenant_pb.ts";
+import type { ApiKey, AuditEvent, AuditEvent_Outcome, Namespace, RecordJob, RetentionEffect, Tenant, UsageHour } from "./tenant_pb.ts";
 import { file_onceward_v1_tenant } from "./tenant_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file onceward/v1/tenant_admin.proto.
  */
 export const file_onceward_v1_tenant_admin: GenFile = /*@__PURE__*/
-  fileDesc("Ch5vbmNld2FyZC92MS90ZW5hbnRfYWRtaW4ucHJvdG8SC29uY2V3YXJkLnYxIhIKEEdldFRlbmFudFJlcXVlc3QiOAoRR2V0VGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ip0BChNVcGRhdGVUZW5hbnRSZXF1ZXN0EiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFQoNdmFsaWRhdGVfb25seRgDIAEoCBIZChFhcHBseV90b19leGlzdGluZxgEIAEoCCKOAQoUVXBkYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50EiwKBmVmZmVjdBgCIAEoCzIcLm9uY2V3YXJkLnYxLlJldGVudGlvbkVmZmVjdBIjCgNqb2IYAyABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiIwoTR2V0TmFtZXNwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIkEKFEdldE5hbWVzcGFjZVJlc3BvbnNlEikKCW5hbWVzcGFjZRgBIAEoCzIWLm9uY2V3YXJkLnYxLk5hbWVzcGFjZSI+ChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiXQoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRIqCgpuYW1lc3BhY2VzGAEgAygLMhYub25jZXdhcmQudjEuTmFtZXNwYWNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK9AQoWVXBkYXRlTmFtZXNwYWNlUmVxdWVzdBIpCgluYW1lc3BhY2UYASABKAsyFi5vbmNld2FyZC52MS5OYW1lc3BhY2USLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhUKDWFsbG93X21pc3NpbmcYAyABKAgSFQoNdmFsaWRhdGVfb25seRgEIAEoCBIZChFhcHBseV90b19leGlzdGluZxgFIAEoCCKXAQoXVXBkYXRlTmFtZXNwYWNlUmVzcG9uc2USKQoJbmFtZXNwYWNlGAEgASgLMhYub25jZXdhcmQudjEuTmFtZXNwYWNlEiwKBmVmZmVjdBgCIAEoCzIcLm9uY2V3YXJkLnYxLlJldGVudGlvbkVmZmVjdBIjCgNqb2IYAyABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiQwoWRGVsZXRlTmFtZXNwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSDQoFZm9yY2UYAyABKAgiPgoXRGVsZXRlTmFtZXNwYWNlUmVzcG9uc2USIwoDam9iGAEgASgLMhYub25jZXdhcmQudjEuUmVjb3JkSm9iIvMBChJMaXN0UmVjb3Jkc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEigKBXN0YXRlGAQgASgOMhkub25jZXdhcmQudjEuUmVjb3JkLlN0YXRlEhIKCmtleV9wcmVmaXgYBSABKAkSMQoNY2xhaW1lZF9hZnRlchgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY2xhaW1lZF9iZWZvcmUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlQKE0xpc3RSZWNvcmRzUmVzcG9uc2USJAoHcmVjb3JkcxgBIAMoCzITLm9uY2V3YXJkLnYxLlJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiMgoQR2V0UmVjb3JkUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJIjgKEUdldFJlY29yZFJlc3BvbnNlEiMKBnJlY29yZBgBIAEoCzITLm9uY2V3YXJkLnYxLlJlY29yZCLrAgoUUmVzb2x2ZVJlY29yZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRI6CgZmb3JnZXQYAyABKAsyKC5vbmNld2FyZC52MS5SZXNvbHZlUmVjb3JkUmVxdWVzdC5Gb3JnZXRIABI8CgdyZWxlYXNlGAQgASgLMikub25jZXdhcmQudjEuUmVzb2x2ZVJlY29yZFJlcXVlc3QuUmVsZWFzZUgAEj4KCGNvbXBsZXRlGAUgASgLMioub25jZXdhcmQudjEuUmVzb2x2ZVJlY29yZFJlcXVlc3QuQ29tcGxldGVIABIOCgZyZWFzb24YBiABKAkSFQoNZmVuY2luZ190b2tlbhgHIAEoAxoICgZGb3JnZXQaCQoHUmVsZWFzZRovCghDb21wbGV0ZRIjCgZyZXN1bHQYASABKAsyEy5vbmNld2FyZC52MS5SZXN1bHRCDAoKcmVzb2x1dGlvbiI8ChVSZXNvbHZlUmVjb3JkUmVzcG9uc2USIwoGcmVjb3JkGAEgASgLMhMub25jZXdhcmQudjEuUmVjb3JkIj4KFUxpc3RSZWNvcmRKb2JzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJXChZMaXN0UmVjb3JkSm9ic1Jlc3BvbnNlEiQKBGpvYnMYASADKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2ISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKE0dldFJlY29yZEpvYlJlcXVlc3QSCgoCaWQYASABKAMiOwoUR2V0UmVjb3JkSm9iUmVzcG9uc2USIwoDam9iGAEgASgLMhYub25jZXdhcmQudjEuUmVjb3JkSm9iIjsKE0NyZWF0ZUFwaUtleVJlcXVlc3QSJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJMChRDcmVhdGVBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSI7ChJMaXN0QXBpS2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVQoTTGlzdEFwaUtleXNSZXNwb25zZRIlCghhcGlfa2V5cxgBIAMoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIQoTUmV2b2tlQXBpS2V5UmVxdWVzdBIKCgJpZBgBIAEoCSI8ChRSZXZva2VBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5IqYBChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEikKBWFmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZiZWZvcmUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFjdGlvbhgFIAEoCSJbChdMaXN0QXVkaXRFdmVudHNSZXNwb25zZRInCgZldmVudHMYASADKAsyFy5vbmNld2FyZC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKiAQoPR2V0VXNhZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIpCgVhZnRlchgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGYmVmb3JlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJSChBHZXRVc2FnZVJlc3BvbnNlEiUKBWhvdXJzGAEgAygLMhYub25jZXdhcmQudjEuVXNhZ2VIb3VyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTKcCwoSVGVuYW50QWRtaW5TZXJ2aWNlEk8KCUdldFRlbmFudBIdLm9uY2V3YXJkLnYxLkdldFRlbmFudFJlcXVlc3QaHi5vbmNld2FyZC52MS5HZXRUZW5hbnRSZXNwb25zZSIDkAIBElMKDFVwZGF0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLlVwZGF0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRSZXNwb25zZRJYCgxHZXROYW1lc3BhY2USIC5vbmNld2FyZC52MS5HZXROYW1lc3BhY2VSZXF1ZXN0GiEub25jZXdhcmQudjEuR2V0TmFtZXNwYWNlUmVzcG9uc2UiA5ACARJeCg5MaXN0TmFtZXNwYWNlcxIiLm9uY2V3YXJkLnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBojLm9uY2V3YXJkLnYxLkxpc3ROYW1lc3BhY2VzUmVzcG9uc2UiA5ACARJcCg9VcGRhdGVOYW1lc3BhY2USIy5vbmNld2FyZC52MS5VcGRhdGVOYW1lc3BhY2VSZXF1ZXN0GiQub25jZXdhcmQudjEuVXBkYXRlTmFtZXNwYWNlUmVzcG9uc2USXAoPRGVsZXRlTmFtZXNwYWNlEiMub25jZXdhcmQudjEuRGVsZXRlTmFtZXNwYWNlUmVxdWVzdBokLm9uY2V3YXJkLnYxLkRlbGV0ZU5hbWVzcGFjZVJlc3BvbnNlElUKC0xpc3RSZWNvcmRzEh8ub25jZXdhcmQudjEuTGlzdFJlY29yZHNSZXF1ZXN0GiAub25jZXdhcmQudjEuTGlzdFJlY29yZHNSZXNwb25zZSIDkAIBEk8KCUdldFJlY29yZBIdLm9uY2V3YXJkLnYxLkdldFJlY29yZFJlcXVlc3QaHi5vbmNld2FyZC52MS5HZXRSZWNvcmRSZXNwb25zZSIDkAIBElYKDVJlc29sdmVSZWNvcmQSIS5vbmNld2FyZC52MS5SZXNvbHZlUmVjb3JkUmVxdWVzdBoiLm9uY2V3YXJkLnYxLlJlc29sdmVSZWNvcmRSZXNwb25zZRJeCg5MaXN0UmVjb3JkSm9icxIiLm9uY2V3YXJkLnYxLkxpc3RSZWNvcmRKb2JzUmVxdWVzdBojLm9uY2V3YXJkLnYxLkxpc3RSZWNvcmRKb2JzUmVzcG9uc2UiA5ACARJYCgxHZXRSZWNvcmRKb2ISIC5vbmNld2FyZC52MS5HZXRSZWNvcmRKb2JSZXF1ZXN0GiEub25jZXdhcmQudjEuR2V0UmVjb3JkSm9iUmVzcG9uc2UiA5ACARJTCgxDcmVhdGVBcGlLZXkSIC5vbmNld2FyZC52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GiEub25jZXdhcmQudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USVQoLTGlzdEFwaUtleXMSHy5vbmNld2FyZC52MS5MaXN0QXBpS2V5c1JlcXVlc3QaIC5vbmNld2FyZC52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlIgOQAgESUwoMUmV2b2tlQXBpS2V5EiAub25jZXdhcmQudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBohLm9uY2V3YXJkLnYxLlJldm9rZUFwaUtleVJlc3BvbnNlEmEKD0xpc3RBdWRpdEV2ZW50cxIjLm9uY2V3YXJkLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJC5vbmNld2FyZC52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZSIDkAIBEkwKCEdldFVzYWdlEhwub25jZXdhcmQudjEuR2V0VXNhZ2VSZXF1ZXN0Gh0ub25jZXdhcmQudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBQksKD2NvbS5vbmNld2FyZC52MUIQVGVuYW50QWRtaW5Qcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_record, file_onceward_v1_tenant]);
+  fileDesc("Ch5vbmNld2FyZC92MS90ZW5hbnRfYWRtaW4ucHJvdG8SC29uY2V3YXJkLnYxIhIKEEdldFRlbmFudFJlcXVlc3QiOAoRR2V0VGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ip0BChNVcGRhdGVUZW5hbnRSZXF1ZXN0EiMKBnRlbmFudBgBIAEoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFQoNdmFsaWRhdGVfb25seRgDIAEoCBIZChFhcHBseV90b19leGlzdGluZxgEIAEoCCKOAQoUVXBkYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50EiwKBmVmZmVjdBgCIAEoCzIcLm9uY2V3YXJkLnYxLlJldGVudGlvbkVmZmVjdBIjCgNqb2IYAyABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiIwoTR2V0TmFtZXNwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIkEKFEdldE5hbWVzcGFjZVJlc3BvbnNlEikKCW5hbWVzcGFjZRgBIAEoCzIWLm9uY2V3YXJkLnYxLk5hbWVzcGFjZSI+ChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiXQoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRIqCgpuYW1lc3BhY2VzGAEgAygLMhYub25jZXdhcmQudjEuTmFtZXNwYWNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK9AQoWVXBkYXRlTmFtZXNwYWNlUmVxdWVzdBIpCgluYW1lc3BhY2UYASABKAsyFi5vbmNld2FyZC52MS5OYW1lc3BhY2USLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhUKDWFsbG93X21pc3NpbmcYAyABKAgSFQoNdmFsaWRhdGVfb25seRgEIAEoCBIZChFhcHBseV90b19leGlzdGluZxgFIAEoCCKXAQoXVXBkYXRlTmFtZXNwYWNlUmVzcG9uc2USKQoJbmFtZXNwYWNlGAEgASgLMhYub25jZXdhcmQudjEuTmFtZXNwYWNlEiwKBmVmZmVjdBgCIAEoCzIcLm9uY2V3YXJkLnYxLlJldGVudGlvbkVmZmVjdBIjCgNqb2IYAyABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiQwoWRGVsZXRlTmFtZXNwYWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkSDQoFZm9yY2UYAyABKAgiPgoXRGVsZXRlTmFtZXNwYWNlUmVzcG9uc2USIwoDam9iGAEgASgLMhYub25jZXdhcmQudjEuUmVjb3JkSm9iIkgKH0xpc3RVbmRlY2xhcmVkTmFtZXNwYWNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgogTGlzdFVuZGVjbGFyZWROYW1lc3BhY2VzUmVzcG9uc2USDQoFbmFtZXMYASADKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItECChJMaXN0UmVjb3Jkc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEQoJbmFtZXNwYWNlGAMgASgJEigKBXN0YXRlGAQgASgOMhkub25jZXdhcmQudjEuUmVjb3JkLlN0YXRlEhIKCmtleV9wcmVmaXgYBSABKAkSMQoNY2xhaW1lZF9hZnRlchgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY2xhaW1lZF9iZWZvcmUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBW93bmVyGAggASgJEhMKC2ZpbmdlcnByaW50GAkgASgMEjgKFGxlYXNlX2V4cGlyZWRfYmVmb3JlGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJUChNMaXN0UmVjb3Jkc1Jlc3BvbnNlEiQKB3JlY29yZHMYASADKAsyEy5vbmNld2FyZC52MS5SZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjwKE0NvdW50UmVjb3Jkc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhIKCnBhZ2VfdG9rZW4YAiABKAkiyAEKFENvdW50UmVjb3Jkc1Jlc3BvbnNlEhMKC2luX3Byb2dyZXNzGAEgASgDEg4KBmxhcHNlZBgCIAEoAxIRCgljb21wbGV0ZWQYAyABKAMSEAoIcmVsZWFzZWQYBCABKAMSEQoJYW1iaWd1b3VzGAUgASgDEjoKFm9sZGVzdF9hbWJpZ3VvdXNfc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD25leHRfcGFnZV90b2tlbhgHIAEoCSIyChBHZXRSZWNvcmRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkiYAoRR2V0UmVjb3JkUmVzcG9uc2USIwoGcmVjb3JkGAEgASgLMhMub25jZXdhcmQudjEuUmVjb3JkEiYKCGF0dGVtcHRzGAIgAygLMhQub25jZXdhcmQudjEuQXR0ZW1wdCLrAgoUUmVzb2x2ZVJlY29yZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRI6CgZmb3JnZXQYAyABKAsyKC5vbmNld2FyZC52MS5SZXNvbHZlUmVjb3JkUmVxdWVzdC5Gb3JnZXRIABI8CgdyZWxlYXNlGAQgASgLMikub25jZXdhcmQudjEuUmVzb2x2ZVJlY29yZFJlcXVlc3QuUmVsZWFzZUgAEj4KCGNvbXBsZXRlGAUgASgLMioub25jZXdhcmQudjEuUmVzb2x2ZVJlY29yZFJlcXVlc3QuQ29tcGxldGVIABIOCgZyZWFzb24YBiABKAkSFQoNZmVuY2luZ190b2tlbhgHIAEoAxoICgZGb3JnZXQaCQoHUmVsZWFzZRovCghDb21wbGV0ZRIjCgZyZXN1bHQYASABKAsyEy5vbmNld2FyZC52MS5SZXN1bHRCDAoKcmVzb2x1dGlvbiI8ChVSZXNvbHZlUmVjb3JkUmVzcG9uc2USIwoGcmVjb3JkGAEgASgLMhMub25jZXdhcmQudjEuUmVjb3JkIq8DCh5SZXNvbHZlQW1iaWd1b3VzUmVjb3Jkc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBW93bmVyGAIgASgJEjgKFGxlYXNlX2V4cGlyZWRfYmVmb3JlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjaGVja3BvaW50GAQgASgJEjoKBmZvcmdldBgFIAEoCzIoLm9uY2V3YXJkLnYxLlJlc29sdmVSZWNvcmRSZXF1ZXN0LkZvcmdldEgAEjwKB3JlbGVhc2UYBiABKAsyKS5vbmNld2FyZC52MS5SZXNvbHZlUmVjb3JkUmVxdWVzdC5SZWxlYXNlSAASPgoIY29tcGxldGUYByABKAsyKi5vbmNld2FyZC52MS5SZXNvbHZlUmVjb3JkUmVxdWVzdC5Db21wbGV0ZUgAEg4KBnJlYXNvbhgIIAEoCRIVCg12YWxpZGF0ZV9vbmx5GAkgASgIEhsKDmV4cGVjdGVkX2NvdW50GAogASgDSAGIAQFCDAoKcmVzb2x1dGlvbkIRCg9fZXhwZWN0ZWRfY291bnQicAofUmVzb2x2ZUFtYmlndW91c1JlY29yZHNSZXNwb25zZRIQCghtYXRjaGluZxgBIAEoAxIWCg5pc19sb3dlcl9ib3VuZBgCIAEoCBIjCgNqb2IYAyABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiPgoVTGlzdFJlY29yZEpvYnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlcKFkxpc3RSZWNvcmRKb2JzUmVzcG9uc2USJAoEam9icxgBIAMoCzIWLm9uY2V3YXJkLnYxLlJlY29yZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIQoTR2V0UmVjb3JkSm9iUmVxdWVzdBIKCgJpZBgBIAEoAyI7ChRHZXRSZWNvcmRKb2JSZXNwb25zZRIjCgNqb2IYASABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiJAoWQ2FuY2VsUmVjb3JkSm9iUmVxdWVzdBIKCgJpZBgBIAEoAyI+ChdDYW5jZWxSZWNvcmRKb2JSZXNwb25zZRIjCgNqb2IYASABKAsyFi5vbmNld2FyZC52MS5SZWNvcmRKb2IiOwoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5IkwKFENyZWF0ZUFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIjsKEkxpc3RBcGlLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJVChNMaXN0QXBpS2V5c1Jlc3BvbnNlEiUKCGFwaV9rZXlzGAEgAygLMhMub25jZXdhcmQudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIhChNSZXZva2VBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIjwKFFJldm9rZUFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXki9wEKFkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSKQoFYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aW9uGAUgASgJEg0KBWFjdG9yGAYgASgJEg4KBnRhcmdldBgHIAEoCRIwCgdvdXRjb21lGAggASgOMh8ub25jZXdhcmQudjEuQXVkaXRFdmVudC5PdXRjb21lIlsKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEicKBmV2ZW50cxgBIAMoCzIXLm9uY2V3YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqIBCg9HZXRVc2FnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEikKBWFmdGVyGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZiZWZvcmUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXBhZ2Vfc2l6ZRgEIAEoBRISCgpwYWdlX3Rva2VuGAUgASgJIlIKEEdldFVzYWdlUmVzcG9uc2USJQoFaG91cnMYASADKAsyFi5vbmNld2FyZC52MS5Vc2FnZUhvdXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkwKGUdldFJldGVudGlvbkFkdmljZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhwKFG1heF9sYXRlX3Blcl9taWxsaW9uGAIgASgBItQDChpHZXRSZXRlbnRpb25BZHZpY2VSZXNwb25zZRIwCg1rZXlfcmV0ZW50aW9uGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjIKDm9ic2VydmVkX3NpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRtYXhfbGF0ZV9wZXJfbWlsbGlvbhgDIAEoARIzCgpjYW5kaWRhdGVzGAQgAygLMh8ub25jZXdhcmQudjEuUmV0ZW50aW9uQ2FuZGlkYXRlEjkKFHN1ZmZpY2llbnRfcmV0ZW50aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASNQoMaW5zdWZmaWNpZW50GAYgASgLMh0ub25jZXdhcmQudjEuSW5zdWZmaWNpZW50RGF0YUgAEk0KBG5vbmUYByABKAsyPS5vbmNld2FyZC52MS5HZXRSZXRlbnRpb25BZHZpY2VSZXNwb25zZS5Ob1N1ZmZpY2llbnRSZXRlbnRpb25IABIRCgluYW1lc3BhY2UYCCABKAkaFwoVTm9TdWZmaWNpZW50UmV0ZW50aW9uQhAKDnJlY29tbWVuZGF0aW9uIpADChJSZXRlbnRpb25DYW5kaWRhdGUSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI7CgRsYXRlGAIgASgLMisub25jZXdhcmQudjEuUmV0ZW50aW9uQ2FuZGlkYXRlLkxhdGVSZXBlYXRzSAASNQoMaW5zdWZmaWNpZW50GAMgASgLMh0ub25jZXdhcmQudjEuSW5zdWZmaWNpZW50RGF0YUgAEg8KB3JlY29yZHMYBCABKAESDQoFYnl0ZXMYBSABKAEapwEKC0xhdGVSZXBlYXRzEhEKCXBlcl9tb250aBgBIAEoARIVCg1wZXJfbW9udGhfbG93GAIgASgBEhYKDnBlcl9tb250aF9oaWdoGAMgASgBEhYKDmRheXNfd2l0aF9sYXRlGAQgASgFEhUKDWRheXNfb2JzZXJ2ZWQYBSABKAESDgoGY2xhaW1zGAYgASgDEhcKD21heF9wZXJfbWlsbGlvbhgHIAEoAUIKCghldmlkZW5jZSJAChBJbnN1ZmZpY2llbnREYXRhEhQKDG1pc3NpbmdfZGF5cxgBIAEoBRIWCg5taXNzaW5nX2NsYWltcxgCIAEoAyJQChRHZXRLZXlRdWFsaXR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiXQoVR2V0S2V5UXVhbGl0eVJlc3BvbnNlEisKCm5hbWVzcGFjZXMYASADKAsyFy5vbmNld2FyZC52MS5LZXlRdWFsaXR5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLGAQoKS2V5UXVhbGl0eRIRCgluYW1lc3BhY2UYASABKAkSMgoOb2JzZXJ2ZWRfc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNsYWltcxgDIAEoAxItCgpzdXNwaWNpb25zGAQgAygLMhkub25jZXdhcmQudjEuS2V5U3VzcGljaW9uEjIKCXVuZGVjaWRlZBgFIAMoCzIfLm9uY2V3YXJkLnYxLlVuZGVjaWRlZEtleURlZmVjdCKdAQoMS2V5U3VzcGljaW9uEiYKBmRlZmVjdBgBIAEoDjIWLm9uY2V3YXJkLnYxLktleURlZmVjdBIqCghldmlkZW5jZRgCIAMoCzIYLm9uY2V3YXJkLnYxLktleUV2aWRlbmNlEikKCGV4YW1wbGVzGAMgAygLMhcub25jZXdhcmQudjEuS2V5RXhhbXBsZRIOCgZhZHZpY2UYBCABKAkiYAoLS2V5RXZpZGVuY2USDwoHbWVhc3VyZRgBIAEoCRINCgVjb3VudBgCIAEoARIKCgJvZhgDIAEoARIRCglzaGFyZV9sb3cYBCABKAESEgoKc2hhcmVfaGlnaBgFIAEoASJkCgpLZXlFeGFtcGxlEgsKA2tleRgBIAEoCRI0ChBmaXJzdF9jbGFpbWVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtmaW5nZXJwcmludBgDIAEoDCJxChJVbmRlY2lkZWRLZXlEZWZlY3QSJgoGZGVmZWN0GAEgASgOMhYub25jZXdhcmQudjEuS2V5RGVmZWN0EjMKDGluc3VmZmljaWVudBgCIAEoCzIdLm9uY2V3YXJkLnYxLkluc3VmZmljaWVudERhdGEq6AEKCUtleURlZmVjdBIaChZLRVlfREVGRUNUX1VOU1BFQ0lGSUVEEAASIAocS0VZX0RFRkVDVF9ORVdfS0VZX1BFUl9SRVRSWRABEhoKFktFWV9ERUZFQ1RfVElNRV9JTl9LRVkQAhIdChlLRVlfREVGRUNUX0FUVEVNUFRfSU5fS0VZEAMSHQoZS0VZX0RFRkVDVF9VVUlEX1BFUl9DTEFJTRAEEh4KGktFWV9ERUZFQ1RfTk9fRklOR0VSUFJJTlRTEAUSIwofS0VZX0RFRkVDVF9SRVBFQVRTX0FGVEVSX0VYUElSWRAGMpEQChJUZW5hbnRBZG1pblNlcnZpY2USTwoJR2V0VGVuYW50Eh0ub25jZXdhcmQudjEuR2V0VGVuYW50UmVxdWVzdBoeLm9uY2V3YXJkLnYxLkdldFRlbmFudFJlc3BvbnNlIgOQAgESUwoMVXBkYXRlVGVuYW50EiAub25jZXdhcmQudjEuVXBkYXRlVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLlVwZGF0ZVRlbmFudFJlc3BvbnNlElgKDEdldE5hbWVzcGFjZRIgLm9uY2V3YXJkLnYxLkdldE5hbWVzcGFjZVJlcXVlc3QaIS5vbmNld2FyZC52MS5HZXROYW1lc3BhY2VSZXNwb25zZSIDkAIBEnwKGExpc3RVbmRlY2xhcmVkTmFtZXNwYWNlcxIsLm9uY2V3YXJkLnYxLkxpc3RVbmRlY2xhcmVkTmFtZXNwYWNlc1JlcXVlc3QaLS5vbmNld2FyZC52MS5MaXN0VW5kZWNsYXJlZE5hbWVzcGFjZXNSZXNwb25zZSIDkAIBEl4KDkxpc3ROYW1lc3BhY2VzEiIub25jZXdhcmQudjEuTGlzdE5hbWVzcGFjZXNSZXF1ZXN0GiMub25jZXdhcmQudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZSIDkAIBElwKD1VwZGF0ZU5hbWVzcGFjZRIjLm9uY2V3YXJkLnYxLlVwZGF0ZU5hbWVzcGFjZVJlcXVlc3QaJC5vbmNld2FyZC52MS5VcGRhdGVOYW1lc3BhY2VSZXNwb25zZRJcCg9EZWxldGVOYW1lc3BhY2USIy5vbmNld2FyZC52MS5EZWxldGVOYW1lc3BhY2VSZXF1ZXN0GiQub25jZXdhcmQudjEuRGVsZXRlTmFtZXNwYWNlUmVzcG9uc2USVQoLTGlzdFJlY29yZHMSHy5vbmNld2FyZC52MS5MaXN0UmVjb3Jkc1JlcXVlc3QaIC5vbmNld2FyZC52MS5MaXN0UmVjb3Jkc1Jlc3BvbnNlIgOQAgESWAoMQ291bnRSZWNvcmRzEiAub25jZXdhcmQudjEuQ291bnRSZWNvcmRzUmVxdWVzdBohLm9uY2V3YXJkLnYxLkNvdW50UmVjb3Jkc1Jlc3BvbnNlIgOQAgESTwoJR2V0UmVjb3JkEh0ub25jZXdhcmQudjEuR2V0UmVjb3JkUmVxdWVzdBoeLm9uY2V3YXJkLnYxLkdldFJlY29yZFJlc3BvbnNlIgOQAgESVgoNUmVzb2x2ZVJlY29yZBIhLm9uY2V3YXJkLnYxLlJlc29sdmVSZWNvcmRSZXF1ZXN0GiIub25jZXdhcmQudjEuUmVzb2x2ZVJlY29yZFJlc3BvbnNlEnQKF1Jlc29sdmVBbWJpZ3VvdXNSZWNvcmRzEisub25jZXdhcmQudjEuUmVzb2x2ZUFtYmlndW91c1JlY29yZHNSZXF1ZXN0Giwub25jZXdhcmQudjEuUmVzb2x2ZUFtYmlndW91c1JlY29yZHNSZXNwb25zZRJeCg5MaXN0UmVjb3JkSm9icxIiLm9uY2V3YXJkLnYxLkxpc3RSZWNvcmRKb2JzUmVxdWVzdBojLm9uY2V3YXJkLnYxLkxpc3RSZWNvcmRKb2JzUmVzcG9uc2UiA5ACARJYCgxHZXRSZWNvcmRKb2ISIC5vbmNld2FyZC52MS5HZXRSZWNvcmRKb2JSZXF1ZXN0GiEub25jZXdhcmQudjEuR2V0UmVjb3JkSm9iUmVzcG9uc2UiA5ACARJcCg9DYW5jZWxSZWNvcmRKb2ISIy5vbmNld2FyZC52MS5DYW5jZWxSZWNvcmRKb2JSZXF1ZXN0GiQub25jZXdhcmQudjEuQ2FuY2VsUmVjb3JkSm9iUmVzcG9uc2USUwoMQ3JlYXRlQXBpS2V5EiAub25jZXdhcmQudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBohLm9uY2V3YXJkLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlElUKC0xpc3RBcGlLZXlzEh8ub25jZXdhcmQudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiAub25jZXdhcmQudjEuTGlzdEFwaUtleXNSZXNwb25zZSIDkAIBElMKDFJldm9rZUFwaUtleRIgLm9uY2V3YXJkLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaIS5vbmNld2FyZC52MS5SZXZva2VBcGlLZXlSZXNwb25zZRJhCg9MaXN0QXVkaXRFdmVudHMSIy5vbmNld2FyZC52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiQub25jZXdhcmQudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACARJMCghHZXRVc2FnZRIcLm9uY2V3YXJkLnYxLkdldFVzYWdlUmVxdWVzdBodLm9uY2V3YXJkLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJqChJHZXRSZXRlbnRpb25BZHZpY2USJi5vbmNld2FyZC52MS5HZXRSZXRlbnRpb25BZHZpY2VSZXF1ZXN0Gicub25jZXdhcmQudjEuR2V0UmV0ZW50aW9uQWR2aWNlUmVzcG9uc2UiA5ACARJbCg1HZXRLZXlRdWFsaXR5EiEub25jZXdhcmQudjEuR2V0S2V5UXVhbGl0eVJlcXVlc3QaIi5vbmNld2FyZC52MS5HZXRLZXlRdWFsaXR5UmVzcG9uc2UiA5ACAUJLCg9jb20ub25jZXdhcmQudjFCEFRlbmFudEFkbWluUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_record, file_onceward_v1_tenant]);
 
 /**
  * @generated from message onceward.v1.GetTenantRequest
@@ -320,6 +320,50 @@ export const DeleteNamespaceResponseSchema: GenMessage<DeleteNamespaceResponse> 
   messageDesc(file_onceward_v1_tenant_admin, 11);
 
 /**
+ * @generated from message onceward.v1.ListUndeclaredNamespacesRequest
+ */
+export type ListUndeclaredNamespacesRequest = Message<"onceward.v1.ListUndeclaredNamespacesRequest"> & {
+  /**
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListUndeclaredNamespacesRequest.
+ * Use `create(ListUndeclaredNamespacesRequestSchema)` to create a new message.
+ */
+export const ListUndeclaredNamespacesRequestSchema: GenMessage<ListUndeclaredNamespacesRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 12);
+
+/**
+ * @generated from message onceward.v1.ListUndeclaredNamespacesResponse
+ */
+export type ListUndeclaredNamespacesResponse = Message<"onceward.v1.ListUndeclaredNamespacesResponse"> & {
+  /**
+   * @generated from field: repeated string names = 1;
+   */
+  names: string[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.ListUndeclaredNamespacesResponse.
+ * Use `create(ListUndeclaredNamespacesResponseSchema)` to create a new message.
+ */
+export const ListUndeclaredNamespacesResponseSchema: GenMessage<ListUndeclaredNamespacesResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 13);
+
+/**
  * @generated from message onceward.v1.ListRecordsRequest
  */
 export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
@@ -367,6 +411,27 @@ export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
    * @generated from field: google.protobuf.Timestamp claimed_before = 7;
    */
   claimedBefore?: Timestamp | undefined;
+
+  /**
+   * The exact owner of the newest claim, at most 128 bytes. Unset: any.
+   *
+   * @generated from field: string owner = 8;
+   */
+  owner: string;
+
+  /**
+   * The exact fingerprint: 32 bytes. Unset: any.
+   *
+   * @generated from field: bytes fingerprint = 9;
+   */
+  fingerprint: Uint8Array;
+
+  /**
+   * Records whose newest lease ended before this time. With STATE_AMBIGUOUS: those that have been ambiguous since then.
+   *
+   * @generated from field: google.protobuf.Timestamp lease_expired_before = 10;
+   */
+  leaseExpiredBefore?: Timestamp | undefined;
 };
 
 /**
@@ -374,7 +439,7 @@ export type ListRecordsRequest = Message<"onceward.v1.ListRecordsRequest"> & {
  * Use `create(ListRecordsRequestSchema)` to create a new message.
  */
 export const ListRecordsRequestSchema: GenMessage<ListRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 12);
+  messageDesc(file_onceward_v1_tenant_admin, 14);
 
 /**
  * @generated from message onceward.v1.ListRecordsResponse
@@ -396,7 +461,86 @@ export type ListRecordsResponse = Message<"onceward.v1.ListRecordsResponse"> & {
  * Use `create(ListRecordsResponseSchema)` to create a new message.
  */
 export const ListRecordsResponseSchema: GenMessage<ListRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 13);
+  messageDesc(file_onceward_v1_tenant_admin, 15);
+
+/**
+ * @generated from message onceward.v1.CountRecordsRequest
+ */
+export type CountRecordsRequest = Message<"onceward.v1.CountRecordsRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.CountRecordsRequest.
+ * Use `create(CountRecordsRequestSchema)` to create a new message.
+ */
+export const CountRecordsRequestSchema: GenMessage<CountRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 16);
+
+/**
+ * @generated from message onceward.v1.CountRecordsResponse
+ */
+export type CountRecordsResponse = Message<"onceward.v1.CountRecordsResponse"> & {
+  /**
+   * The examined records by state. A record whose retention has ended, or that was forgotten, is not counted.
+   *
+   * @generated from field: int64 in_progress = 1;
+   */
+  inProgress: bigint;
+
+  /**
+   * In progress under RECLAIM with an expired lease: the next claim takes them over. Not part of `in_progress`.
+   *
+   * @generated from field: int64 lapsed = 2;
+   */
+  lapsed: bigint;
+
+  /**
+   * @generated from field: int64 completed = 3;
+   */
+  completed: bigint;
+
+  /**
+   * @generated from field: int64 released = 4;
+   */
+  released: bigint;
+
+  /**
+   * @generated from field: int64 ambiguous = 5;
+   */
+  ambiguous: bigint;
+
+  /**
+   * When the lease of the longest ambiguous of the examined records expired; unset: none is ambiguous.
+   *
+   * @generated from field: google.protobuf.Timestamp oldest_ambiguous_since = 6;
+   */
+  oldestAmbiguousSince?: Timestamp | undefined;
+
+  /**
+   * Set: not all records were examined.
+   *
+   * @generated from field: string next_page_token = 7;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.CountRecordsResponse.
+ * Use `create(CountRecordsResponseSchema)` to create a new message.
+ */
+export const CountRecordsResponseSchema: GenMessage<CountRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 17);
 
 /**
  * @generated from message onceward.v1.GetRecordRequest
@@ -418,7 +562,7 @@ export type GetRecordRequest = Message<"onceward.v1.GetRecordRequest"> & {
  * Use `create(GetRecordRequestSchema)` to create a new message.
  */
 export const GetRecordRequestSchema: GenMessage<GetRecordRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 14);
+  messageDesc(file_onceward_v1_tenant_admin, 18);
 
 /**
  * @generated from message onceward.v1.GetRecordResponse
@@ -428,6 +572,14 @@ export type GetRecordResponse = Message<"onceward.v1.GetRecordResponse"> & {
    * @generated from field: onceward.v1.Record record = 1;
    */
   record?: Record | undefined;
+
+  /**
+   * The attempts since first_claimed_at, oldest first: at most the last 16. An attempt that ended while a replica of a version
+   * without attempts took the key over is missing, as is one that ended before the service kept them.
+   *
+   * @generated from field: repeated onceward.v1.Attempt attempts = 2;
+   */
+  attempts: Attempt[];
 };
 
 /**
@@ -435,7 +587,7 @@ export type GetRecordResponse = Message<"onceward.v1.GetRecordResponse"> & {
  * Use `create(GetRecordResponseSchema)` to create a new message.
  */
 export const GetRecordResponseSchema: GenMessage<GetRecordResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 15);
+  messageDesc(file_onceward_v1_tenant_admin, 19);
 
 /**
  * @generated from message onceward.v1.ResolveRecordRequest
@@ -502,7 +654,7 @@ export type ResolveRecordRequest = Message<"onceward.v1.ResolveRecordRequest"> &
  * Use `create(ResolveRecordRequestSchema)` to create a new message.
  */
 export const ResolveRecordRequestSchema: GenMessage<ResolveRecordRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 16);
+  messageDesc(file_onceward_v1_tenant_admin, 20);
 
 /**
  * See `forget`.
@@ -517,7 +669,7 @@ export type ResolveRecordRequest_Forget = Message<"onceward.v1.ResolveRecordRequ
  * Use `create(ResolveRecordRequest_ForgetSchema)` to create a new message.
  */
 export const ResolveRecordRequest_ForgetSchema: GenMessage<ResolveRecordRequest_Forget> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 16, 0);
+  messageDesc(file_onceward_v1_tenant_admin, 20, 0);
 
 /**
  * See `release`.
@@ -532,7 +684,7 @@ export type ResolveRecordRequest_Release = Message<"onceward.v1.ResolveRecordReq
  * Use `create(ResolveRecordRequest_ReleaseSchema)` to create a new message.
  */
 export const ResolveRecordRequest_ReleaseSchema: GenMessage<ResolveRecordRequest_Release> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 16, 1);
+  messageDesc(file_onceward_v1_tenant_admin, 20, 1);
 
 /**
  * See `complete`.
@@ -553,7 +705,7 @@ export type ResolveRecordRequest_Complete = Message<"onceward.v1.ResolveRecordRe
  * Use `create(ResolveRecordRequest_CompleteSchema)` to create a new message.
  */
 export const ResolveRecordRequest_CompleteSchema: GenMessage<ResolveRecordRequest_Complete> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 16, 2);
+  messageDesc(file_onceward_v1_tenant_admin, 20, 2);
 
 /**
  * @generated from message onceward.v1.ResolveRecordResponse
@@ -572,7 +724,133 @@ export type ResolveRecordResponse = Message<"onceward.v1.ResolveRecordResponse">
  * Use `create(ResolveRecordResponseSchema)` to create a new message.
  */
 export const ResolveRecordResponseSchema: GenMessage<ResolveRecordResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 17);
+  messageDesc(file_onceward_v1_tenant_admin, 21);
+
+/**
+ * @generated from message onceward.v1.ResolveAmbiguousRecordsRequest
+ */
+export type ResolveAmbiguousRecordsRequest = Message<"onceward.v1.ResolveAmbiguousRecordsRequest"> & {
+  /**
+   * Unset: all namespaces of the tenant.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The exact owner of the newest claim, at most 128 bytes. Unset: any.
+   *
+   * @generated from field: string owner = 2;
+   */
+  owner: string;
+
+  /**
+   * Records whose newest lease ended before this time. Unset: before the call.
+   *
+   * @generated from field: google.protobuf.Timestamp lease_expired_before = 3;
+   */
+  leaseExpiredBefore?: Timestamp | undefined;
+
+  /**
+   * The exact name of the last checkpoint, at most 128 bytes. Unset: any, or none.
+   *
+   * @generated from field: string checkpoint = 4;
+   */
+  checkpoint: string;
+
+  /**
+   * Exactly one must be set.
+   *
+   * @generated from oneof onceward.v1.ResolveAmbiguousRecordsRequest.resolution
+   */
+  resolution: {
+    /**
+     * As ResolveRecordRequest.forget.
+     *
+     * @generated from field: onceward.v1.ResolveRecordRequest.Forget forget = 5;
+     */
+    value: ResolveRecordRequest_Forget;
+    case: "forget";
+  } | {
+    /**
+     * As ResolveRecordRequest.release.
+     *
+     * @generated from field: onceward.v1.ResolveRecordRequest.Release release = 6;
+     */
+    value: ResolveRecordRequest_Release;
+    case: "release";
+  } | {
+    /**
+     * As ResolveRecordRequest.complete: every record gets this result. Without a namespace, the tenant's policy limits its
+     * size.
+     *
+     * @generated from field: onceward.v1.ResolveRecordRequest.Complete complete = 7;
+     */
+    value: ResolveRecordRequest_Complete;
+    case: "complete";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Required, at most 1 KiB; kept in the audit events.
+   *
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: bool validate_only = 9;
+   */
+  validateOnly: boolean;
+
+  /**
+   * How many records match, from a call with `validate_only`. Required without it: if another number matches, nothing is
+   * changed (RECORD_COUNT_MISMATCH). A number that is only a lower bound can't be confirmed: name a namespace, or give the
+   * call more time.
+   *
+   * @generated from field: optional int64 expected_count = 10;
+   */
+  expectedCount?: bigint | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.ResolveAmbiguousRecordsRequest.
+ * Use `create(ResolveAmbiguousRecordsRequestSchema)` to create a new message.
+ */
+export const ResolveAmbiguousRecordsRequestSchema: GenMessage<ResolveAmbiguousRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 22);
+
+/**
+ * @generated from message onceward.v1.ResolveAmbiguousRecordsResponse
+ */
+export type ResolveAmbiguousRecordsResponse = Message<"onceward.v1.ResolveAmbiguousRecordsResponse"> & {
+  /**
+   * The ambiguous records that match.
+   *
+   * @generated from field: int64 matching = 1;
+   */
+  matching: bigint;
+
+  /**
+   * The time was too short to examine all records (20 s, or the call's deadline): more may match.
+   *
+   * @generated from field: bool is_lower_bound = 2;
+   */
+  isLowerBound: boolean;
+
+  /**
+   * Unset if validate_only.
+   *
+   * @generated from field: onceward.v1.RecordJob job = 3;
+   */
+  job?: RecordJob | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.ResolveAmbiguousRecordsResponse.
+ * Use `create(ResolveAmbiguousRecordsResponseSchema)` to create a new message.
+ */
+export const ResolveAmbiguousRecordsResponseSchema: GenMessage<ResolveAmbiguousRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 23);
 
 /**
  * @generated from message onceward.v1.ListRecordJobsRequest
@@ -594,7 +872,7 @@ export type ListRecordJobsRequest = Message<"onceward.v1.ListRecordJobsRequest">
  * Use `create(ListRecordJobsRequestSchema)` to create a new message.
  */
 export const ListRecordJobsRequestSchema: GenMessage<ListRecordJobsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 18);
+  messageDesc(file_onceward_v1_tenant_admin, 24);
 
 /**
  * @generated from message onceward.v1.ListRecordJobsResponse
@@ -616,7 +894,7 @@ export type ListRecordJobsResponse = Message<"onceward.v1.ListRecordJobsResponse
  * Use `create(ListRecordJobsResponseSchema)` to create a new message.
  */
 export const ListRecordJobsResponseSchema: GenMessage<ListRecordJobsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 19);
+  messageDesc(file_onceward_v1_tenant_admin, 25);
 
 /**
  * @generated from message onceward.v1.GetRecordJobRequest
@@ -633,7 +911,7 @@ export type GetRecordJobRequest = Message<"onceward.v1.GetRecordJobRequest"> & {
  * Use `create(GetRecordJobRequestSchema)` to create a new message.
  */
 export const GetRecordJobRequestSchema: GenMessage<GetRecordJobRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 20);
+  messageDesc(file_onceward_v1_tenant_admin, 26);
 
 /**
  * @generated from message onceward.v1.GetRecordJobResponse
@@ -650,7 +928,41 @@ export type GetRecordJobResponse = Message<"onceward.v1.GetRecordJobResponse"> &
  * Use `create(GetRecordJobResponseSchema)` to create a new message.
  */
 export const GetRecordJobResponseSchema: GenMessage<GetRecordJobResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 21);
+  messageDesc(file_onceward_v1_tenant_admin, 27);
+
+/**
+ * @generated from message onceward.v1.CancelRecordJobRequest
+ */
+export type CancelRecordJobRequest = Message<"onceward.v1.CancelRecordJobRequest"> & {
+  /**
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+};
+
+/**
+ * Describes the message onceward.v1.CancelRecordJobRequest.
+ * Use `create(CancelRecordJobRequestSchema)` to create a new message.
+ */
+export const CancelRecordJobRequestSchema: GenMessage<CancelRecordJobRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 28);
+
+/**
+ * @generated from message onceward.v1.CancelRecordJobResponse
+ */
+export type CancelRecordJobResponse = Message<"onceward.v1.CancelRecordJobResponse"> & {
+  /**
+   * @generated from field: onceward.v1.RecordJob job = 1;
+   */
+  job?: RecordJob | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.CancelRecordJobResponse.
+ * Use `create(CancelRecordJobResponseSchema)` to create a new message.
+ */
+export const CancelRecordJobResponseSchema: GenMessage<CancelRecordJobResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 29);
 
 /**
  * @generated from message onceward.v1.CreateApiKeyRequest
@@ -669,7 +981,7 @@ export type CreateApiKeyRequest = Message<"onceward.v1.CreateApiKeyRequest"> & {
  * Use `create(CreateApiKeyRequestSchema)` to create a new message.
  */
 export const CreateApiKeyRequestSchema: GenMessage<CreateApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 22);
+  messageDesc(file_onceward_v1_tenant_admin, 30);
 
 /**
  * @generated from message onceward.v1.CreateApiKeyResponse
@@ -693,7 +1005,7 @@ export type CreateApiKeyResponse = Message<"onceward.v1.CreateApiKeyResponse"> &
  * Use `create(CreateApiKeyResponseSchema)` to create a new message.
  */
 export const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 23);
+  messageDesc(file_onceward_v1_tenant_admin, 31);
 
 /**
  * @generated from message onceward.v1.ListApiKeysRequest
@@ -715,7 +1027,7 @@ export type ListApiKeysRequest = Message<"onceward.v1.ListApiKeysRequest"> & {
  * Use `create(ListApiKeysRequestSchema)` to create a new message.
  */
 export const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 24);
+  messageDesc(file_onceward_v1_tenant_admin, 32);
 
 /**
  * @generated from message onceward.v1.ListApiKeysResponse
@@ -737,7 +1049,7 @@ export type ListApiKeysResponse = Message<"onceward.v1.ListApiKeysResponse"> & {
  * Use `create(ListApiKeysResponseSchema)` to create a new message.
  */
 export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 25);
+  messageDesc(file_onceward_v1_tenant_admin, 33);
 
 /**
  * @generated from message onceward.v1.RevokeApiKeyRequest
@@ -754,7 +1066,7 @@ export type RevokeApiKeyRequest = Message<"onceward.v1.RevokeApiKeyRequest"> & {
  * Use `create(RevokeApiKeyRequestSchema)` to create a new message.
  */
 export const RevokeApiKeyRequestSchema: GenMessage<RevokeApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 26);
+  messageDesc(file_onceward_v1_tenant_admin, 34);
 
 /**
  * @generated from message onceward.v1.RevokeApiKeyResponse
@@ -771,7 +1083,7 @@ export type RevokeApiKeyResponse = Message<"onceward.v1.RevokeApiKeyResponse"> &
  * Use `create(RevokeApiKeyResponseSchema)` to create a new message.
  */
 export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 27);
+  messageDesc(file_onceward_v1_tenant_admin, 35);
 
 /**
  * @generated from message onceward.v1.ListAuditEventsRequest
@@ -807,6 +1119,27 @@ export type ListAuditEventsRequest = Message<"onceward.v1.ListAuditEventsRequest
    * @generated from field: string action = 5;
    */
   action: string;
+
+  /**
+   * The id of an API key, or the subject of a token. Unset: all.
+   *
+   * @generated from field: string actor = 6;
+   */
+  actor: string;
+
+  /**
+   * A resource as events name it, such as "namespace charges". Unset: all.
+   *
+   * @generated from field: string target = 7;
+   */
+  target: string;
+
+  /**
+   * Unset: events of both outcomes.
+   *
+   * @generated from field: onceward.v1.AuditEvent.Outcome outcome = 8;
+   */
+  outcome: AuditEvent_Outcome;
 };
 
 /**
@@ -814,7 +1147,7 @@ export type ListAuditEventsRequest = Message<"onceward.v1.ListAuditEventsRequest
  * Use `create(ListAuditEventsRequestSchema)` to create a new message.
  */
 export const ListAuditEventsRequestSchema: GenMessage<ListAuditEventsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 28);
+  messageDesc(file_onceward_v1_tenant_admin, 36);
 
 /**
  * @generated from message onceward.v1.ListAuditEventsResponse
@@ -836,7 +1169,7 @@ export type ListAuditEventsResponse = Message<"onceward.v1.ListAuditEventsRespon
  * Use `create(ListAuditEventsResponseSchema)` to create a new message.
  */
 export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 29);
+  messageDesc(file_onceward_v1_tenant_admin, 37);
 
 /**
  * @generated from message onceward.v1.GetUsageRequest
@@ -879,7 +1212,7 @@ export type GetUsageRequest = Message<"onceward.v1.GetUsageRequest"> & {
  * Use `create(GetUsageRequestSchema)` to create a new message.
  */
 export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 30);
+  messageDesc(file_onceward_v1_tenant_admin, 38);
 
 /**
  * @generated from message onceward.v1.GetUsageResponse
@@ -903,7 +1236,593 @@ export type GetUsageResponse = Message<"onceward.v1.GetUsageResponse"> & {
  * Use `create(GetUsageResponseSchema)` to create a new message.
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant_admin, 31);
+  messageDesc(file_onceward_v1_tenant_admin, 39);
+
+/**
+ * @generated from message onceward.v1.GetRetentionAdviceRequest
+ */
+export type GetRetentionAdviceRequest = Message<"onceward.v1.GetRetentionAdviceRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The accepted number of late repeats in a million claims. From 0.001 to 100,000; 0: 1.
+   *
+   * @generated from field: double max_late_per_million = 2;
+   */
+  maxLatePerMillion: number;
+};
+
+/**
+ * Describes the message onceward.v1.GetRetentionAdviceRequest.
+ * Use `create(GetRetentionAdviceRequestSchema)` to create a new message.
+ */
+export const GetRetentionAdviceRequestSchema: GenMessage<GetRetentionAdviceRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 40);
+
+/**
+ * @generated from message onceward.v1.GetRetentionAdviceResponse
+ */
+export type GetRetentionAdviceResponse = Message<"onceward.v1.GetRetentionAdviceResponse"> & {
+  /**
+   * The key retention in force.
+   *
+   * @generated from field: google.protobuf.Duration key_retention = 1;
+   */
+  keyRetention?: Duration | undefined;
+
+  /**
+   * The first hour that was counted, of at most 90 days; unset: no claim was counted.
+   *
+   * @generated from field: google.protobuf.Timestamp observed_since = 2;
+   */
+  observedSince?: Timestamp | undefined;
+
+  /**
+   * The request's target, or the default.
+   *
+   * @generated from field: double max_late_per_million = 3;
+   */
+  maxLatePerMillion: number;
+
+  /**
+   * Halves and multiples of the key retention in force, and round durations, within the policy's bounds; the shortest first.
+   *
+   * @generated from field: repeated onceward.v1.RetentionCandidate candidates = 4;
+   */
+  candidates: RetentionCandidate[];
+
+  /**
+   * Exactly one is set.
+   *
+   * @generated from oneof onceward.v1.GetRetentionAdviceResponse.recommendation
+   */
+  recommendation: {
+    /**
+     * The shortest candidate whose `max_per_million` is at most the target.
+     *
+     * @generated from field: google.protobuf.Duration sufficient_retention = 5;
+     */
+    value: Duration;
+    case: "sufficientRetention";
+  } | {
+    /**
+     * No bound is low enough, and more data can show that one is.
+     *
+     * @generated from field: onceward.v1.InsufficientData insufficient = 6;
+     */
+    value: InsufficientData;
+    case: "insufficient";
+  } | {
+    /**
+     * More late repeats than the target allows were seen for each candidate.
+     *
+     * @generated from field: onceward.v1.GetRetentionAdviceResponse.NoSufficientRetention none = 7;
+     */
+    value: GetRetentionAdviceResponse_NoSufficientRetention;
+    case: "none";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The request's namespace.
+   *
+   * @generated from field: string namespace = 8;
+   */
+  namespace: string;
+};
+
+/**
+ * Describes the message onceward.v1.GetRetentionAdviceResponse.
+ * Use `create(GetRetentionAdviceResponseSchema)` to create a new message.
+ */
+export const GetRetentionAdviceResponseSchema: GenMessage<GetRetentionAdviceResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 41);
+
+/**
+ * See `none`.
+ *
+ * @generated from message onceward.v1.GetRetentionAdviceResponse.NoSufficientRetention
+ */
+export type GetRetentionAdviceResponse_NoSufficientRetention = Message<"onceward.v1.GetRetentionAdviceResponse.NoSufficientRetention"> & {
+};
+
+/**
+ * Describes the message onceward.v1.GetRetentionAdviceResponse.NoSufficientRetention.
+ * Use `create(GetRetentionAdviceResponse_NoSufficientRetentionSchema)` to create a new message.
+ */
+export const GetRetentionAdviceResponse_NoSufficientRetentionSchema: GenMessage<GetRetentionAdviceResponse_NoSufficientRetention> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 41, 0);
+
+/**
+ * A key retention, and what is known about it.
+ *
+ * @generated from message onceward.v1.RetentionCandidate
+ */
+export type RetentionCandidate = Message<"onceward.v1.RetentionCandidate"> & {
+  /**
+   * @generated from field: google.protobuf.Duration key_retention = 1;
+   */
+  keyRetention?: Duration | undefined;
+
+  /**
+   * Exactly one is set.
+   *
+   * @generated from oneof onceward.v1.RetentionCandidate.evidence
+   */
+  evidence: {
+    /**
+     * What would have happened.
+     *
+     * @generated from field: onceward.v1.RetentionCandidate.LateRepeats late = 2;
+     */
+    value: RetentionCandidate_LateRepeats;
+    case: "late";
+  } | {
+    /**
+     * Too few days were observed in which a repeat later than this retention could be seen, or no claims.
+     *
+     * @generated from field: onceward.v1.InsufficientData insufficient = 3;
+     */
+    value: InsufficientData;
+    case: "insufficient";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Records that the namespace would hold with its present rate of claims.
+   *
+   * @generated from field: double records = 4;
+   */
+  records: number;
+
+  /**
+   * The approximate size of these records, without indexes; 0 if the namespace has no record whose size could be read.
+   *
+   * @generated from field: double bytes = 5;
+   */
+  bytes: number;
+};
+
+/**
+ * Describes the message onceward.v1.RetentionCandidate.
+ * Use `create(RetentionCandidateSchema)` to create a new message.
+ */
+export const RetentionCandidateSchema: GenMessage<RetentionCandidate> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 42);
+
+/**
+ * Repeats that come later than the retention after the first claim of their key. Each would have been granted, unless the key
+ * came back late shortly before.
+ *
+ * @generated from message onceward.v1.RetentionCandidate.LateRepeats
+ */
+export type RetentionCandidate_LateRepeats = Message<"onceward.v1.RetentionCandidate.LateRepeats"> & {
+  /**
+   * In 30 days, as estimated.
+   *
+   * @generated from field: double per_month = 1;
+   */
+  perMonth: number;
+
+  /**
+   * The interval of their true number in the observed days, per 30 days. Of repeats that were recognised, the lateness is
+   * known to a tenth. Later ones are estimated from a sample of keys.
+   *
+   * @generated from field: double per_month_low = 2;
+   */
+  perMonthLow: number;
+
+  /**
+   * As `per_month_low`.
+   *
+   * @generated from field: double per_month_high = 3;
+   */
+  perMonthHigh: number;
+
+  /**
+   * Days on which a late repeat was seen: a redrive brings many on one day.
+   *
+   * @generated from field: int32 days_with_late = 4;
+   */
+  daysWithLate: number;
+
+  /**
+   * Days in which a late repeat could be seen.
+   *
+   * @generated from field: double days_observed = 5;
+   */
+  daysObserved: number;
+
+  /**
+   * Claims of these days.
+   *
+   * @generated from field: int64 claims = 6;
+   */
+  claims: bigint;
+
+  /**
+   * The long-term number of late repeats in a million claims is below this. The repeats of one day count as one event.
+   *
+   * @generated from field: double max_per_million = 7;
+   */
+  maxPerMillion: number;
+};
+
+/**
+ * Describes the message onceward.v1.RetentionCandidate.LateRepeats.
+ * Use `create(RetentionCandidate_LateRepeatsSchema)` to create a new message.
+ */
+export const RetentionCandidate_LateRepeatsSchema: GenMessage<RetentionCandidate_LateRepeats> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 42, 0);
+
+/**
+ * What is missing for a statement. A number is 0 if there is enough of it.
+ *
+ * @generated from message onceward.v1.InsufficientData
+ */
+export type InsufficientData = Message<"onceward.v1.InsufficientData"> & {
+  /**
+   * @generated from field: int32 missing_days = 1;
+   */
+  missingDays: number;
+
+  /**
+   * If none of them is a late repeat.
+   *
+   * @generated from field: int64 missing_claims = 2;
+   */
+  missingClaims: bigint;
+};
+
+/**
+ * Describes the message onceward.v1.InsufficientData.
+ * Use `create(InsufficientDataSchema)` to create a new message.
+ */
+export const InsufficientDataSchema: GenMessage<InsufficientData> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 43);
+
+/**
+ * @generated from message onceward.v1.GetKeyQualityRequest
+ */
+export type GetKeyQualityRequest = Message<"onceward.v1.GetKeyQualityRequest"> & {
+  /**
+   * Empty: all namespaces, for a credential that is not limited to namespaces.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.GetKeyQualityRequest.
+ * Use `create(GetKeyQualityRequestSchema)` to create a new message.
+ */
+export const GetKeyQualityRequestSchema: GenMessage<GetKeyQualityRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 44);
+
+/**
+ * @generated from message onceward.v1.GetKeyQualityResponse
+ */
+export type GetKeyQualityResponse = Message<"onceward.v1.GetKeyQualityResponse"> & {
+  /**
+   * @generated from field: repeated onceward.v1.KeyQuality namespaces = 1;
+   */
+  namespaces: KeyQuality[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message onceward.v1.GetKeyQualityResponse.
+ * Use `create(GetKeyQualityResponseSchema)` to create a new message.
+ */
+export const GetKeyQualityResponseSchema: GenMessage<GetKeyQualityResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 45);
+
+/**
+ * What is known about the keys of a namespace.
+ *
+ * @generated from message onceward.v1.KeyQuality
+ */
+export type KeyQuality = Message<"onceward.v1.KeyQuality"> & {
+  /**
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The first hour that was counted; unset: no claim was.
+   *
+   * @generated from field: google.protobuf.Timestamp observed_since = 2;
+   */
+  observedSince?: Timestamp | undefined;
+
+  /**
+   * The claims since then.
+   *
+   * @generated from field: int64 claims = 3;
+   */
+  claims: bigint;
+
+  /**
+   * @generated from field: repeated onceward.v1.KeySuspicion suspicions = 4;
+   */
+  suspicions: KeySuspicion[];
+
+  /**
+   * Defects that cannot be suspected or ruled out yet.
+   *
+   * @generated from field: repeated onceward.v1.UndecidedKeyDefect undecided = 5;
+   */
+  undecided: UndecidedKeyDefect[];
+};
+
+/**
+ * Describes the message onceward.v1.KeyQuality.
+ * Use `create(KeyQualitySchema)` to create a new message.
+ */
+export const KeyQualitySchema: GenMessage<KeyQuality> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 46);
+
+/**
+ * A defect that the claims of a namespace show the signs of.
+ *
+ * @generated from message onceward.v1.KeySuspicion
+ */
+export type KeySuspicion = Message<"onceward.v1.KeySuspicion"> & {
+  /**
+   * @generated from field: onceward.v1.KeyDefect defect = 1;
+   */
+  defect: KeyDefect;
+
+  /**
+   * @generated from field: repeated onceward.v1.KeyEvidence evidence = 2;
+   */
+  evidence: KeyEvidence[];
+
+  /**
+   * At most 5 records that exist and show the sign, among some of the namespace's. Empty: none of these does.
+   *
+   * @generated from field: repeated onceward.v1.KeyExample examples = 3;
+   */
+  examples: KeyExample[];
+
+  /**
+   * What to do, in English.
+   *
+   * @generated from field: string advice = 4;
+   */
+  advice: string;
+};
+
+/**
+ * Describes the message onceward.v1.KeySuspicion.
+ * Use `create(KeySuspicionSchema)` to create a new message.
+ */
+export const KeySuspicionSchema: GenMessage<KeySuspicion> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 47);
+
+/**
+ * A count, and the share that it stands for.
+ *
+ * @generated from message onceward.v1.KeyEvidence
+ */
+export type KeyEvidence = Message<"onceward.v1.KeyEvidence"> & {
+  /**
+   * Names what was counted. Further names may be added.
+   *
+   * - "other_key_within_15_minutes", of sampled claims: fingerprints that came again within 15 minutes under another key.
+   * - "other_key_after_hours", of sampled claims: fingerprints whose next claim came after 1 to 24 hours.
+   * - "other_counter_within_15_minutes", of sampled claims: fingerprints that came again within 15 minutes under a key that differs
+   *   in the digit at its end.
+   * - "same_key_within_15_minutes", of all claims: repeats of a key within 15 minutes.
+   * - "same_key", of all claims: repeats of a key.
+   * - "epoch_in_key", of some first claims: keys that contain a Unix time within a minute of the claim's.
+   * - "attempt_in_key", of some first claims: keys that end with "retry", "attempt" or "try", and a number.
+   * - "random_uuid", of some first claims: keys that contain a UUID of version 4.
+   * - "uuid_made_at_claim", of some first claims: keys that contain a UUID of version 1 or 7 made within a second of the claim.
+   * - "without_fingerprint", of some first claims.
+   * - "repeats_after_expiry", of all repeats, as estimated from a sample of keys: those that came after the end of their record.
+   *
+   * @generated from field: string measure = 1;
+   */
+  measure: string;
+
+  /**
+   * @generated from field: double count = 2;
+   */
+  count: number;
+
+  /**
+   * The number of which `count` is a part.
+   *
+   * @generated from field: double of = 3;
+   */
+  of: number;
+
+  /**
+   * The interval of the share, from 0 to 1.
+   *
+   * @generated from field: double share_low = 4;
+   */
+  shareLow: number;
+
+  /**
+   * As `share_low`.
+   *
+   * @generated from field: double share_high = 5;
+   */
+  shareHigh: number;
+};
+
+/**
+ * Describes the message onceward.v1.KeyEvidence.
+ * Use `create(KeyEvidenceSchema)` to create a new message.
+ */
+export const KeyEvidenceSchema: GenMessage<KeyEvidence> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 48);
+
+/**
+ * A record that shows the sign of a defect. GetRecord returns more of it.
+ *
+ * @generated from message onceward.v1.KeyExample
+ */
+export type KeyExample = Message<"onceward.v1.KeyExample"> & {
+  /**
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp first_claimed_at = 2;
+   */
+  firstClaimedAt?: Timestamp | undefined;
+
+  /**
+   * Empty: the claim had none. ListRecords finds other keys with it.
+   *
+   * @generated from field: bytes fingerprint = 3;
+   */
+  fingerprint: Uint8Array;
+};
+
+/**
+ * Describes the message onceward.v1.KeyExample.
+ * Use `create(KeyExampleSchema)` to create a new message.
+ */
+export const KeyExampleSchema: GenMessage<KeyExample> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 49);
+
+/**
+ * A defect, and what is missing to say something about it.
+ *
+ * @generated from message onceward.v1.UndecidedKeyDefect
+ */
+export type UndecidedKeyDefect = Message<"onceward.v1.UndecidedKeyDefect"> & {
+  /**
+   * @generated from field: onceward.v1.KeyDefect defect = 1;
+   */
+  defect: KeyDefect;
+
+  /**
+   * @generated from field: onceward.v1.InsufficientData insufficient = 2;
+   */
+  insufficient?: InsufficientData | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.UndecidedKeyDefect.
+ * Use `create(UndecidedKeyDefectSchema)` to create a new message.
+ */
+export const UndecidedKeyDefectSchema: GenMessage<UndecidedKeyDefect> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant_admin, 50);
+
+/**
+ * A defect in how keys are made.
+ *
+ * @generated from enum onceward.v1.KeyDefect
+ */
+export const KeyDefect = {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: KEY_DEFECT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Retries come under a new key: equal fingerprints come under other keys within 15 minutes much more often than hours later, and
+   * keys themselves are hardly ever repeated.
+   *
+   * @generated from enum value: KEY_DEFECT_NEW_KEY_PER_RETRY = 1;
+   */
+  NEW_KEY_PER_RETRY: 1,
+
+  /**
+   * Keys contain the time of the claim, and are hardly ever repeated.
+   *
+   * @generated from enum value: KEY_DEFECT_TIME_IN_KEY = 2;
+   */
+  TIME_IN_KEY: 2,
+
+  /**
+   * Keys end with the number of the attempt, such as "order-7:2" or "order-7-retry-2".
+   *
+   * @generated from enum value: KEY_DEFECT_ATTEMPT_IN_KEY = 3;
+   */
+  ATTEMPT_IN_KEY: 3,
+
+  /**
+   * Keys are UUIDs that are made at the claim: random ones, or time-ordered ones made within a second of it, that are hardly ever
+   * repeated.
+   *
+   * @generated from enum value: KEY_DEFECT_UUID_PER_CLAIM = 4;
+   */
+  UUID_PER_CLAIM: 4,
+
+  /**
+   * Claims have no fingerprint, so a key that is used for two different operations is not noticed.
+   *
+   * @generated from enum value: KEY_DEFECT_NO_FINGERPRINTS = 5;
+   */
+  NO_FINGERPRINTS: 5,
+
+  /**
+   * Repeats come after the end of their record.
+   *
+   * @generated from enum value: KEY_DEFECT_REPEATS_AFTER_EXPIRY = 6;
+   */
+  REPEATS_AFTER_EXPIRY: 6,
+} as const;
+
+/**
+ * A defect in how keys are made.
+ *
+ * @generated from enum onceward.v1.KeyDefect
+ */
+export type KeyDefect = (typeof KeyDefect)[keyof typeof KeyDefect] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.KeyDefect.
+ */
+export const KeyDefectSchema: GenEnum<KeyDefect> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_tenant_admin, 0);
 
 /**
  * For the administrators of a tenant: policies, records, API keys, audit events and usage of their own tenant.
@@ -962,6 +1881,17 @@ export const TenantAdminService: GenService<{
     output: typeof GetNamespaceResponseSchema;
   },
   /**
+   * Lists the namespaces that have records and are not declared, by name: they follow the tenant's policy. A misspelt
+   * namespace shows here.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.ListUndeclaredNamespaces
+   */
+  listUndeclaredNamespaces: {
+    methodKind: "unary";
+    input: typeof ListUndeclaredNamespacesRequestSchema;
+    output: typeof ListUndeclaredNamespacesResponseSchema;
+  },
+  /**
    * Lists the declared namespaces, by name.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListNamespaces
@@ -1011,7 +1941,18 @@ export const TenantAdminService: GenService<{
     output: typeof ListRecordsResponseSchema;
   },
   /**
-   * Returns the record of a key.
+   * Counts the records of a namespace by state. The server examines a bounded number of records for a call: while
+   * `next_page_token` is set, the caller sends it and adds the counts.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.CountRecords
+   */
+  countRecords: {
+    methodKind: "unary";
+    input: typeof CountRecordsRequestSchema;
+    output: typeof CountRecordsResponseSchema;
+  },
+  /**
+   * Returns the record of a key, and its last attempts.
    *
    * Errors: RECORD_NOT_FOUND.
    *
@@ -1039,6 +1980,23 @@ export const TenantAdminService: GenService<{
     output: typeof ResolveRecordResponseSchema;
   },
   /**
+   * Resolves all ambiguous records that match a filter, in the background (RecordJob, KIND_RESOLVE). With `validate_only`,
+   * counts them and changes nothing.
+   *
+   * A record is judged again when it is changed: one that is no longer ambiguous is left alone, and so is one that became
+   * ambiguous after the call. Each change is effective on every replica within 10 s. The start and the end of the job are
+   * audit events; the changed records have none of their own.
+   *
+   * Errors: RECORD_COUNT_MISMATCH; RESULT_TOO_LARGE; QUOTA_RECORD_JOBS.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.ResolveAmbiguousRecords
+   */
+  resolveAmbiguousRecords: {
+    methodKind: "unary";
+    input: typeof ResolveAmbiguousRecordsRequestSchema;
+    output: typeof ResolveAmbiguousRecordsResponseSchema;
+  },
+  /**
    * Lists the background changes of records, newest first.
    *
    * @generated from rpc onceward.v1.TenantAdminService.ListRecordJobs
@@ -1059,6 +2017,19 @@ export const TenantAdminService: GenService<{
     methodKind: "unary";
     input: typeof GetRecordJobRequestSchema;
     output: typeof GetRecordJobResponseSchema;
+  },
+  /**
+   * Ends an unfinished background change of records, on whichever replica works on it: after the reply it changes no further
+   * record. The changed records stay changed. It can be repeated; a job that is DONE stays as it is.
+   *
+   * Errors: RECORD_JOB_NOT_FOUND; RECORD_CONTENDED if the job's current batch takes longer than a second.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.CancelRecordJob
+   */
+  cancelRecordJob: {
+    methodKind: "unary";
+    input: typeof CancelRecordJobRequestSchema;
+    output: typeof CancelRecordJobResponseSchema;
   },
   /**
    * Creates an API key. The secret is returned only this once. To rotate a key, create a second one, switch to it, and revoke
@@ -1114,6 +2085,38 @@ export const TenantAdminService: GenService<{
     methodKind: "unary";
     input: typeof GetUsageRequestSchema;
     output: typeof GetUsageResponseSchema;
+  },
+  /**
+   * Returns what the claims of the last 90 days say about a namespace's key retention: how many repeats would have come too
+   * late with other retentions, and which retention is long enough.
+   *
+   * Every interval and bound holds with a confidence of 95 %. Nothing is extrapolated: repeats that come later than the service
+   * could see are in no number.
+   *
+   * Errors: INVALID_REQUEST.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.GetRetentionAdvice
+   */
+  getRetentionAdvice: {
+    methodKind: "unary";
+    input: typeof GetRetentionAdviceRequestSchema;
+    output: typeof GetRetentionAdviceResponseSchema;
+  },
+  /**
+   * Returns what the claims of the last 30 days say about how callers make their keys: of one namespace, or of all, by name. A key
+   * has to be made once for an operation and kept for its retries; here are the signs of keys that are not.
+   *
+   * A suspicion is no proof, and nothing is refused because of it. Every interval holds with a confidence of 95 %. A page has at
+   * most 20 namespaces.
+   *
+   * Errors: INVALID_REQUEST.
+   *
+   * @generated from rpc onceward.v1.TenantAdminService.GetKeyQuality
+   */
+  getKeyQuality: {
+    methodKind: "unary";
+    input: typeof GetKeyQualityRequestSchema;
+    output: typeof GetKeyQualityResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_onceward_v1_tenant_admin, 0);

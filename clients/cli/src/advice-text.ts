@@ -1,0 +1,106 @@
+import type {
+  GetRetentionAdviceResponse,
+  InsufficientData,
+  RetentionCandidate,
+} from "@onceward/client/admin";
+import type { Column } from "./output.ts";
+import { renderTable } from "./table.ts";
+import { formatDuration, formatMoment } from "./times.ts";
+
+/** The columns of a list of namespaces. */
+export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
+  ["NAMESPACE", ({ namespace }) => namespace],
+  ["KEY RETENTION", ({ keyRetention }) => formatDuration(keyRetention)],
+  ["OBSERVED SINCE", ({ observedSince }) => formatMoment(observedSince)],
+  ["ADVICE", describeRecommendation],
+];
+
+/** Returns the table of a namespace's candidates, and the recommendation. */
+export function describeAdvice(advice: GetRetentionAdviceResponse): string {
+  const { namespace, keyRetention, observedSince, candidates } = advice;
+  const since = observedSince === undefined ? "no claim yet" : `claims since ${formatMoment(observedSince)}`;
+  const current = formatDuration(keyRetention);
+  return [
+    `Key retention in ${namespace}: ${current}; ${since}. Intervals hold with 95 %.\n`,
+    renderTable(
+      [
+        "KEY RETENTION",
+        "LATE A MONTH",
+        "INTERVAL",
+        "ON DAYS",
+        "AT MOST A MILLION",
+        "RECORDS",
+        "SIZE",
+        "MISSING",
+      ],
+      candidates.map((candidate) => candidateRow(candidate, current)),
+    ),
+    `${describeRecommendation(advice)}\n`,
+  ].join("\n");
+}
+
+function candidateRow(
+  { keyRetention, evidence, records, bytes }: RetentionCandidate,
+  current: string,
+): readonly string[] {
+  const retention = formatDuration(keyRetention);
+  const label = retention === current ? `${retention} (now)` : retention;
+  const cost = [round(records), bytes === 0 ? "-" : formatBytes(bytes)];
+  if (evidence.case !== "late") {
+    const missing = evidence.case === undefined ? "" : describeMissing(evidence.value);
+    return [label, "-", "-", "-", "-", ...cost, missing];
+  }
+  const { perMonth, perMonthLow, perMonthHigh, daysWithLate, daysObserved, maxPerMillion } = evidence.value;
+  return [
+    label,
+    round(perMonth),
+    `${round(perMonthLow)} – ${round(perMonthHigh)}`,
+    `${daysWithLate} of ${Math.round(daysObserved)}`,
+    round(maxPerMillion),
+    ...cost,
+    "",
+  ];
+}
+
+function describeRecommendation({
+  recommendation,
+  maxLatePerMillion,
+  keyRetention,
+}: GetRetentionAdviceResponse): string {
+  const target = `at most ${round(maxLatePerMillion)} late in a million claims`;
+  switch (recommendation.case) {
+    case "sufficientRetention": {
+      const retention = formatDuration(recommendation.value);
+      const now = retention === formatDuration(keyRetention) ? ", the one in force" : "";
+      return `${retention} is enough for ${target}${now}.`;
+    }
+    case "insufficient":
+      return `For ${target}: ${describeMissing(recommendation.value)}.`;
+    case "none":
+      return `No retention of these is enough for ${target}.`;
+    case undefined:
+      return "The service gave an answer that this version does not know.";
+  }
+}
+
+/** Returns what data is missing for a statement. */
+export function describeMissing({ missingDays, missingClaims }: InsufficientData): string {
+  const parts = [
+    ...(missingDays > 0 ? [`${missingDays} more ${missingDays === 1 ? "day" : "days"}`] : []),
+    ...(missingClaims > 0n ? [`${missingClaims.toLocaleString("en")} more claims`] : []),
+  ];
+  return parts.length === 0 ? "needs more data" : `needs ${parts.join(" and ")}`;
+}
+
+/** Returns a number with three significant digits, and whole from 100 on. */
+function round(value: number): string {
+  const rounded = value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
+  return rounded.toLocaleString("en", { maximumSignificantDigits: 15 });
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+function formatBytes(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return `${round(bytes / 1024 ** power)} ${UNITS[power]}`;
+}

@@ -1,0 +1,59 @@
+import {
+  createTenantAdmin,
+  GetRetentionAdviceResponseSchema,
+  type TenantAdmin,
+} from "@onceward/client/admin";
+import type { Command } from "commander";
+import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
+import { parsePerMillion } from "../arguments.ts";
+import type { Host } from "../host.ts";
+import { collectPages } from "../pages.ts";
+import { type Session, sessions } from "../session.ts";
+import { parsePast } from "../times.ts";
+import { command } from "./group.ts";
+
+interface AdviceOptions {
+  readonly maxLate?: number;
+}
+
+/** Hours of usage that are searched for namespaces. */
+const MAX_HOURS = 10_000;
+
+/** Returns `onceward advice`: which retention is long enough for how late repeats come. */
+export function adviceCommand(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return command(
+    "advice [namespace]",
+    "Shows how many repeats would come too late with other key retentions, and which one is long enough. Without a namespace: of all that were used in the last week.",
+    "advice charges",
+    "advice charges --max-late 10",
+  )
+    .option(
+      "--max-late <count>",
+      "late repeats that you accept in a million claims; default: 1",
+      parsePerMillion,
+    )
+    .action(
+      asAdmin(async (session, name: string | undefined, { maxLate = 0 }: AdviceOptions) => {
+        const { client, call, output } = session;
+        const advise = (namespace: string) =>
+          client.getRetentionAdvice({ namespace, maxLatePerMillion: maxLate }, call);
+        if (name !== undefined) {
+          const advice = await advise(name);
+          return output.message(GetRetentionAdviceResponseSchema, advice, () => describeAdvice(advice));
+        }
+        const used = await usedNamespaces(session);
+        const items = [];
+        for (const namespace of used.items) items.push(await advise(namespace));
+        output.list(GetRetentionAdviceResponseSchema, { items, hasMore: used.hasMore }, ADVICE_COLUMNS);
+      }),
+    );
+}
+
+async function usedNamespaces({ client, call }: Session<TenantAdmin>) {
+  const { items, hasMore } = await collectPages(MAX_HOURS, async (page) => {
+    const { hours, nextPageToken } = await client.getUsage({ ...page, after: parsePast("7d") }, call);
+    return { items: hours, nextPageToken };
+  });
+  return { items: [...new Set(items.map(({ namespace }) => namespace))].sort(), hasMore };
+}

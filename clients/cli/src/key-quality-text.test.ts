@@ -1,0 +1,51 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { KeyDefect, KeyQualitySchema } from "@onceward/client/admin";
+import { expect, test } from "vitest";
+import { describeQuality, QUALITY_COLUMNS } from "./key-quality-text.ts";
+
+const QUALITY = create(KeyQualitySchema, {
+  namespace: "charges",
+  claims: 12_345n,
+  observedSince: timestampFromMs(Date.UTC(2026, 0, 31, 9)),
+  suspicions: [
+    {
+      defect: KeyDefect.NEW_KEY_PER_RETRY,
+      evidence: [
+        {
+          measure: "other_key_within_15_minutes",
+          count: 160,
+          of: 8192,
+          shareLow: 0.016646,
+          shareHigh: 0.0227615,
+        },
+      ],
+      examples: [{ key: "a-1" }, { key: "a-2" }],
+      advice: "Make the key once.",
+    },
+  ],
+  undecided: [{ defect: KeyDefect.UUID_PER_CLAIM, insufficient: { missingDays: 0, missingClaims: 655n } }],
+});
+
+test("suspicions are shown with their evidence, examples and advice", () => {
+  expect(
+    describeQuality(QUALITY),
+  ).toBe(`Keys in charges: 12,345 claims, since 2026-01-31T09:00:00Z. Intervals hold with 95 %.
+
+Suspected: new key per retry
+  other key within 15 minutes: 160 of 8,192 (1.66 % – 2.28 %)
+  for example: a-1, a-2
+  Make the key once.
+
+Not known yet: uuid per claim (needs 655 more claims).
+`);
+});
+
+test("a list of namespaces says what is suspected in each", () => {
+  const cells = (quality: typeof QUALITY) => QUALITY_COLUMNS.map(([, cell]) => cell(quality));
+  expect(cells(QUALITY)).toEqual(["charges", "12,345", "2026-01-31T09:00:00Z", "new key per retry"]);
+  const nothing = create(KeyQualitySchema, { namespace: "mail" });
+  expect(cells(nothing).at(-1)).toBe("nothing");
+  expect(describeQuality(nothing)).toContain("no claim yet");
+  expect(describeQuality(nothing)).toContain("Nothing is suspected.");
+});

@@ -1,0 +1,69 @@
+import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/admin";
+import { describeMissing } from "./advice-text.ts";
+import type { Column } from "./output.ts";
+import { formatMoment } from "./times.ts";
+
+/** The columns of a list of namespaces. */
+export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
+  ["NAMESPACE", ({ namespace }) => namespace],
+  ["CLAIMS", ({ claims }) => claims.toLocaleString("en")],
+  ["OBSERVED SINCE", ({ observedSince }) => formatMoment(observedSince)],
+  [
+    "SUSPECTED",
+    ({ suspicions }) => suspicions.map(({ defect }) => defectName(defect)).join(", ") || "nothing",
+  ],
+];
+
+/** Returns what is known about the keys of a namespace. */
+export function describeQuality({
+  namespace,
+  claims,
+  observedSince,
+  suspicions,
+  undecided,
+}: KeyQuality): string {
+  const since = observedSince === undefined ? "no claim yet" : `since ${formatMoment(observedSince)}`;
+  return [
+    `Keys in ${namespace}: ${claims.toLocaleString("en")} claims, ${since}. Intervals hold with 95 %.\n`,
+    ...suspicions.map(describeSuspicion),
+    ...(suspicions.length === 0 ? ["Nothing is suspected.\n"] : []),
+    ...undecided.map(({ defect, insufficient }) =>
+      insufficient === undefined
+        ? ""
+        : `Not known yet: ${defectName(defect)} (${describeMissing(insufficient)}).\n`,
+    ),
+  ].join("\n");
+}
+
+function describeSuspicion({ defect, evidence, examples, advice }: KeySuspicion): string {
+  return [
+    `Suspected: ${defectName(defect)}`,
+    ...evidence.map((each) => `  ${describeEvidence(each)}`),
+    ...(examples.length === 0 ? [] : [`  for example: ${examples.map(({ key }) => key).join(", ")}`]),
+    `  ${advice}\n`,
+  ].join("\n");
+}
+
+function describeEvidence({ measure, count, of, shareLow, shareHigh }: KeyEvidence): string {
+  const name = measure.replaceAll("_", " ");
+  const number = (value: number) => Math.round(value).toLocaleString("en");
+  return `${name}: ${number(count)} of ${number(of)} (${percent(shareLow)} – ${percent(shareHigh)})`;
+}
+
+function percent(share: number): string {
+  return `${Number((100 * share).toPrecision(3))} %`;
+}
+
+const DEFECT_NAMES: Readonly<Record<KeyDefect, string>> = {
+  [KeyDefect.UNSPECIFIED]: "an unknown defect",
+  [KeyDefect.NEW_KEY_PER_RETRY]: "new key per retry",
+  [KeyDefect.TIME_IN_KEY]: "time in key",
+  [KeyDefect.ATTEMPT_IN_KEY]: "attempt in key",
+  [KeyDefect.UUID_PER_CLAIM]: "uuid per claim",
+  [KeyDefect.NO_FINGERPRINTS]: "no fingerprints",
+  [KeyDefect.REPEATS_AFTER_EXPIRY]: "repeats after expiry",
+};
+
+function defectName(defect: KeyDefect): string {
+  return DEFECT_NAMES[defect] ?? "a defect that this version does not know";
+}

@@ -1,0 +1,54 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { Record_State } from "@onceward/client";
+import type { Command } from "commander";
+import { parseFingerprint } from "./arguments.ts";
+import { choiceOption, choicesOf } from "./choices.ts";
+import { parsePast } from "./times.ts";
+
+/** The options that select records. */
+export interface RecordFilterOptions {
+  readonly namespace?: string;
+  readonly state?: Record_State;
+  readonly prefix?: string;
+  readonly owner?: string;
+  readonly fingerprint?: Uint8Array<ArrayBuffer>;
+  readonly claimedAfter?: Timestamp;
+  readonly claimedBefore?: Timestamp;
+  readonly leaseExpiredBefore?: Timestamp;
+}
+
+export function withRecordFilter(made: Command): Command {
+  return made
+    .option("--namespace <name>", "only records in this namespace")
+    .addOption(choiceOption("--state <state>", "only records in this state", choicesOf(Record_State)))
+    .option("--prefix <text>", "only keys with this prefix")
+    .option("--owner <text>", "only records whose newest claim has exactly this owner")
+    .option(
+      "--fingerprint <hex>",
+      "only records with this fingerprint, 64 hexadecimal digits",
+      parseFingerprint,
+    )
+    .option("--claimed-after <time>", "only records whose newest claim is after this time", parsePast)
+    .option("--claimed-before <time>", "only records whose newest claim is before this time", parsePast)
+    .option(
+      "--lease-expired-before <time>",
+      "only records whose lease ended before this time; with --state ambiguous: ambiguous since then",
+      parsePast,
+    );
+}
+
+/** Returns the filter fields of a request. */
+export function recordFilter(options: RecordFilterOptions) {
+  const { namespace = "", prefix = "", owner = "", state, fingerprint } = options;
+  const { claimedAfter, claimedBefore, leaseExpiredBefore } = options;
+  return {
+    namespace,
+    keyPrefix: prefix,
+    owner,
+    ...(state && { state }),
+    ...(fingerprint && { fingerprint }),
+    ...(claimedAfter && { claimedAfter }),
+    ...(claimedBefore && { claimedBefore }),
+    ...(leaseExpiredBefore && { leaseExpiredBefore }),
+  };
+}

@@ -1,0 +1,115 @@
+import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { Record_State } from "@onceward/client";
+import { type RecordJob, RecordJob_State, RecordJobSchema, type TenantAdmin } from "@onceward/client/admin";
+import { asJson, enumName } from "./output.ts";
+import { collectPages } from "./pages.ts";
+import type { Session } from "./session.ts";
+import { formatMoment } from "./times.ts";
+
+const HOUR_MS = 3_600_000;
+/** The ambiguous records that are counted; more are shown as "1000+". One page of the service. */
+const MAX_AMBIGUOUS = 1000;
+/** The newest jobs that are searched for unfinished ones; a tenant has at most 20 of those. */
+const MAX_JOBS = 100;
+/** The namespaces whose usage of the hour is added. */
+const MAX_NAMESPACES = 10_000;
+
+/** What happens in a namespace or in a tenant at one time. */
+export interface Snapshot {
+  readonly at: Timestamp;
+  /** Empty: the whole tenant. */
+  readonly namespace: string;
+  /** Answered claims and refused late holders since the current hour began. Replicas store them every few seconds. */
+  readonly hour: Readonly<Record<Counter, bigint>>;
+  readonly ambiguousRecords: number;
+  readonly hasMoreAmbiguous: boolean;
+  /** When the lease of the longest ambiguous of these records ended; undefined: none is ambiguous. */
+  readonly ambiguousSince: Timestamp | undefined;
+  /** Unfinished jobs. */
+  readonly jobs: readonly RecordJob[];
+}
+
+const COUNTERS = [
+  "claims",
+  "granted",
+  "replayed",
+  "inProgress",
+  "ambiguous",
+  "mismatches",
+  "fenced",
+] as const;
+type Counter = (typeof COUNTERS)[number];
+
+/** Reads the current usage, ambiguous records and unfinished jobs. @param namespace empty: of the tenant. */
+export async function readSnapshot(
+  { client, call }: Session<Pick<TenantAdmin, "getUsage" | "listRecords" | "listRecordJobs">>,
+  namespace: string,
+): Promise<Snapshot> {
+  const nowMs = Date.now();
+  const after = timestampFromMs(nowMs - (nowMs % HOUR_MS));
+  const usage = await collectPages(MAX_NAMESPACES, async (page) => {
+    const { hours, nextPageToken } = await client.getUsage({ namespace, after, ...page }, call);
+    return { items: hours, nextPageToken };
+  });
+  const ambiguous = await collectPages(MAX_AMBIGUOUS, async (page) => {
+    const filter = { namespace, state: Record_State.AMBIGUOUS };
+    const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
+    return { items: records, nextPageToken };
+  });
+  const { jobs } = await client.listRecordJobs({ pageSize: MAX_JOBS }, call);
+  const total = (counter: Counter) => usage.items.reduce((sum, hour) => sum + hour[counter], 0n);
+  const [ambiguousSince] = ambiguous.items
+    .flatMap(({ leaseExpiresAt }) => leaseExpiresAt ?? [])
+    .sort((a, b) => timestampMs(a) - timestampMs(b));
+  return {
+    at: timestampFromMs(nowMs),
+    namespace,
+    hour: Object.fromEntries(COUNTERS.map((counter) => [counter, total(counter)])) as Snapshot["hour"],
+    ambiguousRecords: ambiguous.items.length,
+    hasMoreAmbiguous: ambiguous.hasMore,
+    ambiguousSince,
+    jobs: jobs.filter(
+      (job) =>
+        job.state !== RecordJob_State.DONE &&
+        (namespace === "" || job.namespace === "" || job.namespace === namespace),
+    ),
+  };
+}
+
+/** Returns a snapshot for `--json`; numbers of 64 bits are text, as in Protobuf JSON. */
+export function snapshotJson({ at, namespace, hour, jobs, ...ambiguous }: Snapshot): object {
+  return {
+    at: new Date(timestampMs(at)).toISOString(),
+    namespace,
+    hour: Object.fromEntries(COUNTERS.map((counter) => [counter, `${hour[counter]}`])),
+    ambiguousRecords: ambiguous.ambiguousRecords,
+    hasMoreAmbiguous: ambiguous.hasMoreAmbiguous,
+    ...(ambiguous.ambiguousSince && {
+      ambiguousSince: new Date(timestampMs(ambiguous.ambiguousSince)).toISOString(),
+    }),
+    jobs: jobs.map((job) => asJson(RecordJobSchema, job)),
+  };
+}
+
+/** Returns a snapshot as one line, and one indented line for each unfinished job. */
+export function describeSnapshot(snapshot: Snapshot): string {
+  const { at, hour, ambiguousRecords, hasMoreAmbiguous, ambiguousSince, jobs } = snapshot;
+  const { claims, granted, replayed, inProgress, ambiguous, mismatches, fenced } = hour;
+  const outcomes = [
+    `${granted} granted`,
+    `${replayed} replayed`,
+    `${inProgress} in_progress`,
+    `${ambiguous} ambiguous`,
+    `${mismatches} mismatches`,
+    `${fenced} fenced`,
+  ].join(", ");
+  const since = ambiguousSince === undefined ? "" : ` since ${formatMoment(ambiguousSince)}`;
+  const lines = [
+    `${formatMoment(at)}  this hour ${claims} claims: ${outcomes}; ambiguous records ${ambiguousRecords}${hasMoreAmbiguous ? "+" : ""}${since}`,
+    ...jobs.map(
+      ({ id, state, recordsExamined, recordsChanged, recordsForgotten }) =>
+        `  job ${id} ${enumName(RecordJob_State, state)}: ${recordsExamined} examined, ${recordsChanged} changed, ${recordsForgotten} forgotten`,
+    ),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
+}

@@ -1,0 +1,87 @@
+import {
+  LegendDisplayMode,
+  LegendPlacement,
+  ReduceDataOptionsBuilder,
+  SortOrder,
+  TooltipDisplayMode,
+  VizLegendOptionsBuilder,
+  VizTooltipOptionsBuilder,
+} from "@grafana/grafana-foundation-sdk/common";
+import { ThresholdsConfigBuilder, ThresholdsMode } from "@grafana/grafana-foundation-sdk/dashboard";
+import { DataqueryBuilder } from "@grafana/grafana-foundation-sdk/prometheus";
+import { PanelBuilder as StatBuilder } from "@grafana/grafana-foundation-sdk/stat";
+import { PanelBuilder as TimeSeriesBuilder } from "@grafana/grafana-foundation-sdk/timeseries";
+
+/** The data source that is selected in the dashboard. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of Grafana.
+export const PROMETHEUS = { type: "prometheus", uid: "${datasource}" };
+
+/** A PromQL expression, and the name of its series with `{{label}}`. */
+export interface Query {
+  readonly expr: string;
+  readonly legend: string;
+}
+
+/** A panel. */
+export interface PanelOptions {
+  readonly title: string;
+  readonly description: string;
+  /** An id of Grafana: `s`, `bytes`, `ops`, `percentunit`, `short`. */
+  readonly unit: string;
+  readonly queries: readonly Query[];
+  /** `figure`: the last number of each series. Unset: lines over time. */
+  readonly kind?: "figure";
+  /** A figure is red from this number on. */
+  readonly redFrom?: number;
+}
+
+/** Of 24 columns. */
+const CHART_WIDTH = 8;
+const CHART_HEIGHT = 8;
+const FIGURE_WIDTH = 4;
+const FIGURE_HEIGHT = 4;
+
+/** Returns a panel; `id` is unique in its dashboard. */
+export function panel(options: PanelOptions, id: number): StatBuilder | TimeSeriesBuilder {
+  const made = options.kind === "figure" ? figure(options) : chart();
+  return made
+    .id(id)
+    .title(options.title)
+    .description(options.description)
+    .datasource(PROMETHEUS)
+    .unit(options.unit)
+    .targets(options.queries.map(target));
+}
+
+function chart(): TimeSeriesBuilder {
+  return new TimeSeriesBuilder()
+    .min(0)
+    .fillOpacity(10)
+    .span(CHART_WIDTH)
+    .height(CHART_HEIGHT)
+    .legend(
+      new VizLegendOptionsBuilder()
+        .showLegend(true)
+        .displayMode(LegendDisplayMode.List)
+        .placement(LegendPlacement.Bottom),
+    )
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending));
+}
+
+function figure({ redFrom }: PanelOptions): StatBuilder {
+  const red = redFrom === undefined ? [] : [{ value: redFrom, color: "red" }];
+  const steps = [{ value: null, color: "green" }, ...red];
+  return new StatBuilder()
+    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(steps))
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(["lastNotNull"]))
+    .span(FIGURE_WIDTH)
+    .height(FIGURE_HEIGHT);
+}
+
+function target({ expr, legend }: Query, index: number): DataqueryBuilder {
+  return new DataqueryBuilder()
+    .expr(expr)
+    .legendFormat(legend)
+    .refId(String.fromCharCode(65 + index))
+    .range();
+}

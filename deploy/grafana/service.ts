@@ -1,0 +1,15 @@
+import { CALLS, SATURATION, SERVICE_LEVELS } from "./calls.ts";
+import { dashboard } from "./dashboard.ts";
+import { BACKGROUND, BATCHES, CACHE, STORE } from "./internals.ts";
+
+/** Returns the dashboard of the service as a whole: what its callers see, and what it runs on. */
+export function serviceDashboard() {
+  return dashboard({
+    uid: "onceward-service",
+    title: "Onceward: service",
+    description:
+      "Calls, saturation, batches, Postgres, sweep, cache and waiters of the replicas. Needs the rules of deploy/prometheus/rules.yml.",
+    variables: [],
+    sections: [SERVICE_LEVELS, CALLS, SATURATION, BATCHES, STORE, BACKGROUND, CACHE],
+  });
+}

@@ -1,0 +1,163 @@
+{{/* Names of the secrets that a container gets, as JSON. Takes the same as onceward.env. */}}
+{{- define "onceward.secretNames" -}}
+{{- $names := list -}}
+{{- range $name, $source := .root.Values.secrets -}}
+{{- if and $source.existingSecret (or $.migrates (ne $name "DATABASE_DIRECT_URL")) -}}
+{{- $names = append $names $name -}}
+{{- end -}}
+{{- end -}}
+{{- $names | toJson -}}
+{{- end -}}
+
+{{/* Files with the values of secrets. Takes the same as onceward.env. */}}
+{{- define "onceward.secretsVolume" -}}
+- name: {{ ternary "migration-secrets" "secrets" .migrates }}
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range $name := include "onceward.secretNames" . | fromJsonArray }}
+      {{- $source := index $.root.Values.secrets $name }}
+      - secret:
+          name: {{ $source.existingSecret }}
+          items:
+            - key: {{ $source.key | default $name }}
+              path: {{ $name }}
+      {{- end }}
+{{- end -}}
+
+{{/* Environment of a container: `migrates` gives it the direct URL, too. Takes (dict "root" $ "migrates" bool). */}}
+{{- define "onceward.env" -}}
+{{- $values := .root.Values -}}
+{{- range $name, $value := $values.config }}
+{{- if not (kindIs "invalid" $value) }}
+- name: {{ $name }}
+  value: {{ ternary (printf "%.0f" $value) (toString $value) (kindIs "float64" $value) | quote }}
+{{- end }}
+{{- end }}
+{{- range $name := include "onceward.secretNames" . | fromJsonArray }}
+- name: {{ $name }}_FILE
+  value: /run/secrets/onceward/{{ $name }}
+{{- end }}
+{{- with $values.tls }}
+{{- if .existingSecret }}
+- name: ONCEWARD_TLS_CERT
+  value: /etc/onceward/tls/{{ .certKey }}
+- name: ONCEWARD_TLS_KEY
+  value: /etc/onceward/tls/{{ .keyKey }}
+{{- end }}
+{{- if .clientCa.existingSecret }}
+- name: ONCEWARD_TLS_CLIENT_CA
+  value: /etc/onceward/client-ca/{{ .clientCa.key }}
+{{- end }}
+{{- end }}
+{{- with $values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Volumes that all pods have. Whole Secrets, without subPath: so renewed certificates arrive in the container. */}}
+{{- define "onceward.volumes" -}}
+{{- with .Values.tls }}
+{{- if .existingSecret }}
+- name: tls
+  secret:
+    secretName: {{ .existingSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- if .clientCa.existingSecret }}
+- name: client-ca
+  secret:
+    secretName: {{ .clientCa.existingSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Takes the same as onceward.env. */}}
+{{- define "onceward.volumeMounts" -}}
+- name: {{ ternary "migration-secrets" "secrets" .migrates }}
+  mountPath: /run/secrets/onceward
+  readOnly: true
+{{- with .root }}
+{{- if .Values.tls.existingSecret }}
+- name: tls
+  mountPath: /etc/onceward/tls
+  readOnly: true
+{{- end }}
+{{- if .Values.tls.clientCa.existingSecret }}
+- name: client-ca
+  mountPath: /etc/onceward/client-ca
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What all containers of the server have in common. Takes the same as onceward.env. */}}
+{{- define "onceward.container" -}}
+image: {{ include "onceward.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+env:
+  {{- include "onceward.env" . | trim | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+volumeMounts:
+  {{- include "onceward.volumeMounts" . | trim | nindent 2 }}
+{{- end -}}
+
+{{- define "onceward.migration" -}}
+name: migrate
+args: [migrate]
+{{ include "onceward.container" (dict "root" . "migrates" true) }}
+resources:
+  {{- toYaml .Values.migrations.resources | nindent 2 }}
+{{- end -}}
+
+{{/* What all pods have in common. Takes (dict "root" $ "runs" list), with true for a migration and false for the server. */}}
+{{- define "onceward.pod" -}}
+volumes:
+  {{- range .runs }}
+  {{- include "onceward.secretsVolume" (dict "root" $.root "migrates" .) | nindent 2 }}
+  {{- end }}
+{{- with .root }}
+  {{- with include "onceward.volumes" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+serviceAccountName: {{ include "onceward.serviceAccountName" . }}
+automountServiceAccountToken: false
+# Kubernetes would set ONCEWARD_SERVICE_HOST and others for the Services: the server refuses names that it does not know.
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  {{- with .Values.runAsUser }}
+  runAsUser: {{ . }}
+  runAsGroup: {{ . }}
+  fsGroup: {{ . }}
+  {{- end }}
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}

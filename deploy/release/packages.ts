@@ -1,0 +1,53 @@
+import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { run } from "./commands.ts";
+import { PACKAGE_DIRS, type Stage } from "./stage.ts";
+
+type Manifest = Readonly<Record<string, unknown>>;
+
+/**
+ * Builds and packs every package of a stage as npm would publish it. Returns the tarballs' file names by the names of
+ * the packages.
+ */
+export async function packPackages(stage: Stage, outDir: string): Promise<ReadonlyMap<string, string>> {
+  const tarballs = new Map<string, string>();
+  for (const workspace of PACKAGE_DIRS) {
+    const dir = join(stage.dir, workspace);
+    const file = join(dir, "package.json");
+    const manifest: Manifest = JSON.parse(await readFile(file, "utf8"));
+    await writeFile(file, `${JSON.stringify(releasedManifest(manifest, stage), null, 2)}\n`);
+    await copyFile(join(stage.dir, "LICENSE"), join(dir, "LICENSE"));
+    if (workspace === "server") {
+      await run(stage.dir, [
+        "node",
+        "node_modules/typescript/bin/tsc",
+        "--project",
+        "server/tsconfig.build.json",
+      ]);
+    }
+    const printed = await run(dir, [
+      "npm",
+      "pack",
+      "--json",
+      "--loglevel=error",
+      "--pack-destination",
+      outDir,
+    ]);
+    const [, filename = ""] = /"filename": "(.*)"/.exec(printed) ?? [];
+    tarballs.set(String(manifest.name), filename);
+  }
+  return tarballs;
+}
+
+/**
+ * Returns the manifest of a released package. It names the commit. The server's points to the compiled program, because
+ * Node runs no TypeScript below `node_modules`; in the repository it is private, so that its sources are never published.
+ */
+export function releasedManifest(manifest: Manifest, { commit }: Pick<Stage, "commit">): Manifest {
+  const { private: isPrivate, ...released } = manifest;
+  const compiled = isPrivate === true && {
+    bin: { "onceward-server": "dist/main.js" },
+    files: ["dist", "migrations"],
+  };
+  return { ...released, ...compiled, gitHead: commit };
+}

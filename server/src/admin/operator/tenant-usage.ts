@@ -1,0 +1,63 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../calls/call.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
+import {
+  ListTenantUsageResponseSchema,
+  type OperatorService,
+  TenantUsageSchema,
+} from "../../gen/onceward/v1/operator_pb.ts";
+import { timestamp, Violations } from "../../messages/violations.ts";
+import { findTenantUse, type TenantUse } from "../../store/tenants/tenant-use.ts";
+import { listTenantResources } from "../../store/tenants/tenants.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { QUOTA_MESSAGES } from "../policy-messages.ts";
+import type { OperatorOptions } from "./options.ts";
+
+/** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
+const MAX_TENANTS = 200;
+
+/** Returns the RPC that shows tenants' use beside their quotas. */
+export function createTenantUsageHandlers({
+  pool,
+  pageTokens,
+}: OperatorOptions): Pick<Handlers<typeof OperatorService>, "listTenantUsage"> {
+  return {
+    async listTenantUsage(request) {
+      const violations = new Violations();
+      const scope = ["ListTenantUsage"];
+      const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
+      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await listTenantResources(pool, afterName, size + 1);
+      const use = await findTenantUse(
+        pool,
+        found.slice(0, size).map(({ id }) => id),
+      );
+      const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
+        usageMessage(tenant, use.get(tenant.id)),
+      );
+      return create(ListTenantUsageResponseSchema, {
+        tenants: messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [last.name]) }),
+      });
+    },
+  };
+}
+
+function usageMessage(tenant: TenantResource, use: TenantUse | undefined) {
+  if (use === undefined) throw new Error("a listed tenant has no use");
+  const { quotas } = tenant;
+  return create(TenantUsageSchema, {
+    tenant: tenant.name,
+    quotas: QUOTA_MESSAGES.write(quotas),
+    ...(quotas.liveRecords !== undefined &&
+      use.liveRecords !== undefined && { liveRecords: use.liveRecords }),
+    ...(quotas.storedBytes !== undefined &&
+      use.storedBytes !== undefined && { storedBytes: use.storedBytes }),
+    declaredNamespaces: use.declaredNamespaces,
+    unfinishedRecordJobs: use.unfinishedJobs,
+    recentClaims: use.recentClaims,
+    recentSince: timestamp(use.recentSinceMs),
+  });
+}

@@ -1,0 +1,74 @@
+import type { Logger } from "pino";
+import { DEGRADED_REASONS, type DegradedReason } from "../domain/replica.ts";
+
+/** When a degraded state begins and ends. */
+export interface DegradedCondition {
+  /** Returns whether the replica is degraded now; `active` tells whether the state has begun. */
+  readonly holds: (active: boolean) => boolean;
+  /** Consecutive looks at which the condition must hold before the state begins. */
+  readonly looksToBegin: number;
+  /** Consecutive looks at which it must not hold before the state ends. */
+  readonly looksToEnd: number;
+}
+
+/** The degraded states of a replica. */
+export interface DegradedStates {
+  start(): void;
+  stop(): void;
+  /** Returns whether each state is active. */
+  active(): Readonly<Record<DegradedReason, boolean>>;
+  /** Returns the active states. */
+  reasons(): readonly DegradedReason[];
+}
+
+export interface DegradedStatesOptions {
+  readonly conditions: Readonly<Record<DegradedReason, DegradedCondition>>;
+  readonly log: Logger;
+  /** Interval between two looks at the conditions; only tests change it. */
+  readonly lookMs?: number | undefined;
+}
+
+const LOOK_MS = 1000;
+
+/** Looks at each condition once a second, and logs each state that begins or ends. */
+export function createDegradedStates({
+  conditions,
+  log,
+  lookMs = LOOK_MS,
+}: DegradedStatesOptions): DegradedStates {
+  const states = DEGRADED_REASONS.map((reason) => ({
+    reason,
+    condition: conditions[reason],
+    active: false,
+    /** Consecutive looks that contradicted `active`. */
+    looks: 0,
+  }));
+  let timer: NodeJS.Timeout | undefined;
+
+  function look(): void {
+    for (const state of states) {
+      const { reason, condition, active } = state;
+      state.looks = condition.holds(active) === active ? 0 : state.looks + 1;
+      if (state.looks < (active ? condition.looksToEnd : condition.looksToBegin)) continue;
+      if (state.looks === 0) continue;
+      state.active = !active;
+      state.looks = 0;
+      if (state.active) log.warn({ reason }, "the replica is degraded");
+      else log.info({ reason }, "the replica is no longer degraded");
+    }
+  }
+
+  return {
+    start() {
+      look();
+      timer = setInterval(look, lookMs).unref();
+    },
+    stop: () => clearInterval(timer),
+    active: () =>
+      Object.fromEntries(states.map(({ reason, active }) => [reason, active])) as Record<
+        DegradedReason,
+        boolean
+      >,
+    reasons: () => states.filter(({ active }) => active).map(({ reason }) => reason),
+  };
+}

@@ -1,0 +1,100 @@
+import type { RecordId } from "../../domain/record.ts";
+import { isMeant, type ResolveWork, recordsLeftAlone } from "../../domain/record-job.ts";
+import type { Runner } from "../../store/pool.ts";
+import { raiseCacheGeneration } from "../../store/records/forget-records.ts";
+import { findRecords, type RecordFilter, startOf } from "../../store/records/list-records.ts";
+import type { RecordEncryption } from "../../store/records/record-encryption.ts";
+import { withoutValues } from "../../store/records/record-row.ts";
+import { lockRecord, resolveOneOfMany } from "../../store/records/resolve-record.ts";
+import { insertAuditEvents } from "../../store/tenants/audit-events.ts";
+import { readJobResolution } from "../../store/tenants/job-resolution.ts";
+import type { JobProgress, TakenJob } from "../../store/tenants/record-jobs.ts";
+
+/** Maximum records of a batch: each takes two statements, and is locked until the batch ends. */
+const MAX_RESOLVED = 100;
+/** Maximum bytes of results of a batch, so that a batch with large results is as short as others. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Resolves the next matching records in the order of their keys, each as ResolveRecord does, if it still
+ * matches once it is locked. The last batch stores the audit event of the job's end.
+ */
+export async function resolveBatch(
+  transaction: Runner,
+  job: TakenJob,
+  work: ResolveWork,
+  { limit, encryption }: { readonly limit: number; readonly encryption: RecordEncryption },
+): Promise<{ readonly progress: JobProgress; readonly settled: readonly RecordId[] }> {
+  const { tenantId } = job;
+  if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);
+  const resolution = readJobResolution(job.resolution, tenantId, encryption);
+  const filter = filterOf(job, work);
+  const resultBytes = resolution.kind === "complete" ? resolution.result.payload.byteLength : 0;
+  const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, resultBytes)));
+  const found = await findRecords(
+    transaction,
+    filter,
+    job.after ?? startOf(filter),
+    Math.min(limit, MAX_RESOLVED, fitting),
+  );
+  const settled: RecordId[] = [];
+  for (const { id } of found.records) {
+    const record = await lockRecord(transaction, id, withoutValues);
+    if (record === undefined || !isMeant(record, work.which)) continue;
+    const { reason } = work.audit;
+    await resolveOneOfMany(transaction, { id, resolution, reason, fencingToken: undefined }, encryption);
+    settled.push(id);
+  }
+  const isForgetting = resolution.kind === "forget";
+  if (isForgetting && settled.length > 0) await raiseCacheGeneration(transaction, tenantId);
+  const progress = {
+    after: found.next,
+    examined: found.records.length,
+    changed: settled.length,
+    forgotten: isForgetting ? settled.length : 0,
+    finished: found.next === undefined,
+  };
+  if (progress.finished) await recordEnd(transaction, job, work, job.recordsChanged + settled.length);
+  return { progress, settled };
+}
+
+function filterOf({ tenantId, namespace }: TakenJob, { which }: ResolveWork): RecordFilter {
+  return {
+    ...which,
+    tenantId,
+    namespace,
+    state: "ambiguous",
+    keyPrefix: "",
+    claimedAfterMs: undefined,
+    claimedBeforeMs: undefined,
+    fingerprint: undefined,
+  };
+}
+
+/** Stores the audit event of a job's end, by the author of its start. */
+async function recordEnd(
+  transaction: Runner,
+  { id, tenantId }: TakenJob,
+  work: ResolveWork,
+  recordsChanged: number,
+): Promise<void> {
+  const { tenantName, actor, requestId, target, reason } = work.audit;
+  await insertAuditEvents(transaction, [
+    {
+      tenant: { id: tenantId, name: tenantName },
+      actor,
+      action: "ResolveAmbiguousRecords",
+      target,
+      denial: undefined,
+      reason,
+      before: undefined,
+      after: {
+        recordJob: String(id),
+        recordsChanged,
+        recordsLeftAlone: recordsLeftAlone(work, recordsChanged),
+      },
+      requestId,
+      calls: 1,
+    },
+  ]);
+}

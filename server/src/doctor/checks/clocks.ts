@@ -1,0 +1,39 @@
+import { type ClockOffset, isSkewed } from "../../domain/clock-offset.ts";
+import type { LiveReplica } from "../../domain/replica.ts";
+import { measureClockOffset } from "../../store/diagnosis/clock.ts";
+import { BEFORE_ALL_REPLICAS, findReplicas } from "../../store/replicas.ts";
+import type { Check } from "../check.ts";
+import type { Observation } from "../findings.ts";
+
+/** More replicas than any installation has. */
+const MAX_REPLICAS = 1000;
+
+/** Compares this process' clock with the database's, and reads what the replicas found about theirs. */
+export const clocksCheck: Check = {
+  name: "clocks",
+  needsPostgres: true,
+  examine: async ({ runner }) => [
+    ...judgeClock(await measureClockOffset(runner)),
+    ...(await findReplicas(runner, BEFORE_ALL_REPLICAS, MAX_REPLICAS)).flatMap(judgeReplica),
+  ],
+};
+
+/** Returns whether this process' clock differs too much from the database's. */
+export function judgeClock(offset: ClockOffset): readonly Observation[] {
+  if (!isSkewed(offset)) return [];
+  const seconds = (Math.abs(offset.aheadMs) / 1000).toFixed(1);
+  const direction = offset.aheadMs > 0 ? "ahead of" : "behind";
+  return [
+    { id: "clock_skewed", summary: `This machine's clock is ${seconds} s ${direction} the database's.` },
+  ];
+}
+
+function judgeReplica({ id, degraded }: LiveReplica): readonly Observation[] {
+  if (!degraded.includes("clock_skewed")) return [];
+  return [
+    {
+      id: "clock_skewed",
+      summary: `The clock of replica ${id} differs from the database's by more than 2 s.`,
+    },
+  ];
+}

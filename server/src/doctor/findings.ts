@@ -1,0 +1,150 @@
+/** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
+export type Severity = "info" | "warning" | "error";
+
+/** What the catalogue says about a kind of finding. */
+interface FindingKind {
+  readonly severity: Severity;
+  /** What to do, in one or two sentences; the runbook has the rest. */
+  readonly advice: string;
+}
+
+/**
+ * Every kind of finding, by its id. Ids are stable: monitoring compares them. `deploy/runbook.md` has a
+ * section for each.
+ */
+export const FINDINGS = {
+  check_failed: {
+    severity: "error",
+    advice:
+      "Remove the cause that the sentence names, and run doctor again: nothing is known of this subject.",
+  },
+  postgres_unreachable: {
+    severity: "error",
+    advice: "Check DATABASE_URL, the network and Postgres itself. Nothing else about Postgres was checked.",
+  },
+  postgres_version_unsupported: {
+    severity: "error",
+    advice: "Upgrade Postgres to version 15 or later.",
+  },
+  schema_behind: { severity: "error", advice: "Run: onceward-server migrate" },
+  schema_ahead: {
+    severity: "info",
+    advice: "Nothing, if an upgrade is under way: this server can use the newer schema.",
+  },
+  database_read_only: {
+    severity: "error",
+    advice:
+      "Point DATABASE_URL at the primary, or promote this standby and run onceward-server after-restore.",
+  },
+  fsync_off: { severity: "error", advice: "Set fsync = on." },
+  full_page_writes_off: { severity: "warning", advice: "Set full_page_writes = on." },
+  synchronous_commit_off: {
+    severity: "error",
+    advice: "Set synchronous_commit = on for the server, the database and the service's role.",
+  },
+  autovacuum_off: { severity: "warning", advice: "Set autovacuum = on." },
+  isolation_not_read_committed: {
+    severity: "error",
+    advice: "Reset default_transaction_isolation of the server, the database and the service's role.",
+  },
+  deadlock_timeout_short: { severity: "warning", advice: "Set deadlock_timeout to 1s, its default." },
+  max_connections_exceeded: {
+    severity: "error",
+    advice: "Raise the limit, lower ONCEWARD_POOL_SIZE, run fewer replicas, or put PgBouncer in between.",
+  },
+  max_connections_tight: {
+    severity: "warning",
+    advice: "Raise the limit or lower ONCEWARD_POOL_SIZE before the next rolling update.",
+  },
+  pgbouncer_switch_missing: {
+    severity: "error",
+    advice: "Set ONCEWARD_PGBOUNCER=true, give the service's role its settings, and restart the replicas.",
+  },
+  pgbouncer_switch_needless: {
+    severity: "info",
+    advice: "Remove ONCEWARD_PGBOUNCER: kept plans make calls faster, and the role needs no settings.",
+  },
+  session_settings_missing: {
+    severity: "error",
+    advice: "Give the service's role in Postgres the settings that server/README.md lists for PgBouncer.",
+  },
+  direct_url_missing: {
+    severity: "warning",
+    advice: "Set DATABASE_DIRECT_URL to Postgres itself: migrations need a session of their own.",
+  },
+  clock_skewed: {
+    severity: "warning",
+    advice:
+      "Synchronise the machine's clock (NTP). Leases and retention are safe: they follow the database's.",
+  },
+  redis_unreachable: {
+    severity: "warning",
+    advice: "Check REDIS_URL and Redis. Calls are answered from memory and Postgres meanwhile.",
+  },
+  redis_not_master: {
+    severity: "warning",
+    advice: "Point REDIS_URL at the master, or at the sentinels: a replica refuses new entries.",
+  },
+  redis_evicts_nothing: { severity: "warning", advice: "Set maxmemory-policy allkeys-lru." },
+  redis_memory_unlimited: { severity: "warning", advice: "Set maxmemory." },
+  hot_share_low: {
+    severity: "warning",
+    advice: "Restore the table's fillfactor of 30, and end old transactions, which keep pages full.",
+  },
+  dead_rows_many: {
+    severity: "warning",
+    advice:
+      "End old transactions and remove unused replication slots, then let autovacuum run, or run VACUUM.",
+  },
+  sweep_behind: {
+    severity: "warning",
+    advice:
+      "Look at the log for failed sweeps and at the load of Postgres. No answer is wrong, the table grows.",
+  },
+  record_job_late: {
+    severity: "warning",
+    advice: "Look at the log for task record_jobs. A large namespace takes long: compare the job's progress.",
+  },
+  privilege_missing: {
+    severity: "error",
+    advice: "Run the grants of deploy/README.md, \"The audit's role\", as the tables' owner.",
+  },
+  audit_changeable: {
+    severity: "info",
+    advice: 'Run replicas as a role that owns nothing: deploy/README.md, "The audit\'s role".',
+  },
+  standby_missing: {
+    severity: "info",
+    advice: "Nothing, if the provider replicates the disk. Otherwise a lost disk loses all records.",
+  },
+  standby_asynchronous: {
+    severity: "warning",
+    advice: "Set synchronous_standby_names, and synchronous_commit to on or above.",
+  },
+  synchronous_standby_missing: {
+    severity: "error",
+    advice: "Bring the standby back, or remove its name from synchronous_standby_names and reload.",
+  },
+} as const satisfies Readonly<Record<string, FindingKind>>;
+
+export type FindingId = keyof typeof FINDINGS;
+
+/** What a check found, before the catalogue's part is added. */
+export interface Observation {
+  readonly id: FindingId;
+  /** One sentence with the values that were found. */
+  readonly summary: string;
+}
+
+/** A finding, complete. */
+export interface Finding extends Observation {
+  readonly severity: Severity;
+  readonly advice: string;
+  /** The section about it, from the repository's root. */
+  readonly runbook: string;
+}
+
+/** Adds the catalogue's part to an observation. */
+export function findingOf({ id, summary }: Observation): Finding {
+  return { id, summary, ...FINDINGS[id], runbook: `deploy/runbook.md#${id}` };
+}

@@ -1,0 +1,72 @@
+import type { LiveRecord } from "./record.ts";
+
+/** Maximum attempts that are shown. The statements that keep attempts hold the number (statements.test.ts). */
+export const MAX_ATTEMPTS_SHOWN = 16;
+
+/** One grant of a key's claim, and how it ended. Times are milliseconds since the Unix epoch. */
+export interface Attempt {
+  /** 1 for the first of the record's life. */
+  readonly number: number;
+  readonly fencingToken: bigint;
+  readonly owner: string;
+  readonly claimedAtMs: number;
+  /** The name of the record's last checkpoint when the attempt ended. Empty: none. */
+  readonly checkpoint: string;
+  readonly ending: "held" | "superseded" | "released" | "completed" | "resolved";
+  /** Undefined: it has not ended. */
+  readonly endedAtMs: number | undefined;
+  /** At most 128 characters. Empty: none. */
+  readonly reason: string;
+}
+
+/** The length to which reasons are shortened. Statements hold the number, too. */
+export const MAX_REASON_CHARACTERS = 128;
+
+/**
+ * Returns the attempts of a record's life, oldest first: the last MAX_ATTEMPTS_SHOWN.
+ *
+ * @param past the attempts that the row keeps, read when the record was read or later. Those of an earlier
+ *   life or of a later claim are left out. The newest claim is among them only if it was resolved.
+ */
+export function attemptsOf(record: LiveRecord, past: readonly Attempt[]): readonly Attempt[] {
+  const { fencingToken, firstClaimedAtMs, phase } = record;
+  const earlier = past.filter(
+    (attempt) =>
+      attempt.fencingToken < fencingToken &&
+      microseconds(attempt.claimedAtMs) >= microseconds(firstClaimedAtMs),
+  );
+  const isSettled = phase.kind === "released" || phase.kind === "completed";
+  const resolved = past.find(
+    (attempt) => isSettled && attempt.fencingToken === fencingToken && attempt.ending === "resolved",
+  );
+  return [...earlier, resolved ?? newestAttempt(record)].slice(-MAX_ATTEMPTS_SHOWN);
+}
+
+/** Two statements may give one time with different rounding errors. */
+function microseconds(ms: number): number {
+  return Math.round(ms * 1000);
+}
+
+/** Returns the newest attempt, if no administrator resolved it. */
+function newestAttempt({
+  attempt,
+  fencingToken,
+  owner,
+  claimedAtMs,
+  checkpoint,
+  phase,
+}: LiveRecord): Attempt {
+  const begun = { number: attempt, fencingToken, owner, claimedAtMs, checkpoint: checkpoint?.name ?? "" };
+  switch (phase.kind) {
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { ...begun, ending: "held", endedAtMs: undefined, reason: "" };
+    case "released": {
+      const reason = [...phase.reason].slice(0, MAX_REASON_CHARACTERS).join("");
+      return { ...begun, ending: "released", endedAtMs: phase.releasedAtMs, reason };
+    }
+    case "completed":
+      return { ...begun, ending: "completed", endedAtMs: phase.completedAtMs, reason: "" };
+  }
+}

@@ -1,0 +1,35 @@
+/** Why a replica is degraded: it works, but without a part or with a delay. `metrics.md` defines each reason. */
+export const DEGRADED_REASONS = [
+  "database_away",
+  "redis_bypassed",
+  "schema_ahead",
+  "pool_saturated",
+  "sweep_behind",
+  "clock_skewed",
+] as const;
+export type DegradedReason = (typeof DEGRADED_REASONS)[number];
+
+/** The load of a replica. */
+export interface ReplicaLoad {
+  readonly callsInFlight: number;
+  /** Operations on records that were answered, since the last heartbeat. */
+  readonly operationsPerSecond: number;
+  /** Connections of callers. */
+  readonly connections: number;
+  /** Maximum connections to Postgres for calls. */
+  readonly poolSize: number;
+  readonly poolBusy: number;
+  /** Statements that wait for a connection. */
+  readonly poolAwaited: number;
+}
+
+/** A replica as its last heartbeat described it. */
+export interface LiveReplica {
+  readonly id: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly seenAtMs: number;
+  readonly degraded: readonly string[];
+  /** Undefined: the replica runs an older version, which does not store its load. */
+  readonly load: ReplicaLoad | undefined;
+}

@@ -1,0 +1,70 @@
+import type { Logger } from "pino";
+import { createDegradedStates, type DegradedStates } from "./background/degraded.ts";
+import type { ReplicaLoad } from "./domain/replica.ts";
+import type { PoolLoad } from "./store/pool.ts";
+
+/** The parts of a replica whose state is reported. */
+export interface StateSources {
+  readonly redisBypassed: () => boolean;
+  /** Whether a newer server has migrated the database. */
+  readonly schemaAhead: () => boolean;
+  readonly pool: () => PoolLoad;
+  readonly poolSize: number;
+  /** Seconds by which the sweep is late. */
+  readonly sweepLateS: () => number;
+  /** Whether this machine's clock differs too much from the database's. */
+  readonly clockSkewed: () => boolean;
+  readonly callsInFlight: () => number;
+  readonly connections: () => number;
+  /** Operations that were answered since the start. */
+  readonly operations: () => number;
+}
+
+/** A sweep that is so late begins `sweep_behind`; the lower bound ends it, so that the state does not flap. */
+const SWEEP_LATE_S = 60;
+const SWEEP_IN_TIME_S = 30;
+
+/** Creates the degraded states of a replica. The definitions stand in `server/metrics.md`. */
+export function createReplicaDegradedStates(
+  sources: StateSources,
+  options: { readonly log: Logger; readonly lookMs: number | undefined },
+): DegradedStates {
+  const atOnce = { looksToBegin: 1, looksToEnd: 1 };
+  return createDegradedStates({
+    ...options,
+    conditions: {
+      database_away: { holds: () => sources.pool().away, looksToBegin: 2, looksToEnd: 2 },
+      redis_bypassed: { holds: sources.redisBypassed, ...atOnce },
+      schema_ahead: { holds: sources.schemaAhead, ...atOnce },
+      pool_saturated: { holds: () => sources.pool().waiting > 0, looksToBegin: 5, looksToEnd: 5 },
+      sweep_behind: {
+        holds: (active) => sources.sweepLateS() > (active ? SWEEP_IN_TIME_S : SWEEP_LATE_S),
+        ...atOnce,
+      },
+      // One slow heartbeat says little about the clock.
+      clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
+    },
+  });
+}
+
+/** Returns a function that returns the load of the replica, with the rate of operations since its last call. */
+export function createLoadMeter(sources: StateSources): () => ReplicaLoad {
+  let lastAtMs = performance.now();
+  let lastOperations = sources.operations();
+  return () => {
+    const nowMs = performance.now();
+    const operations = sources.operations();
+    const operationsPerSecond = ((operations - lastOperations) * 1000) / Math.max(nowMs - lastAtMs, 1);
+    lastAtMs = nowMs;
+    lastOperations = operations;
+    const { total, idle, waiting } = sources.pool();
+    return {
+      callsInFlight: sources.callsInFlight(),
+      operationsPerSecond,
+      connections: sources.connections(),
+      poolSize: sources.poolSize,
+      poolBusy: total - idle,
+      poolAwaited: waiting,
+    };
+  };
+}

@@ -1,0 +1,117 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** The background tasks that report their failures. */
+export const BACKGROUND_TASKS = [
+  "heartbeat",
+  "store_usage",
+  "count_usage",
+  "store_key_use",
+  "store_totals",
+  "count_records",
+  "count_ambiguous",
+  "record_jobs",
+  "encrypt_records",
+  "prune_audit_events",
+  "prune_usage_hours",
+  "prune_record_jobs",
+  "prune_insight_hours",
+  "prune_insight_late_hours",
+  "prune_insight_tombstones",
+  "prune_insight_key_days",
+  "prune_insight_sampled_keys",
+  "observe_keys",
+  "sample_keys",
+  "tenant_labels",
+  "load_jwks",
+  "export_spans",
+  "read_tls_files",
+] as const;
+export type BackgroundTask = (typeof BACKGROUND_TASKS)[number];
+
+/** The metrics of background tasks and of rare events. */
+export interface BackgroundMetrics {
+  readonly sweepRecords: Counter<"action">;
+  readonly sweepErrors: Counter;
+  readonly sweepLag: Gauge;
+  readonly jobRecords: Counter<"kind" | "action">;
+  readonly prunedRows: Counter<"table">;
+  readonly jobsUnfinished: Gauge;
+  readonly unreadableRecords: Counter<"cause">;
+  readonly encryptionRecords: Counter<"action">;
+  readonly encryptionUnfinished: Gauge;
+  readonly connectionsLost: Counter;
+  readonly redisErrors: Counter;
+  readonly backgroundErrors: Counter<"task">;
+  readonly installationChanges: Counter;
+}
+
+/** Creates the metrics of background tasks in a registry. */
+export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const backgroundErrors = counter(
+    "onceward_background_errors_total",
+    "Runs of background tasks that failed; they are retried at the next interval.",
+    ["task"],
+  );
+  // Exported as 0 before the first failure, so that Prometheus sees the first one as an increase.
+  for (const task of BACKGROUND_TASKS) backgroundErrors.inc({ task }, 0);
+  return {
+    sweepRecords: counter(
+      "onceward_sweep_records_total",
+      "Records that the sweep deleted, or kept until a later deadline.",
+      ["action"],
+    ),
+    sweepErrors: counter(
+      "onceward_sweep_errors_total",
+      "Sweeps that failed; they are retried at the next interval.",
+    ),
+    sweepLag: gauge(
+      "onceward_sweep_lag_seconds",
+      "How long the most overdue record had been due at the last sweep; 0 if no record is due.",
+    ),
+    jobRecords: counter(
+      "onceward_record_job_records_total",
+      "Records that record jobs examined and changed, by the kind of job.",
+      ["kind", "action"],
+    ),
+    prunedRows: counter(
+      "onceward_pruned_rows_total",
+      "Audit events, hours of usage and of observed retention, tombstones and claims of sampled keys, shapes of keys, and finished record jobs deleted after their retention, by table.",
+      ["table"],
+    ),
+    jobsUnfinished: gauge(
+      "onceward_record_jobs_unfinished",
+      "Record jobs of all tenants that are waiting or running.",
+    ),
+    unreadableRecords: counter(
+      "onceward_unreadable_records_total",
+      "Reads of records that could not be decrypted, by cause.",
+      ["cause"],
+    ),
+    encryptionRecords: counter(
+      "onceward_encryption_records_total",
+      "Records that the passes after a change of encryption keys examined, changed, skipped or could not read.",
+      ["action"],
+    ),
+    encryptionUnfinished: gauge(
+      "onceward_encryption_unfinished",
+      "1 while records may be stored under another encryption key than the current one.",
+    ),
+    connectionsLost: counter(
+      "onceward_pool_connections_lost_total",
+      "Idle connections to Postgres that broke.",
+    ),
+    redisErrors: counter(
+      "onceward_redis_errors_total",
+      "Failed connections and commands of Redis; no call fails with them.",
+    ),
+    backgroundErrors,
+    installationChanges: counter(
+      "onceward_installation_changes_total",
+      "How often this replica noticed that the database was restored or replaced, or a standby promoted.",
+    ),
+  };
+}

@@ -1,0 +1,160 @@
+import { expect, test } from "vitest";
+import { type Attempt, Attempt_Ending } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
+import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { completeWith, FORGET, RELEASE, resolve } from "../helpers/calls/resolutions.ts";
+import { bytes, complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { secondsBetween } from "../helpers/database/time.ts";
+
+const ENDINGS = new Map<Attempt_Ending, string>(
+  Object.entries(Attempt_Ending).map(([name, value]) => [value, name]),
+);
+
+/** Each attempt as `number owner ending`, with its reason and its checkpoint if it has them. */
+async function attempts({ admin }: AdministeredTenant): Promise<readonly string[]> {
+  return (await admin.getRecord(ORDER)).attempts.map(
+    ({ number, owner, ending, reason, checkpoint }: Attempt) =>
+      [number, owner, ENDINGS.get(ending), reason && `(${reason})`, checkpoint && `at ${checkpoint}`]
+        .filter(Boolean)
+        .join(" "),
+  );
+}
+
+describeAdministration("the attempts of a record", (world) => {
+  const kept = async ({ tenant }: AdministeredTenant) =>
+    (
+      await world().database.query<{ past: unknown[] | null; bytes: number | null }>(
+        "select past_attempts as past, pg_column_size(past_attempts) as bytes from records where tenant_id = $1",
+        [tenant.id],
+      )
+    )[0];
+
+  async function release(one: AdministeredTenant, owner: string, reason: string): Promise<void> {
+    const { fencingToken } = await grant(one.caller, { owner });
+    await one.caller.release({ ...ORDER, fencingToken, reason });
+  }
+
+  test("are one for a key that was claimed once, and the row keeps nothing more", async () => {
+    const one = await world().administeredTenant();
+    const { fencingToken } = await grant(one.caller, { owner: "a" });
+    expect(await attempts(one)).toEqual(["1 a HELD"]);
+    expect((await kept(one))?.past).toBeNull();
+    await one.caller.complete({ ...ORDER, fencingToken, result: success("done") });
+    expect(await attempts(one)).toEqual(["1 a COMPLETED"]);
+    expect((await kept(one))?.past).toBeNull();
+    const {
+      record,
+      attempts: [only],
+    } = await one.admin.getRecord(ORDER);
+    expect(only).toMatchObject({ fencingToken, claimedAt: record?.claimedAt, endedAt: record?.completedAt });
+  });
+
+  test("say who lost the key when its lease had expired, when, and at which checkpoint", async () => {
+    const one = await world().administeredTenant();
+    const first = await grant(one.caller, { owner: `"a"\\, {x}` });
+    const checkpoint = { name: "charged", state: bytes("1") };
+    await one.caller.extendLease({ ...ORDER, fencingToken: first.fencingToken, checkpoint });
+    await endLeases(world().database, one.tenant);
+    expect(await attempts(one)).toEqual([`1 "a"\\, {x} HELD at charged`]);
+    const second = await grant(one.caller, { owner: "b" });
+    const next = { name: "mailed", state: bytes("2") };
+    await one.caller.extendLease({ ...ORDER, fencingToken: second.fencingToken, checkpoint: next });
+    expect(await attempts(one)).toEqual([`1 "a"\\, {x} SUPERSEDED at charged`, "2 b HELD at mailed"]);
+    const {
+      attempts: [lost, holding],
+      record,
+    } = await one.admin.getRecord(ORDER);
+    expect(lost).toMatchObject({ fencingToken: first.fencingToken, claimedAt: record?.firstClaimedAt });
+    expect(secondsBetween(lost?.endedAt, holding?.claimedAt)).toBe(0);
+    expect(holding?.endedAt).toBeUndefined();
+  });
+
+  test("under HOLD, end when a claim that accepts ambiguity is granted", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    await grant(one.caller, { owner: "a" });
+    await endLeases(world().database, one.tenant);
+    await grant(one.caller, { owner: "b", acceptAmbiguous: true });
+    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 b HELD"]);
+  });
+
+  test("say why a holder released the key, before and after the next claim", async () => {
+    const one = await world().administeredTenant();
+    const long = "é".repeat(200);
+    await release(one, "a", long);
+    const released = [`1 a RELEASED (${"é".repeat(128)})`];
+    expect(await attempts(one)).toEqual(released);
+    expect((await kept(one))?.past).toBeNull();
+    const { record } = await one.admin.getRecord(ORDER);
+    await release(one, "b", "");
+    expect(await attempts(one)).toEqual([...released, "2 b RELEASED"]);
+    await complete(one.caller);
+    expect(await attempts(one)).toEqual([...released, "2 b RELEASED", "3 COMPLETED"]);
+    expect((await one.admin.getRecord(ORDER)).attempts[0]?.endedAt).toEqual(record?.releasedAt);
+  });
+
+  test("say that an administrator resolved the record, and why", async () => {
+    const one = await world().administeredTenant();
+    await grant(one.caller, { owner: "a" });
+    await resolve(one.admin, RELEASE, { reason: "did not happen" });
+    expect(await attempts(one)).toEqual(["1 a RESOLVED (did not happen)"]);
+    await release(one, "b", "gave up");
+    await resolve(one.admin, completeWith("found"), { reason: "happened" });
+    expect(await attempts(one)).toEqual(["1 a RESOLVED (did not happen)", "2 b RESOLVED (happened)"]);
+  });
+
+  test("of a record that was resolved twice are shown once, as the last resolution left them", async () => {
+    const one = await world().administeredTenant();
+    await grant(one.caller, { owner: "a" });
+    await resolve(one.admin, RELEASE, { reason: "did not happen" });
+    await resolve(one.admin, completeWith("found"), { reason: "happened after all" });
+    expect(await attempts(one)).toEqual(["1 a RESOLVED (happened after all)"]);
+  });
+
+  test("begin again when the key is forgotten, and when its retention has ended", async () => {
+    const one = await world().administeredTenant({ key_retention_s: 3600 });
+    await release(one, "a", "");
+    await release(one, "b", "");
+    await resolve(one.admin, FORGET);
+    expect((await kept(one))?.past).toBeNull();
+    await grant(one.caller, { owner: "c" });
+    expect(await attempts(one)).toEqual(["1 c HELD"]);
+    await endLeases(world().database, one.tenant);
+    await grant(one.caller, { owner: "d" });
+    await ageRecords(world().database, one.tenant, 4000);
+    await grant(one.caller, { owner: "e" });
+    expect(await attempts(one)).toEqual(["1 e HELD"]);
+  });
+
+  test("are at most 16, however often the key is claimed, and take a bounded part of the row", async () => {
+    const one = await world().administeredTenant();
+    const owner = (n: number) => `${String(n).padStart(3, "0")}${"x".repeat(125)}`;
+    for (let n = 1; n <= 20; n++) await release(one, owner(n), "y".repeat(1024));
+    const { attempts: shown } = await one.admin.getRecord(ORDER);
+    expect(shown.map(({ number }) => number)).toEqual(Array.from({ length: 16 }, (_, i) => i + 5));
+    expect(shown[0]?.owner).toBe(owner(5));
+    const { past, bytes: size } = (await kept(one)) ?? {};
+    expect(past).toHaveLength(16);
+    expect(size).toBeLessThan(16 * 1024);
+    await resolve(one.admin, completeWith("found"));
+    expect((await kept(one))?.past).toHaveLength(16);
+    expect((await one.admin.getRecord(ORDER)).attempts.map(({ number }) => number)).toEqual(
+      Array.from({ length: 16 }, (_, i) => i + 5),
+    );
+  });
+
+  test("of an earlier life are left out where a server that does not know them began the new life", async () => {
+    const one = await world().administeredTenant();
+    await release(one, "a", "");
+    await release(one, "b", "");
+    await grant(one.caller, { owner: "c" });
+    // As the take-over of an earlier version does after the end of the retention: it leaves the column as it is.
+    await world().database.query(
+      `update records set attempt = 1, fencing_token = fencing_token + 1, owner = 'd', claimed_at = now(),
+         first_claimed_at = now(), lease_expires_at = now() where tenant_id = $1`,
+      [one.tenant.id],
+    );
+    expect(await attempts(one)).toEqual(["1 d HELD"]);
+    await grant(one.caller, { owner: "e" });
+    expect(await attempts(one)).toEqual(["1 d SUPERSEDED", "2 e HELD"]);
+  });
+});

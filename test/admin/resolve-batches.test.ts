@@ -1,0 +1,202 @@
+import { expect, onTestFinished, test } from "vitest";
+import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
+import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
+import { recordName } from "../../server/src/domain/record.ts";
+import type { Resolution } from "../../server/src/domain/resolution.ts";
+import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import type { Pool, Statement } from "../../server/src/store/pool.ts";
+import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";
+import { createRecordStore } from "../../server/src/store/records/record-store.ts";
+import { writeJobResolution } from "../../server/src/store/tenants/job-resolution.ts";
+import { findRecordJob, insertRecordJob } from "../../server/src/store/tenants/record-jobs.ts";
+import { createLog } from "../../server/src/telemetry/log.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
+import { claimCommand, DONE } from "../helpers/calls/domain.ts";
+import { endLeases } from "../helpers/calls/records.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { anyTurn } from "../helpers/database/jobs.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const PATIENCE = { timeout: 60_000, interval: 50 };
+
+/** A database without a server, with a tenant's ambiguous records and a job that resolves them. */
+async function withJob(count: number, resolution: Resolution = { kind: "release" }) {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const tenant = await createTenant(database);
+  const pool = openStorePool(database);
+  const records = createRecordStore(pool, UNLIMITED);
+  const idOf = (n: number) => ({ tenantId: tenant.id, namespace: "charges", key: `order-${1000 + n}` });
+  const claim = async (from: number, until: number) => {
+    const ids = Array.from({ length: until - from }, (_, index) => idOf(from + index));
+    const commands = ids.map((id) => claimCommand({ id, onLeaseExpiry: "HOLD", owner: "dead" }));
+    await records.claim(commands, NO_DEADLINE);
+    await endLeases(database, tenant);
+  };
+  await claim(0, count);
+  const audit = {
+    tenantName: tenant.name,
+    actor: "key",
+    requestId: "1",
+    target: "namespace charges",
+    reason: "why",
+  };
+  const which = { leaseExpiredBeforeMs: Date.now() + 60_000, owner: "", checkpoint: "" };
+  const { id } = await insertRecordJob(pool, {
+    tenantId: tenant.id,
+    namespace: "charges",
+    work: { kind: "RESOLVE", which, matching: count, audit },
+    resolution: writeJobResolution(resolution, tenant.id, WITHOUT_KEYS),
+    delayMs: 0,
+  });
+  const job = async () => findRecordJob(pool, tenant.id, id);
+  const states = async () =>
+    (
+      await database.query<{ state: number; count: number }>(
+        "select state, count(*)::int as count from records group by state order by state",
+      )
+    ).map((row) => [row.state, row.count]);
+  return { database, tenant, pool, records, idOf, claim, job, states };
+}
+
+/** Returns a pool that calls `before` before each statement of a transaction. */
+function observed(
+  pool: Pool,
+  before: (statement: Statement, parameters: readonly unknown[]) => Promise<void>,
+): Pick<Pool, "transaction"> {
+  return {
+    transaction: (work) =>
+      pool.transaction((transaction) =>
+        work({
+          async run(statement, parameters) {
+            await before(statement, parameters);
+            return transaction.run(statement, parameters);
+          },
+        }),
+      ),
+  };
+}
+
+test("batches resolve at most 100 records each, and tell which", async () => {
+  const { pool, idOf, job, states } = await withJob(250);
+  const settled: string[][] = [];
+  for (let done = await workBatch(pool, anyTurn(500)); done !== undefined; ) {
+    settled.push(done.settled.map(recordName));
+    done = await workBatch(pool, anyTurn(500));
+  }
+  expect(settled.map(({ length }) => length)).toEqual([100, 100, 50]);
+  expect(settled.flat()).toEqual(Array.from({ length: 250 }, (_, n) => recordName(idOf(n))));
+  expect(await states()).toEqual([[3, 250]]);
+  expect(await job()).toMatchObject({ state: "DONE", recordsChanged: 250 });
+});
+
+test("batches of large results have fewer records, and one that may have only one has one", async () => {
+  const result = { ...DONE, payload: Buffer.alloc(1024 * 1024) };
+  const { pool, states } = await withJob(6, { kind: "complete", result, resultDigest: digestResult(result) });
+  await workBatch(pool, anyTurn(500));
+  expect(await states()).toEqual([
+    [1, 2],
+    [2, 4],
+  ]);
+  await workBatch(pool, anyTurn(1));
+  expect(await states()).toEqual([
+    [1, 1],
+    [2, 5],
+  ]);
+});
+
+test("a record whose holder completes it between the search and the change is left alone", async () => {
+  const { pool, records, idOf, job, states } = await withJob(3);
+  const [record] = await records.read([idOf(1)], NO_DEADLINE);
+  const { fencingToken } = record as { fencingToken: bigint };
+  const meddled = observed(pool, async ({ name }, [, , key]) => {
+    if (name !== "lock_record" || key !== idOf(1).key) return;
+    const complete = { result: DONE, resultDigest: digestResult(DONE), keyRetentionS: undefined };
+    const [completed] = await records.complete([{ id: idOf(1), fencingToken, ...complete }], NO_DEADLINE);
+    expect(completed).toMatchObject({ kind: "completed", alreadyCompleted: false });
+  });
+  const done = await workBatch(meddled, anyTurn(500));
+  expect(done?.progress).toMatchObject({ examined: 3, changed: 2, finished: true });
+  expect(await states()).toEqual([
+    [2, 1],
+    [3, 2],
+  ]);
+  expect(await job()).toMatchObject({ state: "DONE", recordsChanged: 2 });
+});
+
+test("a record that another claim took over, or whose lease its holder extended, is left alone", async () => {
+  const { pool, records, idOf, states } = await withJob(4);
+  const [record] = await records.read([idOf(1)], NO_DEADLINE);
+  const { fencingToken } = record as { fencingToken: bigint };
+  const meddled = observed(pool, async ({ name }, [, , key]) => {
+    if (name !== "lock_record") return;
+    if (key === idOf(1).key) {
+      const extension = { id: idOf(1), fencingToken, leaseMs: 60_000, checkpoint: undefined };
+      await records.extendLease([extension], NO_DEADLINE);
+    }
+    if (key === idOf(2).key) {
+      await records.claim([claimCommand({ id: idOf(2), acceptAmbiguous: true })], NO_DEADLINE);
+    }
+  });
+  const done = await workBatch(meddled, anyTurn(500));
+  expect(done?.progress).toMatchObject({ examined: 4, changed: 2 });
+  expect(await states()).toEqual([
+    [1, 2],
+    [3, 2],
+  ]);
+});
+
+test("records whose leases expired after the job was created are left alone", async () => {
+  const { database, pool, claim, states } = await withJob(2);
+  await database.query(
+    `update record_jobs set terms = jsonb_set(terms, '{which,leaseExpiredBeforeMs}',
+       to_jsonb((select date_part('epoch', max(lease_expires_at)) * 1000 + 1 from records)))`,
+  );
+  await database.query("update records set lease_expires_at = lease_expires_at - interval '1 hour'");
+  const known =
+    "update records set lease_expires_at = lease_expires_at - interval '1 hour' where key < 'order-1002'";
+  await claim(2, 5);
+  await database.query(known);
+  await workBatch(pool, anyTurn(500));
+  expect(await states()).toEqual([
+    [1, 3],
+    [3, 2],
+  ]);
+});
+
+test("a job whose batches fail changes nothing, is retried, and resolves each record once", async () => {
+  const { database, pool, tenant, job, states } = await withJob(120, { kind: "forget" });
+  await database.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+     create trigger refuse before update on records for each row
+       when (old.key = 'order-1050') execute function refuse()`,
+  );
+  const failures: unknown[] = [];
+  const settled: string[] = [];
+  const worker = createJobWorker({
+    pool,
+    encryption: WITHOUT_KEYS,
+    metrics: createMetrics("0.0.0"),
+    log: createLog("silent", { write: () => true }),
+    onFailed: (error) => failures.push(error),
+    onSettled: (name) => settled.push(name),
+  });
+  worker.start();
+  onTestFinished(() => worker.stop());
+  await expect.poll(() => failures.length, PATIENCE).toBeGreaterThan(1);
+  expect(await states()).toEqual([[1, 120]]);
+  expect(settled).toEqual([]);
+  await database.query("drop function refuse cascade");
+  await expect.poll(async () => (await job())?.state, PATIENCE).toBe("DONE");
+  expect(await states()).toEqual([[0, 120]]);
+  expect(await job()).toMatchObject({ recordsChanged: 120, recordsForgotten: 120 });
+  await expect.poll(() => new Set(settled).size, PATIENCE).toBe(120);
+  expect(settled).toHaveLength(120);
+  const ends = await database.query("select after from audit_events where tenant_id = $1", [tenant.id]);
+  expect(ends).toEqual([
+    { after: { recordJob: expect.any(String), recordsChanged: 120, recordsLeftAlone: 0 } },
+  ]);
+});

@@ -1,0 +1,130 @@
+import { expect, test } from "vitest";
+import { MAX_COUNTED } from "../../server/src/store/records/count-records.ts";
+import { endLeases } from "../helpers/calls/records.ts";
+import { useCliWorld } from "../helpers/processes/cli-world.ts";
+
+/** Usage is stored at once, so that a test need not wait. */
+const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
+const HOLD = { on_lease_expiry: "HOLD" } as const;
+
+test("whoami shows a credential's role and tenant, whatever its role", async () => {
+  const { cli, tenant } = await world().tenantWithCli();
+  expect((await cli("whoami")).stdout).toMatch(/^role +admin\ntenant +/m);
+  expect(await cli.json("whoami")).toMatchObject({
+    kind: "KIND_API_KEY",
+    role: "ROLE_TENANT_ADMIN",
+    tenant: tenant.name,
+  });
+  const operator = await world().operatorCli();
+  expect((await operator("whoami")).stdout).toMatch(/^role +operator\ntenant +-\n/m);
+});
+
+test("a namespace with records and no policy is listed as undeclared", async () => {
+  const { cli, caller } = await world().tenantWithCli();
+  await cli("namespaces", "set", "charges", "--max-lease", "1h", "--yes");
+  for (const namespace of ["charges", "chargse"]) await caller.claim({ namespace, key: "order-1" });
+  expect(await cli("namespaces", "undeclared")).toEqual({
+    exit: 0,
+    stdout: "NAMESPACE\nchargse\n",
+    stderr: "",
+  });
+  expect(await cli.json("namespaces", "undeclared")).toEqual(["chargse"]);
+});
+
+test("records are counted by state, of one namespace or of each", async () => {
+  const { cli, caller, tenant } = await world().tenantWithCli(HOLD);
+  // One more than one statement of the service examines.
+  await world().database.query(
+    `insert into records (tenant_id, namespace, key, state, fencing_token, claim_id, owner, attempt, lease_ms,
+       holds_on_lease_expiry, accepts_ambiguous, key_retention_s, result_retention_s, failure_retention_s,
+       first_claimed_at, claimed_at, lease_expires_at, expires_at, sweep_at)
+     select $1, 'bulk', 'order-' || i, 1, i, 'claim-' || i, '', 1, 1000, true, false, 86400, 86400, 86400,
+       now(), now(), now() + interval '1 hour', now() + interval '1 day', now() + interval '1 day'
+     from generate_series(1, ${MAX_COUNTED + 1}) i`,
+    [tenant.id],
+  );
+  for (const key of ["payout-1", "payout-2"]) await caller.claim({ namespace: "payouts", key });
+  await endLeases(world().database, tenant, "payout-1");
+  expect((await cli("records", "count", "payouts")).stdout).toMatch(/^payouts +1 +0 +0 +0 +1 +\d{4}-/m);
+  expect(await cli.json("records", "count")).toMatchObject([
+    { namespace: "bulk", inProgress: `${MAX_COUNTED + 1}`, ambiguous: "0" },
+    { namespace: "payouts", inProgress: "1", ambiguous: "1" },
+  ]);
+  expect(await cli("records", "count", "--limit", "1")).toMatchObject({
+    stderr: "There are more than 1; --limit sets how many are shown.\n",
+  });
+});
+
+test("records are filtered by owner, fingerprint and the end of their lease", async () => {
+  const { cli, caller, tenant } = await world().tenantWithCli(HOLD);
+  const fingerprint = new Uint8Array(32).fill(7);
+  await caller.claim({ namespace: "payouts", key: "payout-1", owner: "worker-1" });
+  await caller.claim({ namespace: "payouts", key: "payout-2", owner: "worker-2", fingerprint });
+  await endLeases(world().database, tenant, "payout-1");
+  const keys = async (...filter: string[]) =>
+    ((await cli.json("records", "list", ...filter)) as { key: string }[]).map(({ key }) => key);
+  expect(await keys("--owner", "worker-2")).toEqual(["payout-2"]);
+  expect(await keys("--fingerprint", "07".repeat(32))).toEqual(["payout-2"]);
+  expect(await keys("--lease-expired-before", new Date(Date.now() + 1000).toISOString())).toEqual([
+    "payout-1",
+  ]);
+  expect(await keys("--state", "ambiguous", "--lease-expired-before", "1h")).toEqual([]);
+  expect(await cli("records", "list", "--fingerprint", "07")).toMatchObject({ exit: 2 });
+});
+
+test("every printed spelling of a state can be typed", async () => {
+  const { cli, caller } = await world().tenantWithCli();
+  await caller.claim({ namespace: "charges", key: "order-1" });
+  const { stdout } = await cli("records", "list");
+  const [, printed = ""] = /order-1 +(\S+)/.exec(stdout) ?? [];
+  expect(printed).toBe("in_progress");
+  const [{ state }] = (await cli.json("records", "list")) as [{ state: string }];
+  for (const spelling of [printed, state, "in-progress", "In_Progress"]) {
+    expect(await cli.json("records", "list", "--state", spelling)).toHaveLength(1);
+  }
+});
+
+test("audit events are filtered by actor, target and outcome", async () => {
+  const { cli, adminKey } = await world().tenantWithCli();
+  await cli("namespaces", "set", "charges", "--max-lease", "1h", "--yes");
+  await cli("namespaces", "set", "payouts", "--max-lease", "1h", "--yes");
+  const list = async (...filter: string[]) =>
+    ((await cli.json("audit", "list", ...filter)) as { target: string }[]).map(({ target }) => target);
+  expect(await list("--target", "namespace charges")).toEqual(["namespace charges"]);
+  expect(await list("--actor", adminKey.split("_")[1] ?? "")).toHaveLength(2);
+  expect(await list("--actor", "0000000000000000")).toEqual([]);
+  expect(await list("--outcome", "DONE")).toHaveLength(2);
+  expect(await list("--outcome", "denied")).toEqual([]);
+});
+
+test("keys list shows when a key was last used", async () => {
+  const { cli } = await world().tenantWithCli();
+  await expect
+    .poll(async () => {
+      const [own] = (await cli.json("keys", "list")) as [{ lastUsedAt?: string }];
+      return own.lastUsedAt !== undefined && (await cli("keys", "list")).stdout.includes("LAST USED");
+    })
+    .toBe(true);
+});
+
+test("operator usage shows a tenant's records beside its quota", async () => {
+  const { caller, tenant } = await world().tenantWithCli();
+  const operator = await world().operatorCli();
+  await operator(
+    "operator",
+    "tenants",
+    "limits",
+    tenant.name,
+    "--live-records",
+    "1000",
+    "--stored-bytes",
+    "5GiB",
+  );
+  await caller.claim({ namespace: "charges", key: "order-1" });
+  const row = async () => (await operator("operator", "usage", "--limit", "1000")).stdout.split("\n");
+  await expect
+    .poll(row)
+    .toContainEqual(
+      expect.stringMatching(new RegExp(`^${tenant.name} +1 +\\S+ +1 of 1000 +\\d+ of 5368709120 `)),
+    );
+});

@@ -1,0 +1,52 @@
+import { expect, onTestFinished, test } from "vitest";
+import { openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { encryptionKeys } from "../helpers/servers/encryption.ts";
+
+const postgres = useOwnPostgres();
+
+/** Records with a result (under `$1`) and a checkpoint (under `$2`); more than one statement counts. */
+const INSERT = `
+insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+  accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+  claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner, result_key_id, result_digest,
+  checkpoint_key_id, checkpoint_state)
+select 1 + n % 2, 'charges', n || '-' || gen_random_uuid(), 1, 2, 1, false, false, 30000, 60, 60, 60, now(), now(),
+       now(), now(), now(), '', '', $1::smallint, '\\x00', $2::smallint, '\\x00'
+  from generate_series(1, $3::int) n`;
+
+test("encryption-status counts values by key, and fails if a key that they need is not configured", async () => {
+  const url = await postgres.createDatabase();
+  const workplace = await createWorkplace();
+  const run = (keys: Readonly<Record<string, string>> = {}) =>
+    runCommand(["encryption-status"], workplace, { ...settingsFor(url), ...keys });
+  await runCommand(["migrate"], workplace, settingsFor(url));
+  const database = openDatabase(url);
+  onTestFinished(() => database.close());
+  expect(await run()).toMatchObject({
+    exit: 0,
+    stdout: "plain form: 0 results, 0 checkpoints\nNo server with keys has used this database.\n",
+  });
+
+  await database.query(INSERT, [null, null, 2]);
+  await database.query(INSERT, [2, 1, 12_000]);
+  await database.query(
+    "insert into encryption_pass (key_id, records_examined, records_changed) values (2, 70, 5)",
+  );
+  const all = await run(encryptionKeys(2, 1, 3));
+  expect(all.stdout.split("\n").slice(0, 4)).toEqual([
+    "plain form: 2 results, 2 checkpoints",
+    "key 1 (decrypts): 0 results, 12000 checkpoints",
+    "key 2 (encrypts): 12000 results, 0 checkpoints",
+    "key 3 (decrypts): 0 results, 0 checkpoints",
+  ]);
+  expect(all.stdout).toMatch(/The pass to key 2 of .* is running: 70 records examined, 5 changed/);
+  expect(all.exit).toBe(0);
+
+  const lacking = await run(encryptionKeys(2));
+  expect(lacking.stdout).toContain("key 1 (not configured): 0 results, 12000 checkpoints");
+  expect(lacking.stderr).toContain("ONCEWARD_ENCRYPTION_KEYS lacks keys that stored values need: 1.");
+  expect(lacking.exit).toBe(1);
+});

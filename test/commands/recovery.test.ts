@@ -1,0 +1,181 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { openDatabase } from "../helpers/database/database.ts";
+import {
+  findPostgresTools,
+  layOutPostgresMachine,
+  type PostgresMachine,
+} from "../helpers/database/postgres-tools.ts";
+import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { followSteps, missingLine, type Step, stepsOf } from "../helpers/processes/follow-readme.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const PAGE = "deploy/recovery.md";
+const tools = await findPostgresTools();
+if (tools === undefined) {
+  process.stderr.write("Rehearsals of deploy/recovery.md are left out: install postgresql-15 to run them.\n");
+}
+
+/** The sections that were followed. */
+const rehearsed = new Set<string>();
+
+/** Follows the page section by section, on a machine with one primary. */
+async function startRehearsal(binDir: string) {
+  const workplace = await createWorkplace();
+  const machine = await layOutPostgresMachine(workplace, binDir);
+  await follow(
+    workplace,
+    machine.preparation.map((command) => ({ command, printed: [] })),
+  );
+  const url = (socket: string, database = "onceward") =>
+    `postgresql://postgres@localhost/${database}?host=${encodeURIComponent(socket)}`;
+  const migrated = `DATABASE_URL='${url(machine.sockets[0])}' onceward-server migrate`;
+  const shell = (steps: readonly Step[]) =>
+    follow(workplace, [...machine.environment.map((command) => ({ command, printed: [] })), ...steps]);
+  await shell([{ command: migrated, printed: [] }]);
+  return {
+    machine,
+    url,
+    /** Follows sections of the page in a shell of their own, after the variables at its top. */
+    async sections(names: readonly string[], changes: Changes = {}) {
+      const steps = (await Promise.all(["", ...names].map((name) => stepsOf(PAGE, name)))).flat();
+      for (const name of names) rehearsed.add(name);
+      await shell(steps.flatMap((step) => changed(step, machine, changes)));
+    },
+  };
+}
+
+interface Changes {
+  /** Texts of the page, and what stands in their place. */
+  readonly texts?: Readonly<Record<string, string>>;
+  /** A command to type before those that start with a text. */
+  readonly before?: Readonly<Record<string, string>>;
+}
+
+function changed(
+  step: Step,
+  { sockets, dataDir }: PostgresMachine,
+  { texts, before }: Changes,
+): readonly Step[] {
+  const replaced = Object.entries({
+    "PGHOST=db1": `PGHOST=${sockets[0]}`,
+    "PGHOST=db2": `PGHOST=${sockets[1]}`,
+    "/var/lib/postgresql/18": dataDir,
+    "/mnt/backups": dataDir,
+    ...texts,
+  }).reduce((command, [from, to]) => command.replaceAll(from, to), step.command);
+  const extra = Object.entries(before ?? {}).filter(([start]) => step.command.startsWith(start));
+  return [...extra.map(([, command]) => ({ command, printed: [] })), { ...step, command: replaced }];
+}
+
+/** Types commands, and checks that each succeeds and prints what the page shows. */
+async function follow(workplace: Workplace, steps: readonly Step[]): Promise<void> {
+  const followed = await followSteps(
+    workplace,
+    steps.map(({ command }) => command),
+  );
+  for (const [index, { command, printed }] of steps.entries()) {
+    const { exit, output } = followed[index] ?? { exit: undefined, output: "" };
+    expect({ command, exit, output }).toEqual({ command, exit: 0, output });
+    expect({ command, output, missing: missingLine(printed, output) }).toMatchObject({ missing: undefined });
+  }
+}
+
+/** Opens a database, and starts a replica on it. */
+async function serve(url: string) {
+  const database = openDatabase(url);
+  onTestFinished(() => database.close());
+  const server = await startTestServer(url);
+  onTestFinished(() => server.stop());
+  return { database, server };
+}
+
+const key = (name: string) => ({ ...ORDER, key: name });
+
+describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
+  test("a dump is restored: results are replayed, and new tokens are above the old ones", async () => {
+    const { sections, url, machine } = await startRehearsal(tools ?? "");
+    const { database, server } = await serve(url(machine.sockets[0]));
+    const { apiKey } = await createTenant(database);
+    const { fencingToken } = await complete(connectClient(server, apiKey), success("paid"));
+    await server.stop();
+    await sections(["Dump and restore a dump"]);
+    const copy = await serve(url(machine.sockets[0], "copy"));
+    const client = connectClient(copy.server, apiKey);
+    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+    const again = await grant(client, key("another"));
+    expect(again.fencingToken).toBeGreaterThan(fencingToken + 2n ** 42n);
+  });
+
+  test("a primary is lost, and its archive restored to a point in time", async () => {
+    const { sections, url, machine } = await startRehearsal(tools ?? "");
+    const primary = url(machine.sockets[0]);
+    const first = await serve(primary);
+    const { apiKey } = await createTenant(first.database);
+    await first.server.stop();
+    await first.database.close();
+    await sections(["Archive the log", "Take a base backup"]);
+
+    const { database, server } = await serve(primary);
+    await complete(connectClient(server, apiKey), success("after the base backup"));
+    await server.stop();
+    const [now] = await database.query<{ until: string }>("select clock_timestamp()::text as until");
+    const later = await serve(primary);
+    const losing = connectClient(later.server, apiKey);
+    const lost = await grant(losing, key("later"));
+    await losing.complete({ ...key("later"), fencingToken: lost.fencingToken, result: success("lost") });
+    await later.server.stop();
+    const [segment] = await database.query<{ name: string }>(
+      "select pg_walfile_name(pg_switch_wal()) as name",
+    );
+    await expect.poll(() => archived(machine)).toContain(segment?.name);
+    await database.close();
+    await later.database.close();
+
+    await sections(["Restore to a point in time"], {
+      texts: { "2026-01-31 09:00:00+00": now?.until ?? "" },
+      before: { "cp -a": `pg_ctl stop -D ${machine.dataDir}/main -m immediate` },
+    });
+    const restored = await serve(primary);
+    const client = connectClient(restored.server, apiKey);
+    const replayed = await client.claim(ORDER);
+    expect(replayed.outcome.case).toBe("completed");
+    // Completed after the point in time: granted again, with a token above the lost one.
+    expect((await grant(client, key("later"))).fencingToken).toBeGreaterThan(lost.fencingToken);
+  });
+
+  test("a primary is lost, and its synchronous standby takes over with everything that was acknowledged", async () => {
+    const { sections, url, machine } = await startRehearsal(tools ?? "");
+    const [socket, standbySocket] = machine.sockets;
+    // Both run on one machine in the test.
+    const own = `printf '%s\\n' "unix_socket_directories = '${standbySocket}'" >> $standby/postgresql.auto.conf`;
+    await sections(["Add a standby"], { before: { "pg_ctl start -D $standby": own } });
+    const { database, server } = await serve(url(socket));
+    const { apiKey } = await createTenant(database);
+    const { fencingToken } = await complete(connectClient(server, apiKey), success("acknowledged"));
+    await database.close();
+    // The replica keeps running, and loses its database.
+    await sections(["Failover"]);
+    await server.stop();
+    const promoted = await serve(url(standbySocket));
+    const client = connectClient(promoted.server, apiKey);
+    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+    expect((await grant(client, key("new"))).fencingToken).toBeGreaterThan(fencingToken + 2n ** 42n);
+  });
+
+  test("every section with commands was rehearsed", async () => {
+    const page = await readFile(new URL(`../../${PAGE}`, import.meta.url), "utf8");
+    const [, ...parts] = page.split(/^## /m);
+    const withCommands = parts.filter((part) => part.includes("```sh")).map((part) => part.split("\n")[0]);
+    expect([...rehearsed].sort()).toEqual(withCommands.sort());
+  });
+});
+
+/** Returns the archived segments of the log. */
+function archived({ dataDir }: PostgresMachine): Promise<readonly string[]> {
+  return readdir(join(dataDir, "onceward", "wal"));
+}

@@ -1,0 +1,157 @@
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { createOnceward } from "@onceward/client";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startLoad } from "../helpers/calls/claim-load.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { startRuns } from "../helpers/calls/runs.ts";
+import { grant } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { type Balancer, startBalancer } from "../helpers/deploy/balancer.ts";
+import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { makeCertificate } from "../helpers/network/certificates.ts";
+import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** The delay that `docker-compose.yml` leaves as it is. */
+const DRAIN_DELAY = { ONCEWARD_DRAIN_DELAY: "3s" };
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(() => database?.drop());
+
+/** Starts a replica, which is killed when the test ends. */
+async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  const replica = await startServerProcess(database.url, { ...DRAIN_DELAY, ...env });
+  onTestFinished(() => replica.end());
+  return replica;
+}
+
+interface Fleet {
+  readonly replicas: readonly [ServerProcess, ServerProcess];
+  readonly balancer: Balancer;
+  readonly apiKey: string;
+}
+
+/** Starts two replicas and a balancer, with a tenant. */
+async function startFleet(): Promise<Fleet> {
+  const replicas = await Promise.all([startReplica(), startReplica()]);
+  const balancer = await startBalancer(replicas);
+  onTestFinished(() => balancer.stop());
+  return { replicas, balancer, apiKey: (await createTenant(database)).apiKey };
+}
+
+/** Returns how many calls of an RPC a replica has answered with OK. */
+async function answered(replica: ServerProcess, method: string): Promise<number> {
+  const metrics = await readMetrics(replica);
+  const [count = 0] = [...metrics].flatMap(([name, value]) => {
+    const counts = name.startsWith("onceward_rpc_duration_seconds_count{");
+    return counts && name.includes(`method="${method}"`) && name.includes('code="OK"') ? [value] : [];
+  });
+  return count;
+}
+
+describeWithPrograms(["haproxy"], "the balancer", () => {
+  test("gives both replicas calls of one gRPC connection", async () => {
+    const { replicas, balancer, apiKey } = await startFleet();
+    const client = grpcJsClient(balancer, apiKey);
+    onTestFinished(() => client.close());
+    const load = startLoad(client, 8, "stop");
+    await load.untilAcknowledged(400);
+    await load.stop();
+    expect(load.errors).toEqual([]);
+    const counts = await Promise.all(replicas.map((replica) => answered(replica, "Claim")));
+    expect(counts.reduce((sum, count) => sum + count)).toBe(load.acknowledged.size);
+    for (const count of counts) expect(count).toBeGreaterThan(load.acknowledged.size / 4);
+  });
+
+  test("gives both replicas calls over Connect with JSON", async () => {
+    const { replicas, balancer, apiKey } = await startFleet();
+    const load = startLoad(connectClient(balancer, apiKey, "Connect with JSON"), 8, "stop");
+    await load.untilAcknowledged(100);
+    await load.stop();
+    expect(load.errors).toEqual([]);
+    for (const replica of replicas) expect(await answered(replica, "Claim")).toBeGreaterThan(25);
+  });
+
+  test("a replica that drains costs no run of @onceward/client and no call of a client that does not retry", async () => {
+    const { replicas, balancer, apiKey } = await startFleet();
+    const [drained, other] = replicas;
+    await using onceward = createOnceward({ address: `http://127.0.0.1:${balancer.grpcPort}`, apiKey });
+    // Neither client retries: the balancer must give the replica no call that it would refuse.
+    const overGrpc = startLoad(connectClient(balancer, apiKey), 8, "stop");
+    const json = connectClient(balancer, (await createTenant(database)).apiKey, "Connect with JSON");
+    const overHttp = startLoad(json, 8, "stop");
+    const loads = [overGrpc, overHttp];
+    const runs = startRuns(onceward);
+    await Promise.all([runs.more(100), ...loads.map((load) => load.untilAcknowledged(100))]);
+    drained.signal("SIGTERM");
+    expect(await drained.exited).toBe(0);
+    const more = loads.map((load) => load.untilAcknowledged(load.acknowledged.size + 100));
+    await Promise.all([runs.more(100), ...more]);
+    await Promise.all(loads.map((load) => load.stop()));
+    expect(await runs.stop()).toEqual([]);
+    expect(loads.flatMap(({ errors }) => errors).map(String)).toEqual([]);
+    expect(await answered(other, "Claim")).toBeGreaterThan(100);
+  });
+
+  test("a replica that is killed costs no run, and a gRPC client gets UNAVAILABLE, or INTERNAL for a cut answer", async () => {
+    const { replicas, balancer, apiKey } = await startFleet();
+    const [killed] = replicas;
+    await using onceward = createOnceward({ address: `http://127.0.0.1:${balancer.grpcPort}`, apiKey });
+    const client = grpcJsClient(balancer, apiKey);
+    onTestFinished(() => client.close());
+    const load = startLoad(client, 32, "retry UNAVAILABLE");
+    const runs = startRuns(onceward);
+    await Promise.all([load.untilAcknowledged(100), runs.more(100)]);
+    killed.signal("SIGKILL");
+    await killed.exited;
+    await Promise.all([load.untilAcknowledged(load.acknowledged.size + 100), runs.more(100)]);
+    await load.stop();
+    expect(await runs.stop()).toEqual([]);
+    expect(
+      load.errors.filter((error) => error.code !== Code.Unavailable && !isCut(error)).map(String),
+    ).toEqual([]);
+
+    // A replica that is back gets calls again.
+    const { grpcPort, httpPort, managementPort } = killed;
+    const again = await startReplica({
+      ONCEWARD_GRPC_PORT: String(grpcPort),
+      ONCEWARD_HTTP_PORT: String(httpPort),
+      ONCEWARD_MANAGEMENT_PORT: String(managementPort),
+    });
+    const calls = connectClient(balancer, apiKey);
+    await expect
+      .poll(async () => {
+        await grant(calls, { key: crypto.randomUUID() });
+        return await answered(again, "Claim");
+      })
+      .toBeGreaterThan(0);
+  });
+
+  test("terminates TLS for gRPC, and for HTTP/1.1 and HTTP/2", async () => {
+    const certificate = await makeCertificate();
+    onTestFinished(() => certificate.remove());
+    const replicas = await Promise.all([startReplica(), startReplica()]);
+    const balancer = await startBalancer(replicas, certificate);
+    onTestFinished(() => balancer.stop());
+    const { apiKey } = await createTenant(database);
+    const tls = { ca: certificate.pem.cert };
+    await grant(connectClient(balancer, apiKey, "native gRPC", tls), { key: "grpc" });
+    await grant(connectClient(balancer, apiKey, "Connect with JSON", tls), { key: "json" });
+    await expect(grant(connectClient(balancer, apiKey), { key: "plain" })).rejects.toThrow();
+  });
+});
+
+/**
+ * Whether an answer ended between its headers and its trailers, because the replica died in between: HAProxy ends the
+ * stream without a status, and grpc-js calls that INTERNAL.
+ */
+function isCut({ code, rawMessage }: ConnectError): boolean {
+  return code === Code.Internal && rawMessage.includes("Call ended without gRPC status");
+}

@@ -1,0 +1,199 @@
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
+import { createManagementServer } from "../../server/src/edge/management/server.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
+import { CHART_DEFECTS } from "../helpers/chart/defects.ts";
+import { containersOf, objectionsTo } from "../helpers/chart/objections.ts";
+import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../helpers/chart/render.ts";
+import { type ChartTools, installChartTools, KUBERNETES_VERSIONS } from "../helpers/chart/tools.ts";
+import { CHART } from "../helpers/chart/values.ts";
+
+const run = promisify(execFile);
+const TIMEOUT_MS = 120_000;
+const RULES = fileURLToPath(new URL("../../deploy/prometheus/rules.yml", import.meta.url));
+/** Objects of the Prometheus operator: the package of schemas has none for them. */
+const WITHOUT_SCHEMA = ["ServiceMonitor", "PrometheusRule"];
+
+const tools = await installChartTools();
+const { helm, kubeconform, schemas } = tools ?? ({} as ChartTools);
+const valueSets = readdirSync(join(CHART, "ci"));
+
+/** Returns the objects of a set of values. */
+async function objectsOf(name: string): Promise<readonly KubernetesObject[]> {
+  return parseObjects(await renderText(helm, join(CHART, "ci", name)));
+}
+
+describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
+  test("passes helm lint", async () => {
+    const args = ["lint", "--strict", "--values", join(CHART, "ci", name), CHART];
+    const { stdout } = await run(helm, args, { timeout: TIMEOUT_MS });
+    expect(stdout).toContain("1 chart(s) linted, 0 chart(s) failed");
+    expect(stdout).not.toContain("[WARNING]");
+  });
+
+  test.each(KUBERNETES_VERSIONS)("is valid by the strict schemas of Kubernetes %s", async (version) => {
+    const text = await renderText(helm, join(CHART, "ci", name));
+    const objects = parseObjects(text);
+    const skipped = objects.filter(({ kind }) => WITHOUT_SCHEMA.includes(kind)).length;
+    expect(await conform(text, version)).toMatchObject({
+      summary: { valid: objects.length - skipped, invalid: 0, errors: 0, skipped },
+    });
+  });
+
+  test("has hardened pods, known settings, no secret in plain text, and selectors that match", async () => {
+    expect(objectionsTo(await objectsOf(name))).toEqual([]);
+  });
+});
+
+describe.runIf(tools)("the chart", () => {
+  test("is checked by schemas that refuse a field that Kubernetes does not know", async () => {
+    const text = await renderText(helm, join(CHART, "ci", "minimal.yaml"));
+    const broken = text.replace("maxUnavailable: 0", "maxUnavailable: 0\n      maxSurplus: 1");
+    expect(broken).not.toBe(text);
+    for (const version of KUBERNETES_VERSIONS) {
+      expect((await conform(broken, version)).summary).toMatchObject({ invalid: 1 });
+    }
+  });
+
+  test.each(CHART_DEFECTS)("is checked: %s is found", async (_, sound, planted, objection) => {
+    const set = parse(readFileSync(join(CHART, "ci/production.yaml"), "utf8"));
+    const values = { ...set, migrations: { mode: "job" }, serviceMonitor: { enabled: true } };
+    const text = await renderText(helm, await valuesFile(values));
+    expect(objectionsTo(parseObjects(text))).toEqual([]);
+    const broken = text.replace(sound, planted);
+    expect(broken).not.toBe(text);
+    expect(objectionsTo(parseObjects(broken)).join("\n")).toContain(objection);
+  });
+
+  test("probes paths that the management port answers, with and without TLS", async () => {
+    const management = createManagementServer({
+      metrics: createMetrics("0.0.0"),
+      unreadyReasons: () => [],
+      tls: undefined,
+    });
+    const port = await management.listen("127.0.0.1", 0);
+    onTestFinished(() => management.close());
+    for (const [name, scheme] of [
+      ["minimal.yaml", "HTTP"],
+      ["production.yaml", "HTTPS"],
+    ] as const) {
+      const [deployment] = (await objectsOf(name)).filter(({ kind }) => kind === "Deployment");
+      const [server] = deployment?.spec.template.spec.containers ?? [];
+      const probes = [server.startupProbe, server.livenessProbe, server.readinessProbe];
+      expect(probes.map(({ httpGet }) => httpGet.path)).toEqual(["/livez", "/livez", "/readyz"]);
+      for (const { httpGet } of probes) {
+        expect(httpGet.scheme).toBe(scheme);
+        expect((await fetch(`http://127.0.0.1:${port}${httpGet.path}`)).status).toBe(200);
+      }
+    }
+  });
+
+  test("gives the owner's URL of Postgres to migrations only", async () => {
+    for (const name of ["production.yaml", "job-migrations.yaml"]) {
+      const holders = (await objectsOf(name))
+        .filter(({ kind }) => kind === "Deployment" || kind === "Job")
+        .flatMap(containersOf)
+        .filter(({ env }) =>
+          env.some((entry: { name: string }) => entry.name === "DATABASE_DIRECT_URL_FILE"),
+        );
+      expect(holders.map(({ args }) => args)).toEqual([["migrate"]]);
+    }
+  });
+
+  test("runs migrations in one place: an init container, a Job, or none", async () => {
+    const places = async (name: string) =>
+      (await objectsOf(name))
+        .filter((object) => object.spec?.template !== undefined)
+        .flatMap((object) => containersOf(object).map(({ args }) => `${object.kind} ${args}`))
+        .sort();
+    expect(await places("minimal.yaml")).toEqual(["Deployment migrate", "Deployment serve"]);
+    expect(await places("job-migrations.yaml")).toEqual(["Deployment serve", "Job migrate"]);
+    expect(await places("external.yaml")).toEqual(["Deployment serve"]);
+  });
+
+  test("names the Job by version, and differently when its pod changes", async () => {
+    const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
+    const nameOf = async (changes: object) => {
+      const objects = parseObjects(await renderText(helm, await valuesFile({ ...set, ...changes })));
+      return objects.find(({ kind }) => kind === "Job")?.metadata.name ?? "";
+    };
+    const name = await nameOf({});
+    expect(name).toMatch(/^rel-onceward-migrate-\d+-\d+-\d+-[0-9a-f]{8}$/);
+    expect(await nameOf({})).toBe(name);
+    expect(await nameOf({ config: { ONCEWARD_LOG_LEVEL: "debug" } })).not.toBe(name);
+    expect(await nameOf({ image: { tag: `2.0.0-${"x".repeat(60)}` } })).toMatch(
+      /-migrate-2-0-0-xxxxx-\w{8}$/,
+    );
+  });
+
+  test("carries the alerts of deploy/prometheus/rules.yml", async () => {
+    const objects = await objectsOf("observability.yaml");
+    const rule = objects.find(({ kind }) => kind === "PrometheusRule");
+    expect(rule?.spec).toEqual(parse(readFileSync(RULES, "utf8")));
+    expect(rule?.spec.groups.length).toBeGreaterThan(0);
+  });
+
+  test("gives replicas a job that the alerts select, whatever the release is called", async () => {
+    const [, selected = ""] = /\{job=~"([^"]+)"/.exec(readFileSync(RULES, "utf8")) ?? [];
+    const set = parse(readFileSync(join(CHART, "ci/observability.yaml"), "utf8"));
+    const file = await valuesFile({ ...set, nameOverride: "idempotency", fullnameOverride: "payments" });
+    const monitor = parseObjects(await renderText(helm, file)).find(({ kind }) => kind === "ServiceMonitor");
+    const [relabeling] = monitor?.spec.endpoints[0].relabelings ?? [];
+    expect(relabeling).toEqual({ targetLabel: "job", replacement: "onceward/default/payments" });
+    expect(relabeling.replacement).toMatch(new RegExp(`^${selected}$`));
+  });
+
+  const MINIMAL = parse(readFileSync(join(CHART, "ci/minimal.yaml"), "utf8"));
+  test.each([
+    ["an unknown value", { replicas: 3 }, "additional properties 'replicas' not allowed"],
+    ["an unknown setting", { config: { ONCEWARD_GPRC_PORT: 1 } }, "'ONCEWARD_GPRC_PORT' not allowed"],
+    [
+      "a secret as a setting",
+      { config: { ONCEWARD_OPERATOR_KEY: "x" } },
+      "'ONCEWARD_OPERATOR_KEY' not allowed",
+    ],
+    ["a number beyond its limit", { config: { ONCEWARD_POOL_SIZE: 201 } }, "maximum: got 201, want 200"],
+    ["a duration without a unit", { config: { ONCEWARD_DRAIN_DELAY: "3" } }, "does not match pattern"],
+    [
+      "a removed drain",
+      { config: { ONCEWARD_DRAIN_DELAY: null } },
+      "config.ONCEWARD_DRAIN_DELAY is required",
+    ],
+    ["no database", { secrets: {} }, "secrets.DATABASE_URL.existingSecret is required"],
+    [
+      "client certificates without TLS",
+      { tls: { clientCa: { existingSecret: "ca" } } },
+      "needs tls.existingSecret",
+    ],
+    [
+      "a setting in extraEnv",
+      { extraEnv: [{ name: "REDIS_URL", value: "redis://a" }] },
+      "must not set REDIS_URL",
+    ],
+    ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
+  ])("refuses %s", async (_, changes, message) => {
+    const file = await valuesFile({ ...MINIMAL, ...changes });
+    await expect(renderText(helm, file)).rejects.toThrow(message);
+  });
+});
+
+/** Validates rendered text with kubeconform, which reads no schema from elsewhere. */
+async function conform(text: string, version: string) {
+  const location = join(schemas, version, "{{.ResourceKind}}{{.KindSuffix}}.json");
+  const args = [
+    "-strict",
+    "-summary",
+    "-output=json",
+    `-skip=${WITHOUT_SCHEMA}`,
+    `-schema-location=${location}`,
+  ];
+  const running = run(kubeconform, args, { timeout: TIMEOUT_MS });
+  running.child.stdin?.end(text);
+  const { stdout } = await running.catch((error: { stdout: string }) => error);
+  return JSON.parse(stdout);
+}

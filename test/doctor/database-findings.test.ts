@@ -1,0 +1,247 @@
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../server/src/store/migrate.ts";
+import { openConnection } from "../helpers/database/connections.ts";
+import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createServiceRole } from "../helpers/database/service-role.ts";
+import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
+
+/** With the settings of initdb: doctor finds nothing wrong with them. */
+const postgres = useOwnPostgres({});
+let control: OpenDatabase;
+
+beforeAll(() => {
+  control = openDatabase(postgres.server().url("postgres"));
+  return () => control.close();
+});
+
+/** Creates a migrated database. */
+async function createMigrated(): Promise<OpenDatabase> {
+  const url = await postgres.createDatabase();
+  await migrate(url, () => {});
+  const database = openDatabase(url);
+  onTestFinished(() => database.close());
+  return database;
+}
+
+/** Sets a setting of the database for new connections. */
+async function set(database: OpenDatabase, setting: string): Promise<void> {
+  await database.query(`alter database ${nameOf(database)} set ${setting}`);
+}
+
+function nameOf({ url }: OpenDatabase): string {
+  return new URL(url).pathname.slice(1);
+}
+
+/** Sets settings of the whole server until the test ends. */
+async function setServer(...settings: readonly string[]): Promise<void> {
+  const apply = async (changes: readonly string[]) => {
+    for (const change of changes) await control.query(`alter system ${change}`);
+    await control.query("select pg_reload_conf()");
+  };
+  onTestFinished(() => apply(settings.map((setting) => `reset ${setting.split(" ")[0]}`)));
+  await apply(settings.map((setting) => `set ${setting}`));
+  // A reload reaches each process by a signal.
+  for (const setting of settings) {
+    const [name = "", , value] = setting.split(" ");
+    await expect.poll(async () => (await control.query(`show ${name}`))[0]).toEqual({ [name]: value });
+  }
+}
+
+test("a healthy database has no finding but those of its owner's role and of a missing standby", async () => {
+  const diagnosis = await diagnoseDatabase((await createMigrated()).url);
+  expect(diagnosis.findings.map(({ id, severity }) => [id, severity])).toEqual([
+    ["audit_changeable", "info"],
+    ["standby_missing", "info"],
+  ]);
+  expect(diagnosis.passed).toEqual([
+    ...["schema", "postgres_settings", "pooler", "connections", "clocks", "redis", "tables", "backlog"],
+  ]);
+  expect(diagnosis.skipped).toEqual([]);
+});
+
+test.each([
+  ["synchronous_commit_off", "synchronous_commit = off"],
+  ["isolation_not_read_committed", "default_transaction_isolation = serializable"],
+  ["database_read_only", "default_transaction_read_only = on"],
+  ["deadlock_timeout_short", "deadlock_timeout = '100ms'"],
+])("%s: %s", async (id, setting) => {
+  const database = await createMigrated();
+  await set(database, setting);
+  expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
+});
+
+test.each([
+  ["fsync_off", "fsync = off"],
+  ["full_page_writes_off", "full_page_writes = off"],
+  ["autovacuum_off", "autovacuum = off"],
+])("%s: %s", async (id, setting) => {
+  const database = await createMigrated();
+  await setServer(setting);
+  expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
+});
+
+test("a schema that lacks a migration, and one that has a newer one", async () => {
+  const behind = await createMigrated();
+  await behind.query("delete from schema_migrations where name = '0006_identities'");
+  expect((await diagnoseDatabase(behind.url)).findings[0]).toMatchObject({
+    id: "schema_behind",
+    severity: "error",
+    summary: expect.stringContaining("0006_identities"),
+  });
+  const ahead = await createMigrated();
+  await ahead.query("insert into schema_migrations (name, run_on) values ('9999_later', now())");
+  expect(idsOf(await diagnoseDatabase(ahead.url))).toEqual(["schema_ahead"]);
+});
+
+test("replicas that may open more connections than Postgres accepts, or than it has left for one more", async () => {
+  const database = await createMigrated();
+  await database.query(
+    "insert into replicas (id, version) select gen_random_uuid(), '1' from generate_series(1, 2)",
+  );
+  // 100 connections, of which 3 are reserved.
+  const exceeded = await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "60" });
+  expect(idsOf(exceeded)).toEqual(["max_connections_exceeded"]);
+  expect(exceeded.findings[0]?.summary).toMatch(
+    /2 × 62 = 124 connections; max_connections leaves \d\d beside \d/,
+  );
+  expect(idsOf(await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "40" }))).toEqual([
+    "max_connections_tight",
+  ]);
+  expect(idsOf(await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "12" }))).toEqual([]);
+  await database.query(`alter database ${nameOf(database)} connection limit 20`);
+  const ofDatabase = await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "12" });
+  expect(ofDatabase.findings[0]).toMatchObject({
+    id: "max_connections_exceeded",
+    summary: "Replicas may open 2 × 14 = 28 connections; the limit of the database is 20.",
+  });
+});
+
+test("a machine whose clock differs from the database's", async () => {
+  const database = await createMigrated();
+  const now = Date.now;
+  onTestFinished(() => {
+    Date.now = now;
+  });
+  // The clock of this process; the database's stays.
+  Date.now = () => now() - 7000;
+  const { findings } = await diagnoseDatabase(database.url);
+  expect(findings.map(({ id }) => id)).toContain("clock_skewed");
+  const { summary } = findings.find(({ id }) => id === "clock_skewed") ?? {};
+  expect(summary).toMatch(/^This machine's clock is (6\.\d|7\.0) s behind the database's\.$/);
+});
+
+test("a record that has been due for the sweep for long, and a record job", async () => {
+  const database = await createMigrated();
+  await database.query("insert into tenants (name) values ('acme')");
+  await insertDueRecord(database, "50 seconds");
+  await insertJob(database, "14 minutes");
+  expect(idsOf(await diagnoseDatabase(database.url))).toEqual([]);
+  await insertDueRecord(database, "2 minutes");
+  await insertJob(database, "16 minutes");
+  const late = await diagnoseDatabase(database.url);
+  expect(idsOf(late)).toEqual(["sweep_behind", "record_job_late"]);
+  expect(late.findings.map(({ summary }) => summary).join(" ")).toMatch(
+    /The sweep is 12\d s behind.* Record job 2 \(FORGET, tenant number 1\) has been due for 16 min/,
+  );
+  expect(idsOf(await diagnoseDatabase(database.url, { ONCEWARD_SWEEP_INTERVAL: "1h" }))).toEqual([
+    "record_job_late",
+  ]);
+});
+
+function insertDueRecord(database: OpenDatabase, overdue: string): Promise<unknown> {
+  return database.query(
+    `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+       accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+       claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
+     select 1, 'charges', $1::text, 1, 1, 1, false, false, 1000, 60, 60, 60, now(), now(), now(), now(),
+            now() - $1::text::interval, '', ''`,
+    [overdue],
+  );
+}
+
+function insertJob(database: OpenDatabase, age: string): Promise<unknown> {
+  return database.query(
+    `insert into record_jobs (tenant_id, namespace, kind, terms, starts_at)
+     values (1, 'charges', 'FORGET', '{}', now() - $1::interval)`,
+    [age],
+  );
+}
+
+test("updates that touch every index, and dead rows that vacuum does not remove", async () => {
+  const database = await createMigrated();
+  await database.query("alter table records set (autovacuum_enabled = false)");
+  await database.query(
+    `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+       accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+       claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
+     select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 1000, 60, 60, 60, now(), now(), now(),
+            now() + interval '1 hour', now() + interval '1 hour', '', ''
+       from generate_series(1, 25000) n`,
+  );
+  await database.query("update records set sweep_at = sweep_at + interval '1 second'");
+  // A session reports its counts when it ends.
+  await database.close();
+  const found = async () => idsOf(await diagnoseDatabase(database.url));
+  await expect.poll(found, { timeout: 30_000, interval: 500 }).toEqual(["hot_share_low", "dead_rows_many"]);
+});
+
+test("the role of deploy/ has every privilege and cannot change the audit; each revoked one is named", async () => {
+  const database = await createMigrated();
+  const { role, url } = await createServiceRole(database);
+  expect((await diagnoseDatabase(url)).findings.map(({ id }) => id)).toEqual(["standby_missing"]);
+  const tables = await database.query<{ name: string }>(
+    "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+  );
+  expect(tables.length).toBeGreaterThan(8);
+  for (const { name } of tables) {
+    await database.query(`revoke select on ${name} from ${role}`);
+    const { findings } = await diagnoseDatabase(url);
+    expect(findings.find(({ id }) => id === "privilege_missing")?.summary).toBe(
+      `The role ${role} lacks select on ${name}.`,
+    );
+    await database.query(`grant select on ${name} to ${role}`);
+  }
+  await database.query(`revoke usage on sequence fencing_tokens from ${role}`);
+  await database.query(`revoke execute on function renew_installation from public`);
+  await database.query(`revoke delete on records from ${role}`);
+  expect((await diagnoseDatabase(url)).findings[0]?.summary).toBe(
+    `The role ${role} lacks delete on records, execute on function renew_installation, usage on sequence fencing_tokens.`,
+  );
+});
+
+test("a check that fails is a finding, and hides no other", async () => {
+  const database = await createMigrated();
+  await set(database, "synchronous_commit = off");
+  await database.query("alter table records rename column sweep_at to sweep_when");
+  const { findings, passed } = await diagnoseDatabase(database.url);
+  expect(findings.slice(0, 2)).toMatchObject([
+    { id: "synchronous_commit_off" },
+    {
+      id: "check_failed",
+      summary: expect.stringMatching(/^The check backlog failed: .*sweep_at.* does not exist/),
+    },
+  ]);
+  expect(passed).toContain("clocks");
+});
+
+test("a statement that waits for a lock ends in time, and the other checks are made", async () => {
+  const database = await createMigrated();
+  const connection = await openConnection(database);
+  await connection.query("begin; lock table record_jobs");
+  const { findings, passed } = await diagnoseDatabase(database.url);
+  expect(findings[0]).toMatchObject({
+    id: "check_failed",
+    summary: expect.stringMatching(/^The check backlog failed: .*lock timeout/),
+  });
+  expect(passed).toContain("tables");
+});
+
+test("a database that is away is one finding, and its checks are skipped", async () => {
+  const { findings, passed, skipped } = await diagnoseDatabase("postgresql://nobody@127.0.0.1:1/none");
+  expect(findings).toMatchObject([
+    { id: "postgres_unreachable", severity: "error", summary: expect.stringContaining("ECONNREFUSED") },
+  ]);
+  expect(passed).toEqual(["redis"]);
+  expect(skipped).toContain("schema");
+});

@@ -1,0 +1,30 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+
+test("a replica whose clock is wrong reports it, and doctor on another machine names the replica", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const now = Date.now;
+  onTestFinished(() => {
+    Date.now = now;
+  });
+  // The clock of the replica in this process; the database's stays.
+  Date.now = () => now() + 7000;
+  const server = await startTestServer(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
+  onTestFinished(() => server.stop());
+  const reported = () =>
+    database.query<{ id: string }>("select id from replicas where degraded = '{clock_skewed}'");
+  await expect.poll(async () => (await reported()).length).toBe(1);
+  const [replica] = await reported();
+
+  const clocks = async () =>
+    (await diagnoseDatabase(database.url)).findings.filter(({ id }) => id === "clock_skewed");
+  expect((await clocks()).map(({ summary }) => summary)).toEqual([
+    expect.stringMatching(/^This machine's clock is [67]\.\d s ahead of the database's\.$/),
+    `The clock of replica ${replica?.id} differs from the database's by more than 2 s.`,
+  ]);
+  Date.now = now;
+  await expect.poll(async () => (await clocks()).length).toBe(0);
+});

@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { factsOf, SECRETS, VARIABLES, type VariableSchema } from "../../../server/src/config/variables.ts";
+import { VERSION } from "../../../server/src/version.ts";
+import { CHART, readChartValues } from "./values.ts";
+import { valuesSchema } from "./values-schema.ts";
+
+/** The alerts, which the chart carries as a copy: Helm packages only files of the chart's folder. */
+const RULES = fileURLToPath(new URL("../../../deploy/prometheus/rules.yml", import.meta.url));
+const SECRETS_BLOCK = /^secrets:\n(?: .*\n)*/m;
+const TABLE = /(<!-- values:.*-->\n)[\s\S]*(<!-- \/values -->)/;
+
+/** What the chart does with a secret, beyond the setting's description. */
+const SECRET_NOTES: Readonly<Record<string, string>> = {
+  DATABASE_DIRECT_URL: "Given to migrations only: it may be the URL of the tables' owner.",
+};
+
+/** Returns the texts of the chart's generated files, by their paths in its folder. */
+export function chartFiles(): Readonly<Record<string, string>> {
+  const read = (name: string) => readFileSync(`${CHART}${name}`, "utf8");
+  const valuesText = read("values.yaml").replace(SECRETS_BLOCK, secretsBlock());
+  const values = readChartValues(valuesText);
+  return {
+    "values.yaml": valuesText,
+    "Chart.yaml": read("Chart.yaml")
+      .replace(/^version: .*$/m, `version: ${VERSION}`)
+      .replace(/^appVersion: .*$/m, `appVersion: "${VERSION}"`),
+    "values.schema.json": `${JSON.stringify(valuesSchema(values), null, 2)}\n`,
+    "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
+    "files/rules.yml": readFileSync(RULES, "utf8"),
+  };
+
+  function valuesTable(): string {
+    const rows = values.map(({ path, description, fallback }) => {
+      const byDefault = fallback === undefined ? "" : `\`${JSON.stringify(fallback)}\``;
+      return `| \`${path.join(".")}\` | ${byDefault} | ${description} |`;
+    });
+    return ["| value | default | description |", "|---|---|---|", ...rows].join("\n");
+  }
+}
+
+/** Returns `secrets` of `values.yaml`: every secret setting, with its description. */
+function secretsBlock(): string {
+  const entries = SECRETS.map((name) => {
+    const schema = (VARIABLES as Readonly<Record<string, VariableSchema>>)[name];
+    if (schema === undefined) throw new Error(`${name} is not a setting`);
+    const { description, isRequired } = factsOf(schema);
+    const notes = [isRequired ? "Required." : "", forChart(description), SECRET_NOTES[name] ?? ""];
+    return `  # ${notes.filter((note) => note !== "").join(" ")}\n  ${name}: { existingSecret: "", key: "" }\n`;
+  });
+  return `secrets:\n${entries.join("")}`;
+}
+
+/** Without links, which lead to parts of server/README.md, and without what `npm start` does. */
+function forChart(description: string): string {
+  return description.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/ `npm start`[^.]*\./, "");
+}

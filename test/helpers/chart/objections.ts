@@ -1,0 +1,196 @@
+import { readConfig } from "../../../server/src/config/config.ts";
+import { fileVariable } from "../../../server/src/config/secret-files.ts";
+import { SECRETS, VARIABLES } from "../../../server/src/config/variables.ts";
+import type { KubernetesObject, Labels } from "./render.ts";
+
+/** What the server needs beyond its drain to stop, in seconds. */
+const CLOSING_S = 5;
+/** A text that every secret setting accepts. */
+const PLACEHOLDERS: Readonly<Record<string, string>> = {
+  DATABASE_URL: "postgresql://host/database",
+  DATABASE_DIRECT_URL: "postgresql://host/database",
+  REDIS_URL: "redis://host",
+  ONCEWARD_API_KEY_PEPPER: "p".repeat(32),
+};
+const DEFAULT_PORTS = {
+  grpc: Number(VARIABLES.ONCEWARD_GRPC_PORT.default),
+  http: Number(VARIABLES.ONCEWARD_HTTP_PORT.default),
+  management: Number(VARIABLES.ONCEWARD_MANAGEMENT_PORT.default),
+};
+
+interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+}
+
+interface Container {
+  readonly env: readonly EnvVar[];
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+interface Volume {
+  readonly name: string;
+  readonly projected?: {
+    readonly sources: readonly {
+      readonly secret: { readonly items: readonly { readonly path: string }[] };
+    }[];
+  };
+}
+
+/** Returns what is wrong with the objects of a release, beyond what the schemas of Kubernetes say. */
+export function objectionsTo(objects: readonly KubernetesObject[]): readonly string[] {
+  const pods = objects.filter(({ kind }) => kind === "Deployment" || kind === "Job");
+  return [...pods.flatMap(objectionsToPod), ...objectionsToSelectors(objects), ...objectionsToPorts(objects)];
+}
+
+/** Returns the init containers and containers of a Deployment or Job. */
+export function containersOf({ spec }: KubernetesObject) {
+  return [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers];
+}
+
+function objectionsToPod(object: KubernetesObject): readonly string[] {
+  const pod = object.spec.template.spec;
+  const found: string[] = [];
+  const demand = (holds: boolean, text: string) => {
+    if (!holds) found.push(`${object.kind}: ${text}`);
+  };
+  demand(pod.automountServiceAccountToken === false, "the token of the ServiceAccount is mounted");
+  // Variables such as ONCEWARD_SERVICE_HOST would keep the server from starting.
+  demand(pod.enableServiceLinks === false, "Kubernetes adds variables for Services");
+  demand(pod.securityContext?.runAsNonRoot === true, "may run as root");
+  demand(pod.securityContext?.seccompProfile?.type === "RuntimeDefault", "has no seccomp profile");
+  for (const container of containersOf(object)) {
+    const context = container.securityContext ?? {};
+    demand(context.allowPrivilegeEscalation === false, `${container.name} may gain privileges`);
+    demand(context.readOnlyRootFilesystem === true, `${container.name} may write its root file system`);
+    demand(String(context.capabilities?.drop) === "ALL", `${container.name} has capabilities`);
+    demand(container.resources?.limits?.memory !== undefined, `${container.name} has no limit of memory`);
+    const ofSecrets = objectionsToSecretFiles(container, pod.volumes);
+    for (const text of [...objectionsToEnv(container.env), ...ofSecrets])
+      demand(false, `${container.name} ${text}`);
+  }
+  const grace = pod.terminationGracePeriodSeconds;
+  if (object.kind === "Deployment") {
+    const drainS = drainSecondsOf(pod.containers[0].env);
+    demand(grace >= drainS + CLOSING_S, `is killed after ${grace} s, but its drain takes ${drainS} s`);
+  }
+  return found;
+}
+
+function drainSecondsOf(env: readonly EnvVar[]): number {
+  const drain = env.filter(({ name }) => name.startsWith("ONCEWARD_DRAIN_"));
+  const config = readConfig({ ...PLACEHOLDERS, ...settingsOf(drain) });
+  return (config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT) / 1000;
+}
+
+function objectionsToEnv(env: readonly EnvVar[]): readonly string[] {
+  const found: string[] = [];
+  for (const { name, value } of env) {
+    if (value !== undefined && (SECRETS.includes(name) || /:\/\/[^/]*:[^/]*@/.test(value))) {
+      found.push(`has the secret ${name} in plain text`);
+    }
+  }
+  const names = env.map(({ name }) => name);
+  for (const name of new Set(names.filter((name, index) => names.indexOf(name) !== index))) {
+    found.push(`has ${name} twice`);
+  }
+  try {
+    readConfig(settingsOf(env));
+  } catch (error) {
+    found.push(`is refused its settings: ${(error as Error).message}`);
+  }
+  return found;
+}
+
+/** Returns the settings as the server would read them in the image, with placeholders for the contents of secret files. */
+function settingsOf(env: readonly EnvVar[]): Readonly<Record<string, string>> {
+  const given = env.map(({ name, value = "" }) => {
+    const secret = SECRETS.find((each) => fileVariable(each) === name);
+    return secret === undefined ? [name, value] : [secret, PLACEHOLDERS[secret] ?? ""];
+  });
+  return { ONCEWARD_HOST: "0.0.0.0", ...Object.fromEntries(given) };
+}
+
+/** Each variable that names a file of a secret names one that a volume of the container has. */
+function objectionsToSecretFiles(
+  { env, volumeMounts }: Container,
+  volumes: readonly Volume[],
+): readonly string[] {
+  const mounted = volumeMounts.flatMap(({ name, mountPath }) =>
+    (volumes.find((volume) => volume.name === name)?.projected?.sources ?? []).flatMap(({ secret }) =>
+      secret.items.map(({ path }) => `${mountPath}/${path}`),
+    ),
+  );
+  const named = env.filter(({ name }) => SECRETS.some((secret) => fileVariable(secret) === name));
+  return named.flatMap(({ name, value = "" }) =>
+    mounted.includes(value) ? [] : [`has no file for ${name}`],
+  );
+}
+
+/** Each selector has to match replicas, and only the NetworkPolicy may match pods of migrations. */
+function objectionsToSelectors(objects: readonly KubernetesObject[]): readonly string[] {
+  const found: string[] = [];
+  const labelsOf = (kind: string): readonly Labels[] =>
+    objects.flatMap((object) => (object.kind === kind ? [object.spec.template.metadata.labels] : []));
+  const [replica = {}] = labelsOf("Deployment");
+  for (const { kind, metadata, spec } of objects) {
+    const selector: Labels | undefined =
+      kind === "Service" ? spec.selector : kind === "ServiceMonitor" ? undefined : selectorOf(spec);
+    if (selector === undefined) continue;
+    if (!matches(selector, replica)) found.push(`${kind} ${metadata.name} selects no replica`);
+    const reachesJob = labelsOf("Job").some((labels) => matches(selector, labels));
+    if (reachesJob && kind !== "NetworkPolicy") found.push(`${kind} ${metadata.name} selects a migration`);
+  }
+  for (const { kind, spec } of objects) {
+    const target = spec?.scaleTargetRef;
+    if (target === undefined) continue;
+    const exists = objects.some(
+      (object) => object.kind === target.kind && object.metadata.name === target.name,
+    );
+    if (!exists) found.push(`${kind} scales ${target.name}, which does not exist`);
+  }
+  return found;
+}
+
+function selectorOf(spec: KubernetesObject["spec"]): Labels | undefined {
+  return (spec?.selector ?? spec?.podSelector)?.matchLabels;
+}
+
+function matches(selector: Labels, labels: Labels): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+}
+
+/** Ports of the container are the server's; ports of Services, probes and monitors exist. */
+function objectionsToPorts(objects: readonly KubernetesObject[]): readonly string[] {
+  const found: string[] = [];
+  const need = (holds: boolean, text: string) => {
+    if (!holds) found.push(text);
+  };
+  const server = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec.containers[0];
+  const ports = Object.fromEntries(
+    server.ports.map(({ name, containerPort }: { name: string; containerPort: number }) => [
+      name,
+      containerPort,
+    ]),
+  );
+  need(JSON.stringify(ports) === JSON.stringify(DEFAULT_PORTS), "the container's ports are not the server's");
+  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+    need(server[probe]?.httpGet.port === "management", `${probe} does not ask the management port`);
+  }
+  const services = objects.filter(({ kind }) => kind === "Service");
+  for (const { metadata, spec } of services) {
+    for (const { name, port, targetPort } of spec.ports) {
+      need(ports[targetPort] === port, `port ${name} of Service ${metadata.name} leads nowhere`);
+    }
+  }
+  for (const { kind, spec } of objects) {
+    if (kind !== "ServiceMonitor") continue;
+    const [monitored, ...others] = services.filter(({ metadata }) =>
+      matches(selectorOf(spec) ?? {}, metadata.labels),
+    );
+    need(others.length === 0, "ServiceMonitor selects a replica's metrics twice");
+    const offered = monitored?.spec.ports.map(({ name }: { name: string }) => name) ?? [];
+    need(offered.includes(spec.endpoints[0].port), "ServiceMonitor scrapes a port that no Service has");
+  }
+  return found;
+}

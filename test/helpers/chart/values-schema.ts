@@ -1,0 +1,106 @@
+import { SECRETS } from "../../../server/src/config/variables.ts";
+import { configSchema } from "./config-schema.ts";
+import { flag, type JsonSchema, map, matching, part, parts, text, textMap, whole } from "./json-schema.ts";
+import type { ChartValue } from "./values.ts";
+
+/** Name of a Kubernetes object; empty: none. */
+const objectName = matching("^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$");
+/** Key of a Secret; empty: the default. */
+const secretKey = matching("^[-._a-zA-Z0-9]{0,253}$");
+/** Key of a Secret that names a file. */
+const fileKey = matching("^[-._a-zA-Z0-9]{1,253}$");
+const secret = map({ existingSecret: objectName, key: secretKey });
+
+const VALUES: Readonly<Record<string, JsonSchema>> = {
+  // What `helm` adds to the values of a subchart.
+  global: part,
+  nameOverride: objectName,
+  fullnameOverride: objectName,
+  image: map({
+    repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
+    tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
+    digest: matching("^(sha256:[0-9a-f]{64})?$"),
+    pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
+  }),
+  imagePullSecrets: { type: "array", items: map({ name: objectName }) },
+  replicaCount: whole(0, 1000),
+  config: configSchema(),
+  secrets: map(Object.fromEntries(SECRETS.map((name) => [name, secret]))),
+  tls: map({
+    existingSecret: objectName,
+    certKey: fileKey,
+    keyKey: fileKey,
+    clientCa: map({ existingSecret: objectName, key: fileKey }),
+  }),
+  extraEnv: parts,
+  extraVolumes: parts,
+  extraVolumeMounts: parts,
+  migrations: map({
+    mode: { enum: ["initContainer", "job", "none"] },
+    resources: part,
+    job: map({
+      backoffLimit: whole(0, 100),
+      activeDeadlineSeconds: whole(1),
+      ttlSecondsAfterFinished: { type: ["integer", "null"], minimum: 0 },
+    }),
+  }),
+  resources: part,
+  autoscaling: map({
+    enabled: flag,
+    minReplicas: whole(1, 1000),
+    maxReplicas: whole(1, 1000),
+    targetCPUUtilizationPercentage: whole(1, 1000),
+  }),
+  podDisruptionBudget: map({
+    enabled: flag,
+    maxUnavailable: { type: ["integer", "string"], minimum: 1, pattern: "^[1-9][0-9]?%$|^100%$" },
+  }),
+  service: map({
+    annotations: textMap,
+    type: { enum: ["ClusterIP", "NodePort", "LoadBalancer"] },
+    grpcAppProtocol: text,
+  }),
+  networkPolicy: map({ enabled: flag, callers: parts, monitoring: parts, egress: parts }),
+  serviceAccount: map({ create: flag, name: objectName, annotations: textMap }),
+  serviceMonitor: map({
+    enabled: flag,
+    labels: textMap,
+    interval: matching("^[0-9]+(ms|s|m|h)$"),
+    tlsConfig: part,
+  }),
+  prometheusRule: map({ enabled: flag, labels: textMap }),
+  runAsUser: { type: ["integer", "null"], minimum: 1 },
+  progressDeadlineSeconds: whole(1),
+  podAnnotations: textMap,
+  podLabels: textMap,
+  priorityClassName: objectName,
+  nodeSelector: textMap,
+  tolerations: parts,
+  affinity: part,
+  topologySpreadConstraints: parts,
+};
+
+/** Returns `values.schema.json`: the schema of every value, with its comment in `values.yaml` as description. */
+export function valuesSchema(values: readonly ChartValue[]): JsonSchema {
+  const described = values.reduce(
+    (schema, { path, description }) => describe(schema, path, description),
+    map(VALUES),
+  );
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "Values of the chart onceward",
+    ...described,
+  };
+}
+
+/**
+ * Returns the schema with a description at a path, unless it has one.
+ *
+ * @throws Error if the path is not in the schema.
+ */
+function describe(schema: JsonSchema, [key, ...rest]: readonly string[], description: string): JsonSchema {
+  if (key === undefined) return { description, ...schema };
+  const inner = schema.properties?.[key];
+  if (inner === undefined) throw new Error(`values.yaml has a value that the schema lacks: ${key}`);
+  return { ...schema, properties: { ...schema.properties, [key]: describe(inner, rest, description) } };
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+
+/** A PromQL expression of `deploy/`, and where it stands. */
+export interface Expression {
+  readonly where: string;
+  readonly expr: string;
+}
+
+/** An alert of `deploy/prometheus/rules.yml`. */
+export interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
+}
+
+interface Recording {
+  readonly record: string;
+  readonly expr: string;
+}
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+/** Reads a file of the repository by its path from the root. */
+export function readRepositoryFile(path: string): string {
+  return readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
+}
+
+const rules: readonly (Alert | Recording)[] = parse(
+  readRepositoryFile("deploy/prometheus/rules.yml"),
+).groups.flatMap(({ rules }: { rules: readonly (Alert | Recording)[] }) => rules);
+
+/** The alerts of `deploy/prometheus/rules.yml`. */
+export const ALERTS = rules.filter((rule) => "alert" in rule);
+
+/** The recording rules of `deploy/prometheus/rules.yml`. */
+export const RECORDINGS = rules.filter((rule) => "record" in rule);
+
+/** The expressions of the committed dashboards, with their variables. */
+export const PANEL_EXPRESSIONS = ["service", "tenants"].flatMap(panelExpressions);
+
+function panelExpressions(dashboard: string): readonly Expression[] {
+  const { panels } = JSON.parse(readRepositoryFile(`deploy/grafana/${dashboard}.json`));
+  return (panels as readonly Panel[]).flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({ where: `${dashboard}.json, "${title}"`, expr })),
+  );
+}

@@ -1,0 +1,107 @@
+import { execFile } from "node:child_process";
+import { chmod, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { programPath } from "./programs.ts";
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+/** Downloads of Debian and npm packages, and a build, on a busy machine. */
+const STEP_TIMEOUT_MS = 20 * 60_000;
+const BASE = "localhost/node-base";
+const IMAGE = "localhost/onceward-server";
+/** A Debian that debootstrap of Debian 12 knows; the image's own base is newer. */
+const RELEASE = "bookworm";
+/** Debian's archive, which the base is made of. */
+const MIRROR = "http://deb.debian.org/debian";
+
+/** The image of `deploy/Dockerfile`, built without a container engine, and laid out as a directory. */
+export interface BuiltImage {
+  /** The root of the image's file system. */
+  readonly root: string;
+  readonly user: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly healthCheck: readonly string[];
+  readonly workingDir: string;
+  remove(): Promise<void>;
+}
+
+/**
+ * Builds the image with buildah, which runs the build's commands in a chroot. No image can be assumed to be
+ * reachable, so the base is made here: a minimal Debian, with Node from the npm package and npm.
+ */
+export async function buildImage(): Promise<BuiltImage> {
+  const dir = await mkdtemp(join(tmpdir(), "ow-image-"));
+  try {
+    return await buildIn(dir);
+  } catch (error) {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function buildIn(dir: string): Promise<BuiltImage> {
+  const buildah = async (...args: string[]) => {
+    const store = ["--root", join(dir, "store"), "--runroot", join(dir, "run")];
+    const env = { ...process.env, BUILDAH_ISOLATION: "chroot" };
+    const options = { cwd: ROOT, env, timeout: STEP_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
+    return (await run(programPath("buildah"), [...store, ...args], options)).stdout.trim();
+  };
+  const container = async (image: string) => buildah("from", "--pull-never", image);
+
+  const base = await buildah("from", "scratch");
+  await buildah("copy", "--quiet", base, await makeBase(dir), "/");
+  await buildah("commit", "--quiet", base, BASE);
+  await buildah("rm", base);
+  const file = ["--file", "deploy/Dockerfile", "--format", "docker"];
+  await buildah("bud", "--pull-never", "--build-arg", `NODE_IMAGE=${BASE}`, ...file, "--tag", IMAGE, ".");
+  const built = await container(IMAGE);
+  const root = join(dir, "image");
+  // A copy: buildah's own mount would be left behind by a test that is killed.
+  await run("cp", ["--archive", await buildah("mount", built), root]);
+  await buildah("umount", built);
+  const { config } = JSON.parse(await buildah("inspect", "--type", "image", IMAGE)).Docker;
+  return {
+    root,
+    user: config.User,
+    env: Object.fromEntries(config.Env.map((text: string) => text.split("=", 2))),
+    entrypoint: config.Entrypoint,
+    healthCheck: config.Healthcheck.Test.slice(1),
+    workingDir: config.WorkingDir,
+    remove: () => rm(dir, { recursive: true, force: true }),
+  };
+}
+
+/** Makes the file system of the base, and returns its directory. */
+async function makeBase(dir: string): Promise<string> {
+  const base = join(dir, "base");
+  await run(
+    programPath("debootstrap"),
+    ["--variant=minbase", "--include=libatomic1", RELEASE, base, MIRROR],
+    {
+      timeout: STEP_TIMEOUT_MS,
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
+  const local = join(base, "usr/local");
+  await cp(join(ROOT, "node_modules/node/bin/node"), join(local, "bin/node"));
+  const npm = dirname(dirname(await realpath(await programInPath("npm"))));
+  await cp(npm, join(local, "lib/node_modules/npm"), { recursive: true });
+  await symlink("../lib/node_modules/npm/bin/npm-cli.js", join(local, "bin/npm"));
+  const authorities = process.env.NODE_EXTRA_CA_CERTS;
+  if (authorities !== undefined) {
+    // Where a private authority signs what npm downloads.
+    await cp(authorities, join(base, "etc/ssl/authorities.pem"), { dereference: true });
+    await mkdir(join(local, "etc"), { recursive: true });
+    await writeFile(join(local, "etc/npmrc"), "cafile=/etc/ssl/authorities.pem\n");
+  }
+  await chmod(base, 0o755);
+  return base;
+}
+
+async function programInPath(name: string): Promise<string> {
+  return (await run("sh", ["-c", `command -v ${name}`])).stdout.trim();
+}

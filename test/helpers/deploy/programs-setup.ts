@@ -1,0 +1,91 @@
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { canInstallPackages, installPackages } from "../processes/debian-packages.ts";
+
+const INSTALL_TIMEOUT_MS = 240_000;
+/** Debian's directories of programs for administrators, which other users do not have in PATH. */
+const ADMIN_DIRS = ["/usr/sbin", "/sbin"];
+
+/** The programs of tests in `test/deploy`, and the Debian package of each. */
+const PACKAGES: Readonly<Record<ProgramName, string>> = {
+  haproxy: "haproxy",
+  prometheus: "prometheus",
+  promtool: "prometheus",
+  "prometheus-alertmanager": "prometheus-alertmanager",
+  amtool: "prometheus-alertmanager",
+  psql: "postgresql-client",
+  "docker-compose": "docker-compose",
+  buildah: "buildah",
+  debootstrap: "debootstrap",
+};
+
+/** Building the image takes minutes, and root for its chroot. */
+const IMAGE_PROGRAMS: readonly ProgramName[] = ["buildah", "debootstrap"];
+
+/** A program that tests in `test/deploy` need, and that is installed as a Debian package. */
+export type ProgramName =
+  | "haproxy"
+  | "prometheus"
+  | "promtool"
+  | "prometheus-alertmanager"
+  | "amtool"
+  | "psql"
+  | "docker-compose"
+  | "buildah"
+  | "debootstrap";
+
+/**
+ * Finds the programs for the tests of `deploy/`. Installs those that are missing if the user can; at most
+ * once. Prints which are still missing: their tests are left out.
+ */
+export default async function setup(project: TestProject): Promise<void> {
+  const buildsImage = process.env.ONCEWARD_TEST_IMAGE === "true" && canInstallPackages();
+  if (!buildsImage) {
+    process.stderr.write("Tests of the image are left out: set ONCEWARD_TEST_IMAGE=true, as root.\n");
+  }
+  const names = (Object.keys(PACKAGES) as ProgramName[]).filter(
+    (name) => buildsImage || !IMAGE_PROGRAMS.includes(name),
+  );
+  let programs = await findPrograms(names);
+  const missing = names.filter((name) => programs[name] === undefined);
+  if (missing.length > 0 && canInstallPackages()) {
+    const packages = [...new Set(missing.map((name) => PACKAGES[name]))];
+    await installPackages(packages, INSTALL_TIMEOUT_MS).catch(() => {});
+    programs = await findPrograms(names);
+  }
+  for (const name of names.filter((name) => programs[name] === undefined)) {
+    process.stderr.write(`Tests with ${name} are left out: install ${PACKAGES[name]} to run them.\n`);
+  }
+  project.provide("programs", programs);
+}
+
+type Programs = Readonly<Partial<Record<ProgramName, string>>>;
+
+/** Returns the paths of the programs that are installed. */
+async function findPrograms(names: readonly ProgramName[]): Promise<Programs> {
+  const found = await Promise.all(names.map(async (name) => [name, await findProgram(name)] as const));
+  return Object.fromEntries(found.filter(([, path]) => path !== undefined));
+}
+
+async function findProgram(name: ProgramName): Promise<string | undefined> {
+  for (const dir of [...(process.env.PATH ?? "").split(delimiter), ...ADMIN_DIRS]) {
+    const file = join(dir, name);
+    if (await isExecutable(file)) return file;
+  }
+  return undefined;
+}
+
+function isExecutable(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The paths of the installed programs. */
+    readonly programs: Programs;
+  }
+}

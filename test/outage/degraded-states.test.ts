@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { connectOperator, type OperatorClient } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { ORDER } from "../helpers/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { proxyDatabase } from "../helpers/database/database-proxy.ts";
+import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const PATIENCE = { timeout: 60_000 };
+/** The server's is a second. */
+const LOOK_MS = 50;
+/** The server's is three seconds. */
+const HEARTBEAT_MS = 200;
+const OPERATOR_KEY = generateApiKey();
+
+let database: TestDatabase;
+let server: TestServer;
+let operator: OperatorClient;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+beforeEach(async () => {
+  await database.query("truncate records");
+});
+
+async function start(url: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const operatorKey = formatApiKey(OPERATOR_KEY);
+  const tuning = { degradedLookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS };
+  server = await startTestServer(url, { ONCEWARD_OPERATOR_KEY: operatorKey, ...env }, tuning);
+  const own = server;
+  onTestFinished(() => own.stop());
+  operator = connectOperator(server, operatorKey);
+}
+
+/** Returns the states that the metric reports, the answer of the replica, and the list of all replicas. */
+async function reported() {
+  const metrics = [...(await readMetrics(server))].flatMap(([name, value]) => {
+    const [, reason] = /^onceward_degraded\{reason="(\w+)"\}$/.exec(name) ?? [];
+    return reason !== undefined && value === 1 ? [reason] : [];
+  });
+  const { degraded: info, replicaId } = await operator.getServerInfo({});
+  return { metrics, info, replicaId };
+}
+
+async function listed(): Promise<readonly string[] | undefined> {
+  const { replicaId } = await operator.getServerInfo({});
+  const { replicas } = await operator.listReplicas({});
+  return replicas.find(({ id }) => id === replicaId)?.degraded;
+}
+
+/** Waits until the metric and the replica's answer report exactly these states. */
+async function untilReported(reasons: readonly string[]): Promise<void> {
+  await expect.poll(reported, PATIENCE).toMatchObject({ metrics: reasons, info: reasons });
+}
+
+/** Returns the log's lines about degraded states: `+reason` where one began, `-reason` where it ended. */
+function logged(): string[] {
+  return server.log.flatMap(({ msg, reason, level }) => {
+    if (msg === "the replica is degraded" && level === 40) return [`+${reason}`];
+    return msg === "the replica is no longer degraded" && level === 30 ? [`-${reason}`] : [];
+  });
+}
+
+test("a replica whose database is away says so, and answers its operator without the database", async () => {
+  const { proxy, url } = await proxyDatabase(database.url);
+  await start(url);
+  await untilReported([]);
+  const before = await operator.getServerInfo({});
+  proxy.setMode("refuse");
+  await untilReported(["database_away"]);
+  expect(await operator.getServerInfo({})).toEqual({ ...before, degraded: ["database_away"] });
+  proxy.setMode("forward");
+  await untilReported([]);
+  expect(logged()).toEqual(["+database_away", "-database_away"]);
+});
+
+test("the answer names the database as away as soon as it does not answer", async () => {
+  const { proxy, url } = await proxyDatabase(database.url);
+  // The states themselves are looked at once an hour.
+  server = await startTestServer(
+    url,
+    { ONCEWARD_OPERATOR_KEY: formatApiKey(OPERATOR_KEY) },
+    { degradedLookMs: 3_600_000 },
+  );
+  onTestFinished(() => server.stop());
+  operator = connectOperator(server, formatApiKey(OPERATOR_KEY));
+  proxy.setMode("refuse");
+  expect((await operator.getServerInfo({})).degraded).toEqual(["database_away"]);
+  proxy.setMode("forward");
+  expect((await operator.getServerInfo({})).degraded).toEqual([]);
+});
+
+test("a schema that a newer server migrated is reported until it is this server's again", async () => {
+  await start(database.url);
+  await untilReported([]);
+  await database.query("insert into schema_migrations (name, run_on) values ('9999_newer', now())");
+  await untilReported(["schema_ahead"]);
+  await expect.poll(listed, PATIENCE).toEqual(["schema_ahead"]);
+  await database.query("delete from schema_migrations where name = '9999_newer'");
+  await untilReported([]);
+  await expect.poll(listed, PATIENCE).toEqual([]);
+  expect(logged()).toEqual(["+schema_ahead", "-schema_ahead"]);
+});
+
+test("a pool whose connections are all busy is reported, and not taken for a database that is away", async () => {
+  await start(database.url, { ONCEWARD_POOL_SIZE: "2" });
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  await client.lookup(ORDER);
+  const locker = await openConnection(database);
+  await locker.query("begin");
+  await locker.query("lock table records in access exclusive mode");
+  let ended = false;
+  const repeat = async (call: () => Promise<unknown>) => {
+    while (!ended) await call().catch(() => {});
+  };
+  const loads = [
+    repeat(() => client.claim(ORDER)),
+    repeat(() => client.lookup(ORDER)),
+    repeat(() => client.release({ ...ORDER, fencingToken: 1n })),
+  ];
+  await untilBlocked(database);
+  await untilReported(["pool_saturated"]);
+  await expect.poll(listed, PATIENCE).toEqual(["pool_saturated"]);
+  ended = true;
+  await locker.query("rollback");
+  await Promise.all(loads);
+  await untilReported([]);
+  expect(logged()).toEqual(["+pool_saturated", "-pool_saturated"]);
+});
+
+test("a sweep that cannot delete a record due for an hour is reported until the record is gone", async () => {
+  await start(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  await client.claim(ORDER);
+  await database.query(
+    "create function keep() returns trigger language plpgsql as $$ begin raise lock_not_available; end $$",
+  );
+  onTestFinished(() => database.query("drop function if exists keep cascade").then(() => {}));
+  await database.query("create trigger keep before delete on records for each row execute function keep()");
+  await database.query(
+    "update records set expires_at = now() - interval '1 hour', sweep_at = now() - interval '1 hour'",
+  );
+  await untilReported(["sweep_behind"]);
+  await expect.poll(listed, PATIENCE).toEqual(["sweep_behind"]);
+  expect((await readMetrics(server)).get("onceward_sweep_lag_seconds")).toBeGreaterThan(3000);
+  await database.query("drop function keep cascade");
+  await untilReported([]);
+  expect(logged()).toEqual(["+sweep_behind", "-sweep_behind"]);
+});
+
+describeWithRedis("Redis", () => {
+  test("that stopped is reported as bypassed until it works again", async () => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.stop());
+    await start(database.url, { REDIS_URL: redis.url });
+    await repeatOften(connectClient(server, (await createTenant(database)).apiKey));
+    await redis.kill();
+    await untilReported(["redis_bypassed"]);
+    await expect.poll(listed, PATIENCE).toEqual(["redis_bypassed"]);
+    await redis.restart();
+    await untilReported([]);
+    // While Redis starts, a look may find it working and the next one not.
+    expect(new Set(logged())).toEqual(new Set(["+redis_bypassed", "-redis_bypassed"]));
+    expect([logged().at(0), logged().at(-1)]).toEqual(["+redis_bypassed", "-redis_bypassed"]);
+  });
+});

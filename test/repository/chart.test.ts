@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { SECRETS, VARIABLES } from "../../server/src/config/variables.ts";
+import { chartFiles } from "../helpers/chart/chart-files.ts";
+import { configSchema, SET_BY_CHART } from "../helpers/chart/config-schema.ts";
+import { CHART, readChartValues, valueAt } from "../helpers/chart/values.ts";
+
+const values = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
+
+test("the chart's generated files are current; `npm run generate` writes them", () => {
+  for (const [name, text] of Object.entries(chartFiles())) {
+    expect([name, readFileSync(join(CHART, name), "utf8")]).toEqual([name, text]);
+  }
+});
+
+test("the chart can give the server every setting, in one way", () => {
+  const ways = [Object.keys(configSchema().properties ?? {}), SECRETS, Object.keys(SET_BY_CHART)];
+  expect(ways.flat().sort()).toEqual(Object.keys(VARIABLES).sort());
+  expect(Object.keys(values.secrets).sort()).toEqual([...SECRETS].sort());
+});
+
+test("settings have the ranges of the server", () => {
+  expect(configSchema().properties).toMatchObject({
+    ONCEWARD_POOL_SIZE: { minimum: 2, maximum: 200 },
+    ONCEWARD_DRAIN_DELAY: { pattern: "^[0-9]{1,9}(ms|s|m|h|d)$" },
+    ONCEWARD_PGBOUNCER: { enum: [true, false, "true", "false", null] },
+    ONCEWARD_LOG_LEVEL: { enum: expect.arrayContaining(["info", "silent", null]) },
+    ONCEWARD_HOST: { type: ["string", "null"] },
+  });
+});
+
+test("every map of the schema refuses members that it does not know", () => {
+  const open: string[] = [];
+  const visit = (schema: { properties?: object; additionalProperties?: unknown }, path: string) => {
+    if (schema.properties === undefined) return;
+    if (schema.additionalProperties !== false) open.push(path);
+    for (const [name, inner] of Object.entries(schema.properties)) visit(inner, `${path}.${name}`);
+  };
+  visit(JSON.parse(readFileSync(join(CHART, "values.schema.json"), "utf8")), "");
+  expect(open).toEqual([]);
+});
+
+test("a value without a comment is refused, unless its map has one", () => {
+  const read = readChartValues("# Map.\na:\n  b: 1\n# Text\n# in two lines.\nc: x\n");
+  expect(read).toEqual([
+    { path: ["a"], description: "Map.", fallback: { b: 1 } },
+    { path: ["c"], description: "Text in two lines.", fallback: "x" },
+  ]);
+  expect(() => readChartValues("a:\n  # One.\n  b: 1\n  c: 2\n")).toThrow("a.c has no description");
+  expect(valueAt({ a: { b: 1 } }, ["a", "b"])).toBe(1);
+});

@@ -1,0 +1,39 @@
+import { readdir, readFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { FINDINGS, findingOf } from "../../server/src/doctor/findings.ts";
+
+const RUNBOOK = new URL("../../deploy/runbook.md", import.meta.url);
+const TESTS = new URL("../doctor/", import.meta.url);
+const IDS = Object.keys(FINDINGS) as (keyof typeof FINDINGS)[];
+
+/** The section of the runbook about findings. */
+async function readSection(): Promise<string> {
+  const text = await readFile(RUNBOOK, "utf8");
+  const [, section = ""] = /^## Findings of doctor\n([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(text) ?? [];
+  return section;
+}
+
+test("every finding has a section in the runbook, and every section a finding", async () => {
+  const headings = [...(await readSection()).matchAll(/^### `?([^`\n]+)`?$/gm)].map(([, heading]) => heading);
+  expect(headings).toEqual(IDS);
+  for (const id of IDS) expect(findingOf({ id, summary: "" }).runbook).toBe(`deploy/runbook.md#${id}`);
+});
+
+test("every section says what the finding means, how to confirm it, what to do and what not to do", async () => {
+  const sections = (await readSection()).split(/^### /m).slice(1);
+  const incomplete = sections.filter(
+    (section) =>
+      !["**Meaning**", "**Confirm**", "**Do**", "**Do not**"].every((part) => section.includes(part)),
+  );
+  expect(incomplete.map((section) => section.split("\n")[0])).toEqual([]);
+});
+
+/** There is no Postgres 14 to install beside the others; checks/postgres-settings.test.ts covers it. */
+const NOT_PROVOKED = ["postgres_version_unsupported"];
+
+test("every finding is provoked by a test", async () => {
+  const files = (await readdir(TESTS)).filter((file) => file.endsWith(".test.ts"));
+  const sources = await Promise.all(files.map((file) => readFile(new URL(file, TESTS), "utf8")));
+  const missing = IDS.filter((id) => !sources.some((source) => source.includes(`"${id}"`)));
+  expect(missing).toEqual(NOT_PROVOKED);
+});
