@@ -100,7 +100,7 @@ async function readLog(sinceMs: number): Promise<Buffer> {
 async function readWholeLog(sinceMs: number): Promise<Buffer> {
   const marker = `marker-${randomUUID()}`;
   await database.query("select pg_logical_emit_message(true, 'test', $1::text)", [marker]);
-  let log = Buffer.alloc(0);
+  let log: Buffer = Buffer.alloc(0);
   await expect
     .poll(async () => {
       log = await readLog(sinceMs);
