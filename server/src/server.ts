@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
+import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
@@ -134,6 +135,7 @@ export function createServer(
     );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
+  const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
@@ -167,6 +169,7 @@ export function createServer(
   const background = createBackground({
     config,
     pool,
+    heartbeatPool,
     administrationPool,
     encryption,
     metrics,
@@ -281,7 +284,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool.close(), administrationPool.close()]);
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
