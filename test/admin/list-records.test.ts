@@ -240,6 +240,14 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(nextPageToken).toBe("");
     expect(await keysOf(one.admin, { state, pageSize: 2 })).toHaveLength(4);
     expect(await keysOf(one.admin, { state, pageSize: 1 })).toHaveLength(4);
+    await endLeases(world().database, one.tenant);
+    expect(await keysOf(one.admin, { ...OLDEST_FIRST, keyPrefix: "key-12" })).toEqual(["key-12000"]);
+    const resolution = { case: "release", value: {} } as const;
+    const count = { reason: "x", resolution, validateOnly: true };
+    expect(await one.admin.resolveAmbiguousRecords(count)).toMatchObject({
+      matching: 12_000n,
+      isLowerBound: false,
+    });
   });
 
   test("refuses malformed fields, all in one error", async () => {
