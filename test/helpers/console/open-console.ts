@@ -45,26 +45,25 @@ export async function openConsole(server: Addresses, options: ConsoleOptions = {
     await Promise.all(context.pages().map((page) => page.evaluate(() => 0).catch(() => {})));
     expect(problems, "problems of the page").toEqual([]);
   });
-  if (key !== undefined) await context.addCookies([...(await signIn(context, origin, key))]);
+  if (key !== undefined) await signIn(context, server, key);
   const page = await context.newPage();
   await page.goto(`/console${path}`);
   await untilLoaded(page);
   return page;
 }
 
-/** Signs in with a key once, as the form does. Later calls return the same session. */
-function signIn(context: BrowserContext, origin: string, apiKey: string): Promise<readonly SessionCookie[]> {
+/** Gives a context the cookie of a session, as the form does; the key's first call signs in, others share its session. */
+export async function signIn(context: BrowserContext, server: Addresses, apiKey: string): Promise<void> {
+  const origin = originOf(server);
   const name = `${origin} ${apiKey}`;
   const session = sessions.get(name) ?? requestSession(context, origin, apiKey);
   sessions.set(name, session);
-  return session;
+  await context.addCookies([...(await session)]);
 }
 
 async function requestSession(context: BrowserContext, origin: string, apiKey: string) {
-  const answer = await context.request.post("/console/api/session", {
-    headers: { origin },
-    data: { apiKey },
-  });
+  const url = `${origin}/console/api/session`;
+  const answer = await context.request.post(url, { headers: { origin }, data: { apiKey } });
   if (!answer.ok()) throw new Error(`sign-in was answered ${answer.status()}: ${await answer.text()}`);
   return await context.cookies(origin);
 }
