@@ -54,6 +54,7 @@ const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
 
+const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
@@ -62,6 +63,8 @@ const shared = {
     alias: [
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
+      // As clients/console/vite.config.ts.
+      { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
     ],
   },
 };

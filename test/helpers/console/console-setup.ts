@@ -18,7 +18,7 @@ export default async function setup(project: TestProject): Promise<void> {
 }
 
 async function buildConsole(): Promise<void> {
-  await run("npm", ["run", "--silent", "--if-present", "build:console"], {
+  await run("npm", ["run", "--silent", "build:console"], {
     cwd: ROOT,
     timeout: BUILD_TIMEOUT_MS,
   });
