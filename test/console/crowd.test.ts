@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { describeInBrowser } from "../helpers/console/browser.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { plantCrowd } from "../helpers/console/crowd.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { ROUTES } from "../helpers/console/routes.ts";

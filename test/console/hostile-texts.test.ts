@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeInBrowser } from "../helpers/console/browser.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
 import {
   expectHarmless,
   HOSTILE_NAMESPACE,

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/browser.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoShift, expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { ROUTES, type Route } from "../helpers/console/routes.ts";
