@@ -11,6 +11,7 @@ step("generated code and tables are current", "npm", ["run", "generate"]);
 step("format and lint", "biome", ["ci", "--error-on-warnings", "."]);
 step("types", "tsc", []);
 step("types of the console", "tsc", ["-p", "clients/console"]);
+step("types of the console's tests", "tsc", ["-p", "test/console"]);
 step("types of what is published", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
 step("unused code and dependencies", "knip", []);
 step("proto lint", "buf", ["lint"]);
