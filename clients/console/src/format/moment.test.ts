@@ -17,7 +17,15 @@ describe("parseMoment", () => {
   });
 
   it("refuses what is no time", () => {
-    for (const text of ["", "soon", "2026-02-31", "2026-13-01", "2026-11-23 25:00", "2026-11-23 07:61", "9999999d"]) {
+    for (const text of [
+      "",
+      "soon",
+      "2026-02-31",
+      "2026-13-01",
+      "2026-11-23 25:00",
+      "2026-11-23 07:61",
+      "9999999d",
+    ]) {
       expect(parseMoment(text, NOW), text).toBeUndefined();
     }
   });

@@ -1,6 +1,6 @@
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { StateMark } from "./state-mark.tsx";
 import { leaseOf } from "./record-lease.ts";
+import { StateMark } from "./state-mark.tsx";
 import { useNow } from "./time.tsx";
 
 /** Shows the state of a record. */

@@ -1,4 +1,4 @@
-import { timestampFromDate, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useState } from "react";
 import { parseMoment, writeMoment } from "../format/moment.ts";
 import { TextField } from "./field.tsx";
