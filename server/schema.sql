@@ -234,6 +234,11 @@ create table records (
   result_key_id smallint,
   checkpoint_key_id smallint,
   past_attempts jsonb,
+  ambiguous_from timestamp with time zone generated always as (
+CASE
+    WHEN ((state = 1) AND holds_on_lease_expiry) THEN lease_expires_at
+    ELSE NULL::timestamp with time zone
+END) stored,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))
@@ -366,6 +371,8 @@ CREATE INDEX record_jobs_tenant_id ON public.record_jobs USING btree (tenant_id,
 CREATE INDEX record_jobs_unfinished ON public.record_jobs USING btree (starts_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX record_jobs_unfinished_of_tenant ON public.record_jobs USING btree (tenant_id, id) WHERE (finished_at IS NULL);
+
+CREATE INDEX records_ambiguous_from ON public.records USING btree (tenant_id, ambiguous_from, namespace, key) WHERE (ambiguous_from IS NOT NULL);
 
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
 

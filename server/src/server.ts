@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
+import { createSessions } from "./auth/sessions.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
@@ -10,6 +11,8 @@ import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
 import { configuredTls, configuredTokens } from "./credentials.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
+import type { Console } from "./edge/console/console.ts";
+import { openConsole } from "./edge/console/open.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import { createHttpServer } from "./edge/http/server.ts";
@@ -57,7 +60,7 @@ export interface Addresses {
   readonly managementPort: number;
 }
 
-/** Intervals that only tests change. */
+/** Intervals and places that only tests change. */
 export interface ServerTuning {
   /** How often the records that calls wait for are read. */
   readonly waiterTickMs?: number;
@@ -73,6 +76,8 @@ export interface ServerTuning {
   readonly degradedLookMs?: number;
   /** How often the replica stores that it is live. */
   readonly heartbeatMs?: number;
+  /** Another directory with the console's page. */
+  readonly consoleDir?: string;
 }
 
 /**
@@ -202,7 +207,15 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    const sessions = config.ONCEWARD_CONSOLE
+      ? createSessions({
+          database: tracedPool,
+          pepper: config.ONCEWARD_API_KEY_PEPPER,
+          maxAgeMs: credentialAgeMs,
+        })
+      : undefined;
     authenticator = createAuthenticator(tracedPool, {
+      sessions,
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
@@ -242,6 +255,7 @@ export function createServer(
       pipeline: traced.pipeline(pipeline),
       tls,
       log,
+      console: sessions && (await openConsole(config, { sessions, pipeline, log, dir: tuning.consoleDir })),
     });
   }
 
@@ -295,12 +309,13 @@ interface TransportParts {
   readonly pipeline: Pipeline;
   readonly tls: Tls | undefined;
   readonly log: Logger;
+  readonly console: Console | undefined;
 }
 
 type Transports = ReturnType<typeof createTransports>;
 
 /** Creates the two ports of callers, which share the pipeline and the budgets. */
-function createTransports(config: Config, { log, ...parts }: TransportParts) {
+function createTransports(config: Config, { log, console, ...parts }: TransportParts) {
   const shared = {
     ...parts,
     inboundBudget: createInboundBudget(),
@@ -310,7 +325,7 @@ function createTransports(config: Config, { log, ...parts }: TransportParts) {
   };
   return {
     grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-    http: createHttpServer({ ...shared, log }),
+    http: createHttpServer({ ...shared, log, console }),
   };
 }
 

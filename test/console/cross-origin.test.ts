@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { connectAdmin } from "../helpers/calls/admin.ts";
-import { describeInBrowser, openContext } from "../helpers/console/browser.ts";
+import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
 import { startForeignSite } from "../helpers/console/foreign-site.ts";
 import { openConsole, originOf, signIn } from "../helpers/console/open-console.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser, openContext } from "../helpers/console/browser.ts";
+import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
 import { expectNoShift, expectNoSidewaysScroll, observeShifts } from "../helpers/console/layout.ts";
 import { collectProblems } from "../helpers/console/problems.ts";
 

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/browser.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoShift, expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { ROUTES, type Route } from "../helpers/console/routes.ts";
@@ -47,7 +47,7 @@ describeInBrowser("Every screen", () => {
 
   test.each(["adminKey", "operatorKey"] as const)("is reached by keys (%s)", async (role) => {
     const page = await openConsole(server, { key: seedOfRun()[role] });
-    const links = page.getByRole("navigation").getByRole("link");
+    const links = page.getByRole("navigation", { name: "Screens" }).getByRole("link");
     const names = await links.allInnerTexts();
     // The first Tab reaches the link that skips the navigation, and the next ones each link of it.
     await page.keyboard.press("Tab");

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/browser.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";

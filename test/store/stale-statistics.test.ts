@@ -37,6 +37,7 @@ import { countMatching } from "../../server/src/store/records/count-matching.ts"
 import { countRecords } from "../../server/src/store/records/count-records.ts";
 import { forgetPage, removePage } from "../../server/src/store/records/forget-records.ts";
 import { countKeyUsage } from "../../server/src/store/records/key-usage.ts";
+import { findAmbiguous } from "../../server/src/store/records/list-ambiguous.ts";
 import { findNamespacesInUse } from "../../server/src/store/records/list-namespaces-in-use.ts";
 import { findRecords } from "../../server/src/store/records/list-records.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";
@@ -51,7 +52,7 @@ import {
 } from "../../server/src/store/records/restamp-records.ts";
 import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/store/replicas.ts";
-import { countAmbiguous, findTenantsThatHold } from "../../server/src/store/tenants/ambiguous-records.ts";
+import { findTenantsThatHold } from "../../server/src/store/tenants/ambiguous-records.ts";
 import {
   findApiKeys,
   listApiKeys,
@@ -176,6 +177,9 @@ const FILTER = {
   checkpoint: "",
 } as const;
 
+/** A position among the ambiguous records. */
+const AMONG_AMBIGUOUS = { since: "2000-01-01 00:00:00+00", namespace: "", key: "" };
+
 /** Two buckets of lateness. */
 const ONE_IN_EACH = new Map([
   [0, 1],
@@ -229,6 +233,8 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
         BATCH_ROWS,
       ),
     ),
+  "list ambiguous records": (pool) => findAmbiguous(pool, FILTER, AMONG_AMBIGUOUS, BATCH_ROWS),
+  "count ambiguous records": (pool) => countMatching(pool, FILTER, AMONG_AMBIGUOUS),
   "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
   "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
   "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
@@ -381,12 +387,10 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "look at the newest claims": sampleNewestClaims,
   "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),
   "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
-  "count ambiguous records": (pool) => countAmbiguous(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
   "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
   "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
   "count records": (pool) =>
     countRecords(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
-  "count matching ambiguous records": (pool) => countMatching(pool, FILTER, undefined),
   "list namespaces in use": (pool) => findNamespacesInUse(pool, CROWDED_TENANT, "", BATCH_ROWS),
   "read tenants' use": (pool) => findTenantUse(pool, [CROWDED_TENANT]),
   "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
@@ -484,6 +488,14 @@ describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
 
   test.each(Object.keys(BY_KEYS))("to %s reads no whole table", async (name) => {
     expect(greedy(await explain((pool) => BY_KEYS[name]?.(pool) as Promise<unknown>), ROWS)).toEqual([]);
+  });
+
+  test("ambiguous records are found in the order of their index", async () => {
+    for (const name of ["list ambiguous records", "count ambiguous records"]) {
+      const [explained] = await explain((pool) => BY_KEYS[name]?.(pool) as Promise<unknown>);
+      const reads = explained?.plan.filter((node) => node["Relation Name"] === "records");
+      expect(reads).toMatchObject([{ "Node Type": "Index Scan", "Index Name": "records_ambiguous_from" }]);
+    }
   });
 
   test.each(Object.keys(OVER_A_RANGE))("to %s reads its range at most a few times", async (name) => {

@@ -1,7 +1,7 @@
 import type { BrowserContext, Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
 import type { Addresses } from "../../../server/src/server.ts";
-import { openContext } from "./browser.ts";
+import { openContext } from "./chromium.ts";
 import { observeShifts } from "./layout.ts";
 import { type Allowed, collectProblems } from "./problems.ts";
 

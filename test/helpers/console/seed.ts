@@ -14,7 +14,7 @@ import { createApiKey } from "../servers/tenants.ts";
 export const SEEDED_DATABASE = "onceward_seeded";
 
 /** The least that has a week's redriven events, and the days after which their repeats are known. */
-const TRAFFIC = { seed: 24, days: 9, operations: 60, liveMs: 1000 };
+const TRAFFIC = { seed: 24, days: 9, operations: 400, liveMs: 1000 };
 const LIMIT_MS = 120_000;
 
 /** Who can sign in to a server on the database with the traffic. */

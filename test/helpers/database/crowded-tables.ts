@@ -11,7 +11,7 @@ export const LARGE_KEYS = [9, 19, 29, 39] as const;
 /**
  * Fills every growing table with `rows` rows of one tenant, or of as many tenants. All records are due for
  * the sweep at the same time, as if they had been postponed or re-stamped together; the retention of one in
- * ten has ended.
+ * ten has ended, and one in ten is ambiguous.
  */
 export async function fillTables(database: TestDatabase, rows: number): Promise<void> {
   for (const statement of FILLINGS) await database.query(statement, [rows]);
@@ -54,7 +54,7 @@ const FILLINGS = [
   `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
      accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
      claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-   select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 30000, 60, 60, 60, now(), now(),
+   select 1, 'charges', 'key-' || n, 1, 1, 1, n % 10 = 6, false, 30000, 60, 60, 60, now(), now(),
           now() - interval '1 hour',
           now() + case when n % 10 = 0 then interval '-1 hour' else interval '1 hour' end,
           now() - interval '1 hour', '', ''

@@ -7,7 +7,7 @@ const BACKGROUND = new Set([
   "store_key_use",
   "read_labelled_tenants",
   "find_holding_tenants",
-  "count_ambiguous_page",
+  "count_matching_ambiguous",
   "take_due_count",
   "count_page",
   "store_count",
