@@ -174,7 +174,8 @@ test("a session that was ended before a restore stays ended after it", async () 
   const cookie = await signIn(replica, key);
   await restorable.dump();
   await browse(replica, "/console/api/session", { method: "DELETE", headers: { ...OF_PAGE, cookie } });
-  expect(await whoIs(replica, cookie)).toBe("CREDENTIAL_INVALID");
+  // The replica itself is not asked before the restore: it would remember for a second that there is no such session.
+  expect(await restorable.query("select 1 from console_sessions")).toEqual([]);
 
   await restorable.restore();
   const seen = new Set<string | undefined>();
