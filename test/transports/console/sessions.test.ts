@@ -68,11 +68,14 @@ test.each([
   await expectEnded(cookie, why.includes("suspended") ? "TENANT_SUSPENDED" : "CREDENTIAL_INVALID");
 });
 
-test("a key that is revoked through a replica ends its sessions there at once", async () => {
+test("a sign-out and a revoked key end sessions at once on the replica that was asked", async () => {
   const { key, keyId, cookie } = await newSession();
   const own = await startTestServer(database.url);
   onTestFinished(() => own.stop());
-  expect(await whoIs(own, cookie)).toBe(keyId);
+  const left = await signIn(own, key);
+  expect([await whoIs(own, left), await whoIs(own, cookie)]).toEqual([keyId, keyId]);
+  await browse(own, "/console/api/session", { method: "DELETE", headers: { ...OF_PAGE, cookie: left } });
+  expect([await whoIs(own, left), await whoIs(own, cookie)]).toEqual(["CREDENTIAL_INVALID", keyId]);
   await connectAdmin(own, key).revokeApiKey({ id: keyId });
   expect(await whoIs(own, cookie)).toBe("CREDENTIAL_INVALID");
 });
