@@ -78,5 +78,5 @@ test("keys quality names the suspected defect with evidence, examples and advice
     expect.stringMatching(/^charges +30,\d{3} +\S.* no fingerprints$/),
     expect.stringMatching(/^mails +1 +\S.* nothing$/),
   ]);
-  expect(await cli.json("keys", "quality", "unused")).toEqual({ namespace: "unused" });
+  expect(await cli.json("keys", "quality", "unused")).toMatchObject({ namespace: "unused" });
 });
