@@ -10,7 +10,7 @@ import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
-import { configuredTls, configuredTokens } from "./credentials.ts";
+import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
 import type { Console } from "./edge/console/console.ts";
 import { openConsole } from "./edge/console/open.ts";
@@ -210,6 +210,11 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    const issuer = configuredIssuer(config, {
+      log,
+      onFailed: onFailed("load_jwks"),
+      cooldownMs: jwksCooldownMs,
+    });
     const sessions = config.ONCEWARD_CONSOLE
       ? createSessions({
           database: tracedPool,
@@ -221,7 +226,7 @@ export function createServer(
       sessions,
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
-      tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
+      tokens: issuer?.tokens,
       anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
       onKeyUsed: background.keyUse.note,
@@ -258,7 +263,16 @@ export function createServer(
       pipeline: traced.pipeline(pipeline),
       tls,
       log,
-      console: sessions && (await openConsole(config, { sessions, pipeline, log, dir: tuning.consoleDir })),
+      console:
+        sessions &&
+        (await openConsole(config, {
+          sessions,
+          pipeline,
+          authenticator,
+          issuer: issuer?.people,
+          log,
+          dir: tuning.consoleDir,
+        })),
     });
   }
 
