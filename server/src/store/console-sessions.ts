@@ -49,7 +49,7 @@ const TOUCH_EVERY = "interval '1 minute'";
 /** Live sessions of one API key or one token's subject. Signing in once more ends the oldest. */
 const MAX_SESSIONS = 20;
 
-/** The tenant is looked up by a scalar subquery: with old statistics, Postgres would join `not exists` with all tenants. */
+/** The tenant is looked up for each row: as a join, it would be read whole where statistics are old. */
 const LIVE = `s.ends_at > now() and s.last_used_at > now() - ${IDLE}
    and s.installation_id = (select id from installation)
    and (select t.deleted_at from tenants t where t.id = s.tenant_id) is null`;
