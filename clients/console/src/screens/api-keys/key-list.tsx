@@ -59,8 +59,15 @@ export function KeyList() {
             ),
           },
           { heading: "State", cell: (key) => <KeyStateMark apiKey={key} now={now} /> },
-          { heading: "Role", cell: ({ role }) => roleWords(role) },
-          { heading: "Namespaces", cell: ({ namespaces }) => namespaces.join(", ") || "all" },
+          {
+            heading: "May act as",
+            cell: ({ role, namespaces }) => (
+              <>
+                {roleWords(role)}
+                <div className={styles.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
+              </>
+            ),
+          },
           { heading: "Last used", cell: ({ lastUsedAt }) => <LastUse at={lastUsedAt} /> },
           { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
           { heading: "Created", cell: (key) => <Creation apiKey={key} by={creatorOf(key.id)} /> },
