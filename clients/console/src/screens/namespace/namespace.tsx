@@ -43,7 +43,9 @@ function NamespaceOf({ name }: { readonly name: string }) {
         <>
           <div className={styles.facts}>
             {namespace === undefined ? (
-              <StateMark tone="attention">Not declared: it follows the tenant's policy</StateMark>
+              <span>
+                <StateMark tone="attention">Not declared</StateMark>: it follows the tenant's policy.
+              </span>
             ) : (
               <span>
                 Declared <Time at={namespace.createdAt} />
