@@ -23,6 +23,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
+      // Compressing takes longer than bundling, as it should.
+      checks: { bundlerTimings: false },
       onwarn(warning, warn) {
         // TanStack Query marks its modules for React's server components, which the console has none of.
         if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);

@@ -110,6 +110,7 @@ function useChange(
     const current = await queryClient.fetchQuery(
       createQueryOptions(getRetentionAdvice, { namespace }, { transport }),
     );
+    notify(`Nothing was changed: the policy of ${namespace} was changed in the meantime.`, "failure");
     report({
       was: formatPolicy(seen),
       is: current.keyRetention === undefined ? "not known" : formatDuration(durationMs(current.keyRetention)),
