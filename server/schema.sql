@@ -40,6 +40,28 @@ create table audit_events (
   constraint audit_events_pkey PRIMARY KEY (id)
 );
 
+create table console_sessions (
+  digest bytea not null,
+  installation_id uuid not null,
+  tenant_id integer,
+  actor text collate "C" not null,
+  key_digest bytea,
+  issuer text collate "C",
+  role text,
+  namespaces text[],
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone not null default now(),
+  ends_at timestamp with time zone not null,
+  constraint console_sessions_check CHECK (((issuer IS NULL) = (key_digest IS NOT NULL))),
+  constraint console_sessions_check1 CHECK (((issuer IS NULL) = (role IS NULL))),
+  constraint console_sessions_check2 CHECK (((role IS NULL) OR ((tenant_id IS NULL) = (role = 'OPERATOR'::text)))),
+  constraint console_sessions_digest_check CHECK ((octet_length(digest) = 32)),
+  constraint console_sessions_key_digest_check CHECK ((octet_length(key_digest) = 32)),
+  constraint console_sessions_pkey PRIMARY KEY (digest),
+  constraint console_sessions_role_check CHECK ((role = ANY (ARRAY['CALLER'::text, 'TENANT_ADMIN'::text, 'OPERATOR'::text]))),
+  constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
 create table encryption_pass (
   is_only boolean not null default true,
   key_id smallint,
@@ -349,6 +371,12 @@ CREATE INDEX audit_events_at ON public.audit_events USING btree (at, id);
 CREATE INDEX audit_events_tenant ON public.audit_events USING btree (tenant, at, id);
 
 CREATE INDEX audit_events_tenant_id ON public.audit_events USING btree (tenant_id, at, id);
+
+CREATE INDEX console_sessions_actor ON public.console_sessions USING btree (actor, created_at);
+
+CREATE INDEX console_sessions_ends_at ON public.console_sessions USING btree (ends_at);
+
+CREATE INDEX console_sessions_tenant_id ON public.console_sessions USING btree (tenant_id);
 
 CREATE INDEX insight_hours_hour ON public.insight_hours USING btree (timezone('utc'::text, hour));
 

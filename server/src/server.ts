@@ -4,12 +4,13 @@ import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
 import { createSessions } from "./auth/sessions.ts";
+import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
-import { configuredTls, configuredTokens } from "./credentials.ts";
+import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
 import type { Console } from "./edge/console/console.ts";
 import { openConsole } from "./edge/console/open.ts";
@@ -139,6 +140,7 @@ export function createServer(
     );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
+  const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
@@ -172,6 +174,7 @@ export function createServer(
   const background = createBackground({
     config,
     pool,
+    heartbeatPool,
     administrationPool,
     encryption,
     metrics,
@@ -207,6 +210,11 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    const issuer = configuredIssuer(config, {
+      log,
+      onFailed: onFailed("load_jwks"),
+      cooldownMs: jwksCooldownMs,
+    });
     const sessions = config.ONCEWARD_CONSOLE
       ? createSessions({
           database: tracedPool,
@@ -218,7 +226,7 @@ export function createServer(
       sessions,
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
-      tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
+      tokens: issuer?.tokens,
       anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
       onKeyUsed: background.keyUse.note,
@@ -255,7 +263,16 @@ export function createServer(
       pipeline: traced.pipeline(pipeline),
       tls,
       log,
-      console: sessions && (await openConsole(config, { sessions, pipeline, log, dir: tuning.consoleDir })),
+      console:
+        sessions &&
+        (await openConsole(config, {
+          sessions,
+          pipeline,
+          authenticator,
+          issuer: issuer?.people,
+          log,
+          dir: tuning.consoleDir,
+        })),
     });
   }
 
@@ -295,7 +312,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool.close(), administrationPool.close()]);
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));

@@ -11,6 +11,9 @@ import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 /** The page learns of the end of its session by an answer with this status. */
 const ENDED = { statuses: [401] };
+const LASTING = { clock: "movable", allowed: ENDED } as const;
+/** A page that only lies open asks this often who is signed in. */
+const CHECK_MS = 61_000;
 
 describeInBrowser("The sign-in page", () => {
   // Credentials are cached shorter than in production, so that their end is seen sooner.
@@ -22,7 +25,7 @@ describeInBrowser("The sign-in page", () => {
     return { tenant, key, admin: connectAdmin(server, key) };
   }
 
-  /** Calls the service once more, and expects the form with a sentence that says why. */
+  /** Expects the form, with a sentence that says why. */
   async function expectSignInPage(page: Page, why: RegExp): Promise<void> {
     await page.getByLabel("API key").waitFor();
     await page.getByRole("status").filter({ hasText: why }).waitFor();
@@ -66,9 +69,9 @@ describeInBrowser("The sign-in page", () => {
   test("returns when the key is revoked, and says why", async () => {
     const { key } = await newAdmin();
     const other = await newAdmin();
-    const page = await openConsole(server, { key, allowed: ENDED });
+    const page = await openConsole(server, { key, ...LASTING });
     await database.query("update api_keys set revoked_at = now() where id = $1", [key.split("_")[1]]);
-    await expect.poll(() => callsAgain(page)).toBe(true);
+    await page.clock.runFor(CHECK_MS);
     await expectSignInPage(page, /session has ended/i);
 
     await page.getByLabel("API key").fill(other.key);
@@ -79,15 +82,15 @@ describeInBrowser("The sign-in page", () => {
 
   test("returns when the session expires", async () => {
     const { key } = await newAdmin();
-    const page = await openConsole(server, { key, allowed: ENDED });
+    const page = await openConsole(server, { key, ...LASTING });
     await database.query("update console_sessions set ends_at = now() where actor = $1", [key.split("_")[1]]);
-    await expect.poll(() => callsAgain(page)).toBe(true);
+    await page.clock.runFor(CHECK_MS);
     await expectSignInPage(page, /session has ended/i);
   });
 
   test("returns after a sign-out, after which nothing is shown by the back button", async () => {
     const { key, tenant } = await newAdmin();
-    const page = await openConsole(server, { key, allowed: ENDED });
+    const page = await openConsole(server, { key, ...LASTING });
     await visit(page, "/audit");
     await page.getByRole("button", { name: "Sign out", exact: true }).click();
     await expectSignInPage(page, /signed out/i);
@@ -101,18 +104,12 @@ describeInBrowser("The sign-in page", () => {
 
   test("returns in every browser after a sign-out everywhere", async () => {
     const { key } = await newAdmin();
-    const first = await openConsole(server, { key, allowed: ENDED });
+    const first = await openConsole(server, { key, ...LASTING });
     forgetSession(server, key);
-    const second = await openConsole(server, { key, allowed: ENDED });
+    const second = await openConsole(server, { key, ...LASTING });
     await first.getByRole("button", { name: "Sign out everywhere" }).click();
     await expectSignInPage(first, /signed out/i);
-    await expect.poll(() => callsAgain(second)).toBe(true);
+    await second.clock.runFor(CHECK_MS);
     await expectSignInPage(second, /session has ended/i);
   });
 });
-
-/** Shows screens that call the service until the page has left for the sign-in page. Returns whether it has. */
-async function callsAgain(page: Page): Promise<boolean> {
-  if (!page.url().includes("/sign-in")) await page.reload();
-  return page.url().includes("/sign-in") || (await page.getByLabel("API key").count()) > 0;
-}

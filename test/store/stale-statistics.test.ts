@@ -7,6 +7,7 @@ import type { Deadline } from "../../server/src/domain/operation.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import { endSessions, findSessions, storeSession } from "../../server/src/store/console-sessions.ts";
 import { readBacklog } from "../../server/src/store/diagnosis/backlog.ts";
 import { measureClockOffset } from "../../server/src/store/diagnosis/clock.ts";
 import { readConnectionLimits } from "../../server/src/store/diagnosis/connections.ts";
@@ -340,6 +341,25 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   },
   "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
   "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+  "read sessions of the console": (pool) =>
+    findSessions(
+      pool,
+      BATCH.map((n) => sessionDigest(n).toString("base64")),
+    ),
+  "start a session of the console": (pool) =>
+    pool.transaction((transaction) =>
+      storeSession(transaction, {
+        digest: sessionDigest(0),
+        tenantId: CROWDED_TENANT,
+        credential: { kind: "API_KEY", actor: "key-7", keyDigest: sessionDigest(0) },
+        expiresAtMs: undefined,
+      }),
+    ),
+  "end sessions of the console": (pool) =>
+    pool.transaction(async (transaction) => {
+      await endSessions(transaction, sessionDigest(1), "this");
+      await endSessions(transaction, sessionDigest(2), "all");
+    }),
   "read API keys": (pool) => findApiKeys(pool, KEY_IDS),
   "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   "write audit events": (pool) =>
@@ -416,6 +436,7 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "read examples": (pool) => readExamples(pool, CROWDED, BATCH_ROWS),
   "prune shapes of keys": (pool) => pruneRows(pool, "insight_key_days", 0, BATCH_ROWS),
   "prune sampled keys": (pool) => pruneRows(pool, "insight_sampled_keys", 0, BATCH_ROWS),
+  "prune sessions of the console": (pool) => pruneRows(pool, "console_sessions", -ROWS * 1000, BATCH_ROWS),
   "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),
   "remove a tenant's rows": (pool) =>
     pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 11 * ROWS)),
@@ -424,6 +445,10 @@ const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> =
   "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
   "revoke API keys": (pool) => pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
 };
+
+function sessionDigest(n: number): Buffer {
+  return createHash("sha256").update(String(n)).digest();
+}
 
 function listEvents(pool: Pool, tenant: number | string | undefined) {
   const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };

@@ -14,7 +14,7 @@ import {
   type RefreshingCacheOptions,
   sliceApiKey,
 } from "./credential-cache.ts";
-import type { TokenVerifier } from "./jwt.ts";
+import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
@@ -32,6 +32,12 @@ export interface Authenticator {
    * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
    */
   authenticateSession(cookie: string, deadline: Deadline): Promise<Principal>;
+  /**
+   * Returns the principal of a token's identity.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
+   */
+  authenticateIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal>;
   /**
    * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
    * undefined otherwise: call `authenticate` then.
@@ -170,7 +176,10 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
 
   async function byToken(token: string, deadline: Deadline): Promise<Principal> {
     if (options.tokens === undefined) throw credentialInvalid();
-    const identity = await options.tokens.verify(token);
+    return byIdentity(await options.tokens.verify(token), deadline);
+  }
+
+  async function byIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> {
     const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
     const { role, actor } = identity;
     if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
@@ -289,6 +298,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
           return byToken(credential.token, deadline);
       }
     },
+    authenticateIdentity: byIdentity,
     async authenticateSession(cookie, deadline) {
       if (options.sessions === undefined) throw credentialInvalid();
       const session = await options.sessions.find(cookie, deadline);

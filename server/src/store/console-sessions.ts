@@ -49,7 +49,9 @@ const TOUCH_EVERY = "interval '1 minute'";
 /** Live sessions of one API key or one token's subject. Signing in once more ends the oldest. */
 const MAX_SESSIONS = 20;
 
-const LIVE = `s.ends_at > now() and s.last_used_at > now() - ${IDLE} and s.installation_id = (select id from installation)`;
+const LIVE = `s.ends_at > now() and s.last_used_at > now() - ${IDLE}
+   and s.installation_id = (select id from installation)
+   and not exists (select from tenants t where t.id = s.tenant_id and t.deleted_at is not null)`;
 
 /** Sessions are loaded because they are used: the statement also stores that. */
 const readSessions = {
@@ -127,13 +129,13 @@ const endOldestSessions = {
   name: "end_oldest_console_sessions",
   text: `
 delete from console_sessions
- where digest in (
-       select s.digest
+ where ctid = any (array (
+       select s.ctid
          from console_sessions s
         where s.actor = $1::text
           and s.issuer is not distinct from $2::text
         order by s.created_at desc, s.digest
-       offset $3::int)`,
+       offset $3::int))`,
 };
 
 const insertSession = {
@@ -187,13 +189,13 @@ const endAllSessions = {
   name: "end_console_sessions",
   text: `
 with ended as (
-  delete from console_sessions a
-   using console_sessions s
-   where s.digest = $1::bytea
-     and ${LIVE}
-     and a.actor = s.actor
-     and a.issuer is not distinct from s.issuer
-  returning s.actor, s.tenant_id
+  delete from console_sessions
+   where ctid = any (array (
+         select a.ctid
+           from console_sessions a
+          where a.actor = (select s.actor from console_sessions s where s.digest = $1::bytea and ${LIVE})
+            and a.issuer is not distinct from (select s.issuer from console_sessions s where s.digest = $1::bytea)))
+  returning actor, tenant_id
 )
 ${ENDED}`,
 };

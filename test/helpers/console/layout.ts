@@ -29,8 +29,22 @@ interface LayoutShift extends PerformanceEntry {
   readonly sources: readonly { readonly node: Node | null }[];
 }
 
+/** Waits for two frames: shifts of a frame are told after it. */
+async function untilPainted(page: Page): Promise<void> {
+  await page.evaluate(
+    () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))),
+  );
+}
+
+/** Forgets what has moved, so that `expectNoShift` tells only what follows. */
+export async function forgetShifts(page: Page): Promise<void> {
+  await untilPainted(page);
+  await page.evaluate(() => (globalThis as Observed).oncewardShifts?.splice(0));
+}
+
 /** Expects that nothing moved since the page was loaded, such as when data arrived. */
 export async function expectNoShift(page: Page): Promise<void> {
+  await untilPainted(page);
   const shifts = await page.evaluate(() => (globalThis as Observed).oncewardShifts);
   expect(shifts, `moved: ${page.url()}\n${shifts?.join("\n")}`).toEqual([]);
 }

@@ -15,6 +15,8 @@ export interface ConsoleOptions {
   /** Of the viewport, in CSS pixels. */
   readonly width?: number;
   readonly height?: number;
+  /** `movable`: the page's timers and time move by `page.clock`. */
+  readonly clock?: "real" | "movable";
   /** What the test provokes on purpose. */
   readonly allowed?: Allowed;
 }
@@ -34,7 +36,7 @@ export function originOf({ httpPort }: Addresses): string {
  * of the context has a problem (see `collectProblems`).
  */
 export async function openConsole(server: Addresses, options: ConsoleOptions = {}): Promise<Page> {
-  const { key, path = "/", colorScheme = "light", width = 1280, height = 800, allowed } = options;
+  const { key, path = "/", colorScheme = "light", width = 1280, height = 800, clock, allowed } = options;
   const origin = originOf(server);
   const context = await openContext({ baseURL: origin, colorScheme, viewport: { width, height } });
   const problems = await collectProblems(context, origin, allowed);
@@ -46,6 +48,7 @@ export async function openConsole(server: Addresses, options: ConsoleOptions = {
     expect(problems, "problems of the page").toEqual([]);
   });
   if (key !== undefined) await signIn(context, server, key);
+  if (clock === "movable") await context.clock.install();
   const page = await context.newPage();
   await page.goto(`/console${path}`);
   await untilLoaded(page);

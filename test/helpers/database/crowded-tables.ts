@@ -23,6 +23,10 @@ const FILLINGS = [
   `insert into namespaces (tenant_id, name) select 1, 'namespace-' || n from generate_series(1, $1::int) n`,
   `insert into api_keys (id, tenant_id, role, digest)
    select 'key-' || n, 1, 'CALLER', decode(repeat('00', 32), 'hex') from generate_series(1, $1::int) n`,
+  `insert into console_sessions (digest, installation_id, tenant_id, actor, key_digest, last_used_at, ends_at)
+   select sha256(convert_to(n::text, 'utf8')), i.id, 1, 'key-' || n, sha256(''), now() - interval '2 minutes',
+          now() + n * interval '1 second'
+     from generate_series(1, $1::int) n, installation i`,
   `insert into usage_hours (tenant_id, hour, namespace, repeat_lateness)
    select 1, date_trunc('hour', now()) - n / 1000 * interval '1 hour', 'namespace-' || n, '{0}'
      from generate_series(1, $1::int) n`,

@@ -16,6 +16,8 @@ interface FigureProps {
   readonly title: ReactNode;
   /** What the picture says, in a sentence. */
   readonly caption?: ReactNode;
+  /** What lines, dots and colours mean. */
+  readonly legend?: ReactNode;
   readonly height: number;
   /** The same numbers as a table. */
   readonly table: ReactNode;
@@ -28,7 +30,7 @@ interface FigureProps {
 const MARGIN = { left: 52, right: 12, top: 16, bottom: 36 };
 
 /** A chart: title, picture, and its numbers as a table that opens below. */
-export function Figure({ title, caption, height, table, draw, use = "look" }: FigureProps) {
+export function Figure({ title, caption, legend, height, table, draw, use = "look" }: FigureProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const id = useId();
@@ -66,6 +68,7 @@ export function Figure({ title, caption, height, table, draw, use = "look" }: Fi
           {width > 0 && draw(frame)}
         </svg>
       </div>
+      {legend !== undefined && <p className={styles.legend}>{legend}</p>}
       <details>
         <summary>The numbers as a table</summary>
         {table}

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { answerEmpty, answerError, answerJson, headersOf } from "./answers.ts";
 import { type ConsoleFile, type ConsoleFiles, chooseEncoding } from "./files.ts";
+import type { IssuerSignIn } from "./issuer-sign-in.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { ConsoleSite } from "./site.ts";
 
@@ -17,6 +18,8 @@ export interface ConsoleOptions {
   /** Undefined: the page was not built. */
   readonly files: ConsoleFiles | undefined;
   readonly signIn: SignIn;
+  /** Undefined: nobody signs in at an issuer. */
+  readonly issuerSignIn: IssuerSignIn | undefined;
   readonly log: Logger;
 }
 
@@ -46,12 +49,13 @@ const HEADERS = {
 const WITH_TLS = { "strict-transport-security": "max-age=31536000" };
 
 /** @see Console */
-export function createConsole({ site, files, signIn, log }: ConsoleOptions): Console {
+export function createConsole({ site, files, signIn, issuerSignIn, log }: ConsoleOptions): Console {
   const headers = Object.entries({ ...HEADERS, ...(site.isSecure && WITH_TLS) });
+  const signInOptions = { oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer };
   const endpoints = new Map<string, ReadonlyMap<string, Endpoint>>([
     [
       "/console/api/sign-in-options",
-      new Map([["GET", async (_, response) => answerJson(response, 200, { oidc: false })]]),
+      new Map([["GET", async (_, response) => answerJson(response, 200, signInOptions)]]),
     ],
     [
       "/console/api/session",
@@ -64,6 +68,12 @@ export function createConsole({ site, files, signIn, log }: ConsoleOptions): Con
       "/console/api/sessions",
       new Map([["DELETE", (request, response) => signIn.out(request, response, "all")]]),
     ],
+    ...(issuerSignIn === undefined
+      ? []
+      : ([
+          ["/console/api/oidc/start", new Map([["GET", issuerSignIn.start]])],
+          ["/console/api/oidc/callback", new Map([["GET", issuerSignIn.callback]])],
+        ] as const)),
   ]);
 
   function answerEndpoint(path: string, request: IncomingMessage, response: ServerResponse): void {
