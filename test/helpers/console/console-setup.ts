@@ -13,8 +13,9 @@ const BUILD_TIMEOUT_MS = 180_000;
 export default async function setup(project: TestProject): Promise<void> {
   const { browserEndpoint, postgresUrl } = project.getProvidedContext();
   if (browserEndpoint === "") return;
-  const [seed] = await Promise.all([plantSeed(postgresUrl), buildConsole()]);
-  project.provide("seed", seed);
+  // Before: the servers that plant read the files, and a build replaces these.
+  await buildConsole();
+  project.provide("seed", await plantSeed(postgresUrl));
 }
 
 async function buildConsole(): Promise<void> {
