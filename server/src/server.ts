@@ -4,6 +4,7 @@ import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
 import { createSessions } from "./auth/sessions.ts";
+import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
@@ -139,6 +140,7 @@ export function createServer(
     );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
+  const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
@@ -172,6 +174,7 @@ export function createServer(
   const background = createBackground({
     config,
     pool,
+    heartbeatPool,
     administrationPool,
     encryption,
     metrics,
@@ -309,7 +312,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool.close(), administrationPool.close()]);
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));

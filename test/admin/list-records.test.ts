@@ -13,7 +13,7 @@ import {
 } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { ageRecords, copyRecord, endLeases } from "../helpers/calls/records.ts";
 import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
@@ -240,6 +240,14 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(nextPageToken).toBe("");
     expect(await keysOf(one.admin, { state, pageSize: 2 })).toHaveLength(4);
     expect(await keysOf(one.admin, { state, pageSize: 1 })).toHaveLength(4);
+    await endLeases(world().database, one.tenant);
+    expect(await keysOf(one.admin, { ...OLDEST_FIRST, keyPrefix: "key-12" })).toEqual(["key-12000"]);
+    const resolution = { case: "release", value: {} } as const;
+    const count = { reason: "x", resolution, validateOnly: true };
+    expect(await one.admin.resolveAmbiguousRecords(count)).toMatchObject({
+      matching: 12_000n,
+      isLowerBound: false,
+    });
   });
 
   test("refuses malformed fields, all in one error", async () => {
@@ -324,20 +332,12 @@ describeAdministration("ListRecords", (world, transport) => {
   }
 
   /** Gives a tenant so many records like its one, in one go. */
-  async function fill(one: AdministeredTenant, count: number): Promise<void> {
-    await one.caller.claim({ ...ORDER, key: "key-00001", lease: seconds(600) });
-    const { database } = world();
-    const columns = await database.query<{ name: string }>(
-      `select column_name as name from information_schema.columns
-        where table_name = 'records' and column_name <> 'key' and is_generated = 'NEVER' order by ordinal_position`,
-    );
-    const names = columns.map(({ name }) => name).join(", ");
-    await database.query(
-      `insert into records (${names}, key)
-       select ${names}, 'key-' || to_char(i, 'FM00000')
-         from records, generate_series(2, $2) i where tenant_id = $1`,
-      [one.tenant.id, count],
-    );
+  async function fill({ caller, tenant }: AdministeredTenant, count: number): Promise<void> {
+    await caller.claim({ ...ORDER, key: "key-00000", lease: seconds(600) });
+    await copyRecord(world().database, tenant, "key-00000", { prefix: "key", count });
+    await world().database.query("delete from records where tenant_id = $1 and key = 'key-00000'", [
+      tenant.id,
+    ]);
   }
 
   function firstOf<Item>({ records: [first] }: { readonly records: readonly Item[] }): Item {

@@ -62,6 +62,7 @@ export const ROUTES: readonly ScreenRoute[] = [
     link("/namespaces", "Namespaces", "n"),
   ),
   route("/namespaces/:name", "tenant", () => import("./screens/namespace/namespace.tsx")),
+  route("/settings", "tenant", () => import("./screens/settings/settings.tsx")),
   route(
     "/api-keys",
     "tenant",

@@ -174,7 +174,7 @@ export const VARIABLES = {
   ONCEWARD_POOL_SIZE: v.pipe(
     v.optional(wholeNumber(2, 200), "12"),
     v.description(
-      "Connections to Postgres for calls. Calls travel in batches: more connections are rarely faster. Administration and background tasks have 2 more.",
+      "Connections to Postgres for calls. Calls travel in batches: more connections are rarely faster. Administration and background tasks have 2 more, the heartbeat 1.",
     ),
   ),
   ONCEWARD_TENANT_SHARE: v.pipe(

@@ -16,6 +16,8 @@ interface ConfirmDialogProps {
   /** Ask for a reason, kept in the audit event. Default: "none". */
   readonly reason?: "required" | "none";
   readonly look?: "plain" | "danger";
+  /** False while a field among the children has a problem: the button waits. Default: true. */
+  readonly isValid?: boolean;
   /** Acts; `reason` is empty if none was asked for. What it throws is shown, and the dialog stays. */
   readonly act: (reason: string) => Promise<unknown>;
   /** Called when the dialog is left, and after `act`. */
@@ -32,6 +34,7 @@ export function ConfirmDialog({
   typed,
   reason = "none",
   look = "plain",
+  isValid = true,
   act,
   close,
 }: ConfirmDialogProps) {
@@ -42,7 +45,7 @@ export function ConfirmDialog({
   const isTyped = typed === undefined || typedText.trim() === typed;
   const problem = reasonProblem(reasonText);
   const hasReason = reason === "none" || (reasonText.trim() !== "" && problem === undefined);
-  const isReady = isTyped && hasReason && !waiting;
+  const isReady = isValid && isTyped && hasReason && !waiting;
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault();

@@ -1,7 +1,7 @@
 import type { FormEvent, ReactNode } from "react";
 import { useLocation, useSearch } from "wouter";
 import styles from "./filter-bar.module.css";
-import { withParameters } from "./pages.ts";
+import { hereWith, withParameters } from "./pages.ts";
 
 /**
  * A form whose fields' names and values become the address's query, so that a filtered list can be shared. Fields take
@@ -9,7 +9,7 @@ import { withParameters } from "./pages.ts";
  */
 export function FilterBar({ children }: { readonly children: ReactNode }) {
   const search = useSearch();
-  const [location, navigate] = useLocation();
+  const [, navigate] = useLocation();
 
   function submit(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
@@ -18,7 +18,7 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
       if (typeof value === "string") changes[name] = value.trim();
     }
     const query = withParameters(search, changes);
-    navigate(query === "" ? location : `?${query}`);
+    navigate(hereWith(query === "" ? "" : `?${query}`));
   }
 
   return (
@@ -29,7 +29,7 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
         <div className={styles.buttons}>
           <button type="submit">Filter</button>
           {search !== "" && (
-            <button type="button" onClick={() => navigate(location)}>
+            <button type="button" onClick={() => navigate(hereWith(""))}>
               Clear
             </button>
           )}

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import styles from "./pager.module.css";
-import { pageHref, usePageToken } from "./pages.ts";
+import { hereWith, pageHref, usePageToken } from "./pages.ts";
 
 /**
  * Leads to the next page, and to the first one. The token is in the address: Back leads to the page before, and a page
@@ -11,9 +11,9 @@ export function Pager({ nextPageToken }: { readonly nextPageToken: string }) {
   if (token === "" && nextPageToken === "") return undefined;
   return (
     <nav aria-label="Pages" className={styles.pager}>
-      {token !== "" && <Link href={pageHref(search, "")}>First page</Link>}
+      {token !== "" && <Link href={hereWith(pageHref(search, ""))}>First page</Link>}
       {nextPageToken !== "" ? (
-        <Link href={pageHref(search, nextPageToken)}>Next page</Link>
+        <Link href={hereWith(pageHref(search, nextPageToken))}>Next page</Link>
       ) : (
         <span>Last page</span>
       )}

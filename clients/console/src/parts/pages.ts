@@ -14,6 +14,14 @@ export function pageHref(search: string, token: string): string {
   return `?${withParameters(search, { [PAGE_PARAMETER]: token })}`;
 }
 
+/**
+ * Returns the link to this screen with another query, such as "?state=done"; empty: without one. The router puts its base before
+ * every link but those that begin with "~", so a query alone would lead to the first screen.
+ */
+export function hereWith(query: string): string {
+  return `~${window.location.pathname}${query}`;
+}
+
 /** Returns a query with some parameters changed; empty values are removed. A new filter begins at the first page. */
 export function withParameters(search: string, changes: Readonly<Record<string, string>>): string {
   const parameters = new URLSearchParams(search);

@@ -7,7 +7,7 @@ import { signOut } from "../session/session-api.ts";
 import { endSession } from "../session/session-end.ts";
 import styles from "./header.module.css";
 import { useLive } from "./live.tsx";
-import { useShortcutDialog } from "./shortcuts.tsx";
+import { useShortcutDialog } from "./use-shortcut.ts";
 
 /** The top of the page: who is signed in, and the switches of the page. */
 export function Header() {

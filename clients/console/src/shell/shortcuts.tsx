@@ -1,17 +1,11 @@
-import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useStoredFlag } from "../parts/stored-flag.ts";
 import { useSession } from "../session/session.ts";
 import { linksFor } from "./links.ts";
 import { ShortcutDialog } from "./shortcut-dialog.tsx";
 import { nextKeyState, type Shortcut, START, type Typed } from "./shortcut-keys.ts";
-
-interface Registry {
-  readonly shortcuts: Map<string, Shortcut>;
-  readonly showDialog: () => void;
-}
-
-const ShortcutContext = createContext<Registry | undefined>(undefined);
+import { ShortcutContext } from "./use-shortcut.ts";
 
 /** Listens for keys: `?`, `g` and a letter, and the keys that the screen names by `useShortcut`. */
 export function ShortcutProvider({ children }: { readonly children: ReactNode }) {
@@ -58,32 +52,6 @@ export function ShortcutProvider({ children }: { readonly children: ReactNode })
       )}
     </ShortcutContext>
   );
-}
-
-/** Gives a key to the screen while it is shown. */
-export function useShortcut(key: string, label: string, run: () => void): void {
-  const { shortcuts } = useRegistry();
-  const latest = useRef(run);
-  useEffect(() => {
-    latest.current = run;
-  });
-  useEffect(() => {
-    shortcuts.set(key, { key, label, run: () => latest.current() });
-    return () => {
-      shortcuts.delete(key);
-    };
-  }, [shortcuts, key, label]);
-}
-
-/** Returns the function that shows the dialog of shortcuts. */
-export function useShortcutDialog(): () => void {
-  return useRegistry().showDialog;
-}
-
-function useRegistry(): Registry {
-  const registry = useContext(ShortcutContext);
-  if (registry === undefined) throw new Error("shortcuts are used outside of ShortcutProvider");
-  return registry;
 }
 
 /** Tells whether the key belongs to a field, a dialog or the browser itself. */

@@ -1,6 +1,10 @@
-import { Screen } from "../../shell/screen.tsx";
+import { useParams } from "wouter";
+import { NamespaceRetention } from "./namespace-retention.tsx";
+import { RetentionOverview } from "./overview.tsx";
 
-/** The screen "Retention". */
+/** The screen "Retention": all namespaces, or one. */
 export default function Retention() {
-  return <Screen title="Retention">{undefined}</Screen>;
+  const { namespace } = useParams();
+  if (namespace === undefined) return <RetentionOverview />;
+  return <NamespaceRetention key={namespace} namespace={namespace} />;
 }

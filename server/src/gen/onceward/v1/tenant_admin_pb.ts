@@ -844,8 +844,8 @@ export type ResolveAmbiguousRecordsRequest = Message<"onceward.v1.ResolveAmbiguo
 
   /**
    * How many records match, from a call with `validate_only`. Required without it: if another number matches, nothing is
-   * changed (RECORD_COUNT_MISMATCH). A number that is only a lower bound can't be confirmed: name a namespace, or give the
-   * call more time.
+   * changed (RECORD_COUNT_MISMATCH). A number that is only a lower bound can't be confirmed: resolve the oldest records
+   * first, by lease_expired_before, or give the call more time.
    *
    * @generated from field: optional int64 expected_count = 10;
    */
