@@ -26,12 +26,12 @@ interface DataTableProps<Row> {
  */
 export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTableProps<Row>) {
   const [first, ...others] = columns;
-  const id = useId();
+  const captionId = useId();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard.
-    <section className={styles.scroll} tabIndex={0} aria-labelledby={id}>
+    <section className={styles.scroll} tabIndex={0} aria-labelledby={captionId}>
       <table className={styles.table}>
-        <caption id={id}>{caption}</caption>
+        <caption id={captionId}>{caption}</caption>
         <thead>
           <tr>
             {columns.map((column, index) => (
