@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import {
   bytesCodec,
-  CheckpointSchema,
   type Codec,
   createOnceward,
   FingerprintMismatchError,
@@ -11,6 +10,7 @@ import {
   protobufCodec,
   TerminalError,
 } from "@onceward/client";
+import { CheckpointSchema } from "@onceward/client/proto";
 import { expect, test, vi } from "vitest";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";

@@ -31,7 +31,14 @@ test("every entry has its types", async () => {
 test("the package contains only published files, and declares the packages that it imports", async () => {
   const { manifest, project } = packed();
   const home = join(project, "node_modules/@onceward/client");
-  expect((await readdir(home)).sort()).toEqual(["LICENSE", "README.md", "dist", "inbox.sql", "package.json"]);
+  expect((await readdir(home)).sort()).toEqual([
+    "LICENSE",
+    "README.md",
+    "api.md",
+    "dist",
+    "inbox.sql",
+    "package.json",
+  ]);
   const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
   const imported = new Set<string>();
   for (const file of await readdir(join(home, "dist"), { recursive: true })) {

@@ -2,11 +2,11 @@ import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
-  type Record,
   Record_State,
+  type RecordMessage,
   type Result,
   Result_Kind,
-} from "@onceward/client";
+} from "@onceward/client/proto";
 import { enumName } from "./output.ts";
 import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
@@ -17,7 +17,7 @@ export function stateName(state: Record_State): string {
 }
 
 /** Returns a record's fields as text; fields that are not set are left out. */
-export function describeRecord(record: Record): string {
+export function describeRecord(record: RecordMessage): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],

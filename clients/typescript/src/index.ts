@@ -1,4 +1,4 @@
-/** The published entry: the client, its errors, and the generated messages, schemas and enums. */
+/** The published entry: the client, its codecs, keys and fingerprints, and the errors that callers of `run` meet. */
 
 export * from "./portable.ts";
 export { createOnceward, type OncewardOptions } from "./run/onceward.ts";

@@ -1,6 +1,17 @@
-/** The exports of both the Node and the web entry: nothing here needs Node. */
+/**
+ * The exports of both the Node and the web entry: nothing here needs Node. Messages are in `proto.ts`, the classes of
+ * rarer errors in `admin.ts`.
+ */
 
-export * from "./errors/catalogue.ts";
+export {
+  ClaimSupersededError,
+  CredentialInvalidError,
+  FingerprintMismatchError,
+  InvalidRequestError,
+  NamespaceDeniedError,
+  RoleDeniedError,
+  TenantSuspendedError,
+} from "./errors/catalogue.ts";
 export {
   AmbiguousError,
   type CatalogueReason,
@@ -15,10 +26,6 @@ export {
   TerminalError,
   type Violation,
 } from "./errors/errors.ts";
-export * from "./gen/google/rpc/error_details_pb.ts";
-export * from "./gen/onceward/v1/errors_pb.ts";
-export * from "./gen/onceward/v1/idempotency_pb.ts";
-export * from "./gen/onceward/v1/record_pb.ts";
 export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./keys/fingerprint.ts";
 export { joinKey } from "./keys/keys.ts";
 export type { Calls, ClaimInit } from "./run/calls.ts";

@@ -60,9 +60,9 @@ export type { RefusalReason } from "./testing/refusal.ts";
 
 /** A test's settings; the defaults are the service's. */
 export interface TestingOptions {
-  /** The tenant's policy. */
+  /** The tenant's policy. Default: the service's. */
   readonly policy?: Partial<TestingPolicy>;
-  /** Settings of single namespaces that differ from the tenant's policy. */
+  /** Settings of single namespaces that differ from the tenant's policy. Default: none. */
   readonly namespaces?: Readonly<Record<string, Partial<TestingPolicy>>>;
   /** The clock's initial time. Default: the real time. */
   readonly now?: Date;

@@ -35,7 +35,10 @@ export type OncewardWebOptions = ClientOptions &
         /** Default: the global one. */
         readonly fetch?: Fetch | undefined;
       }
-    | { readonly transport: Transport }
+    | {
+        /** A Connect transport that has the address and the credential. */
+        readonly transport: Transport;
+      }
   );
 
 /**

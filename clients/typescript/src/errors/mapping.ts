@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
+import { errorOf } from "./error-of.ts";
 import { type ClaimRef, OncewardError } from "./errors.ts";
 
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */

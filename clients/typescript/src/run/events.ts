@@ -68,9 +68,9 @@ export interface Trace {
 
 /** The options by which a program observes runs. */
 export interface ObserverOptions {
-  /** Called with every event as it happens. An error that it throws becomes a warning. */
+  /** Called with every event as it happens. An error that it throws becomes a warning. Default: none. */
   readonly onEvent?: ((event: OncewardEvent) => void) | undefined;
-  /** Makes spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. */
+  /** Makes spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. Default: no spans. */
   readonly trace?: Trace | undefined;
 }
 

@@ -21,7 +21,8 @@ export interface RunOptions {
   /**
    * The request that the key belongs to: any JSON value, a body such as FormData, or the 32 bytes of a SHA-256, as
    * `fingerprintWithFiles` accepts them. The same key with a different fingerprint is refused (FINGERPRINT_MISMATCH).
-   * Leave out the parts that differ between deliveries of one operation.
+   * Leave out the parts that differ between deliveries of one operation. Default: none, and any request with the key
+   * gets the stored value.
    */
   readonly fingerprint?: unknown;
   /**
@@ -60,18 +61,20 @@ export interface RunOptions {
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
   /**
    * Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
-   * repetition.
+   * repetition. Default: false.
    */
   readonly acceptAmbiguous?: boolean | undefined;
 }
 
 /** {@link RunOptions} with the codec that stores the function's value. */
 export interface CodecRunOptions<T> extends RunOptions {
+  /** Stores the function's value, and restores it for repeats. */
   readonly codec: Codec<T>;
 }
 
 /** {@link RunOptions} of a run whose value is stored as JSON, by `jsonCodec`. */
 export interface JsonRunOptions extends RunOptions {
+  /** Left out. Default: `jsonCodec`. */
   readonly codec?: undefined;
 }
 

@@ -19,7 +19,10 @@ export type ConnectionOptions =
        */
       readonly apiKey: string | undefined;
     }
-  | { readonly transport: Transport };
+  | {
+      /** A Connect transport that has the address and the credential, and that its maker closes. */
+      readonly transport: Transport;
+    };
 
 /** Returns a connection without opening it yet. @throws InvalidRequestError for an invalid address or key. */
 export function connect(options: ConnectionOptions): Connection {
