@@ -30,9 +30,18 @@ export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./
 export { joinKey } from "./keys/keys.ts";
 export type { Calls, ClaimInit } from "./run/calls.ts";
 export type { Claim } from "./run/claim.ts";
-export type { ClientOptions, CloseOptions, Onceward } from "./run/client.ts";
+export type { ClientOptions, CloseOptions, GuardOptions, Onceward } from "./run/client.ts";
 export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./run/codec.ts";
 export type { ObserverOptions, OncewardEvent, SpanAttributes, Trace } from "./run/events.ts";
+export type { GuardOffOptions } from "./run/guard-switch.ts";
 export type { Jsonify } from "./run/jsonify.ts";
+export type {
+  CodecWrapOptions,
+  JsonWrapOptions,
+  Namespace,
+  NamespaceDefaults,
+  WrapOptions,
+  Wrapped,
+} from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { Api } from "./transport/batch-sender.ts";

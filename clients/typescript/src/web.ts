@@ -16,6 +16,7 @@
 
 import type { Transport } from "@connectrpc/connect";
 import { type ClientOptions, checkClientOptions, Onceward } from "./run/client.ts";
+import { disconnected, type GuardOffOptions, isGuardOff } from "./run/guard-switch.ts";
 import { createFetchTransport, type Fetch } from "./transport/fetch-transport.ts";
 
 export * from "./portable.ts";
@@ -39,6 +40,7 @@ export type OncewardWebOptions = ClientOptions &
         /** A Connect transport that has the address and the credential. */
         readonly transport: Transport;
       }
+    | GuardOffOptions
   );
 
 /**
@@ -49,6 +51,7 @@ export type OncewardWebOptions = ClientOptions &
 export function createOnceward(options: OncewardWebOptions): Onceward {
   checkClientOptions(options);
   const { owner = "" } = options;
+  if (isGuardOff(options)) return new Onceward(disconnected(), { ...options, owner });
   const transport =
     "transport" in options
       ? options.transport
