@@ -3,3 +3,4 @@
 export * from "./portable.ts";
 export { createOnceward, type OncewardOptions } from "./run/onceward.ts";
 export type { ConnectionOptions } from "./transport/connection.ts";
+export type { Pem, TlsOptions } from "./transport/tls-options.ts";

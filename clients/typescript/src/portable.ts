@@ -45,3 +45,4 @@ export type {
 } from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { Api } from "./transport/batch-sender.ts";
+export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";

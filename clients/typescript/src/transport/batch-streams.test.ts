@@ -16,6 +16,7 @@ import {
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, MessageSplitter } from "../wire/grpc-messages.ts";
+import { credentialOf } from "./credentials.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -120,7 +121,8 @@ function lookups({ items }: BatchStreamRequest): BatchStreamResponse["items"] {
   return create(BatchResponseSchema, { items: made }).items;
 }
 
-const createApi = () => createClient(IdempotencyService, createUnaryTransport(sessions, "Bearer ow_x_y"));
+const createApi = () =>
+  createClient(IdempotencyService, createUnaryTransport(sessions, credentialOf({ apiKey: "ow_x_y" })));
 let api: ReturnType<typeof createApi>;
 beforeEach(() => {
   api = createApi();
