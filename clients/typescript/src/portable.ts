@@ -44,5 +44,5 @@ export type {
   Wrapped,
 } from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
-export type { Api } from "./transport/batch-sender.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";
+export type { Api } from "./transport/unary-client.ts";

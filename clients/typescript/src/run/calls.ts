@@ -15,7 +15,6 @@ import type {
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
-  type Api,
   ATTEMPT_TIMEOUT_MS,
   type Reply,
   type Responses,
@@ -23,6 +22,7 @@ import {
   traceOptions,
 } from "../transport/batch-sender.ts";
 import { Coalescer } from "../transport/coalescer.ts";
+import type { Api } from "../transport/unary-client.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 
 /** A message's fields, as an object literal. */

@@ -1,11 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { createClient } from "@connectrpc/connect";
 import { OncewardError, type Violation } from "../errors/errors.ts";
 import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
-import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { Api } from "../transport/batch-sender.ts";
 import type { Connection } from "../transport/transport-options.ts";
+import { type Api, createApi } from "../transport/unary-client.ts";
 import { Calls } from "./calls.ts";
 import type { Claim } from "./claim.ts";
 import { Observer, type ObserverOptions, Warnings } from "./events.ts";
@@ -55,7 +53,7 @@ export interface CloseOptions {
 
 /** A client of the service. Create one per process, with `createOnceward`. */
 export class Onceward implements AsyncDisposable {
-  /** The service's plain RPCs, with Connect's options and errors. */
+  /** The service's plain unary RPCs, with Connect's options and errors. */
   readonly api: Api;
   /** The same calls, gathered into batches automatically, one attempt each. `run` uses them. */
   readonly calls: Calls;
@@ -72,7 +70,7 @@ export class Onceward implements AsyncDisposable {
     this.#connection = connection;
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, guard: options.guard ?? "on" };
     this.#observerOptions = options;
-    this.api = createClient(IdempotencyService, connection.transport);
+    this.api = createApi(connection.transport);
     this.calls = new Calls(this.api, options.trace?.traceparent);
   }
 

@@ -1,4 +1,3 @@
-import type { Client } from "@connectrpc/connect";
 import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
@@ -7,21 +6,18 @@ import type {
   ClaimResponse,
   CompleteResponse,
   ExtendLeaseResponse,
-  IdempotencyService,
   LookupResponse,
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 import type { Pending } from "./coalescer.ts";
+import type { Api } from "./unary-client.ts";
 
 /**
  * The timeout of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is
  * better.
  */
 export const ATTEMPT_TIMEOUT_MS = 5000;
-
-/** The service's RPCs as a Connect client: one RPC per call, Connect's errors. */
-export type Api = Client<typeof IdempotencyService>;
 
 /** The response of each kind of call. */
 export interface Responses {

@@ -164,6 +164,24 @@ describe("batches", () => {
     expect(unaryBatches).toBe(0);
   });
 
+  test("with another token travel on another stream; those in flight are still answered", async () => {
+    const tokens = ["t1", "t2"];
+    const credential = credentialOf({
+      token: () => ({ token: tokens.shift() ?? "t3", expiresAt: new Date(0) }),
+    });
+    api = createClient(IdempotencyService, createUnaryTransport(sessions, credential));
+    const held: (() => void)[] = [];
+    onBatch = (stream, request) => void held.push(() => reply(stream, request));
+    // Each call has a token of its own, because all tokens have expired.
+    const first = ask("first");
+    await vi.waitUntil(() => held.length === 1, 30_000);
+    const second = ask("second");
+    await vi.waitUntil(() => held.length === 2, 30_000);
+    for (const answer of held) answer();
+    expect(await Promise.all([first, second])).toEqual(["first", "second"]);
+    expect(credentials).toEqual(["Bearer t1", "Bearer t2"]);
+  });
+
   test("are answered also by messages in pieces", async () => {
     onBatch = async (stream, request) => {
       for (const byte of answer({ id: request.id, items: lookups(request) })) {

@@ -75,6 +75,23 @@ test("calls whose token is refused are made once more, with one new token", asyn
   expect(call).toHaveBeenCalledTimes(6);
 });
 
+test("a call that is refused late uses the token that another call got in the meantime", async () => {
+  source = numbered();
+  const credential = credentialOf({ token: source });
+  const answer = Promise.withResolvers<void>();
+  const late = credential.use(async (authorization) => {
+    await answer.promise;
+    if (authorization === "Bearer t1") throw invalid();
+    return authorization;
+  });
+  await credential.use((authorization) =>
+    authorization === "Bearer t1" ? Promise.reject(invalid()) : Promise.resolve(),
+  );
+  answer.resolve();
+  expect(await late).toBe("Bearer t2");
+  expect(source).toHaveBeenCalledTimes(2);
+});
+
 test("a refusal is final for a second token, for the same token again, and for an API key", async () => {
   source = numbered();
   const call = vi.fn(() => Promise.reject(invalid()));
@@ -103,7 +120,8 @@ test("a source that fails fails the calls that need a token, which may be retrie
   expect(await credential.use(echo)).toBe("Bearer t1");
   vi.setSystemTime(9.5 * MINUTE_MS);
   expect(await credential.use(echo)).toBe("Bearer t1");
-  await vi.waitUntil(() => token.mock.settledResults.length === 3);
+  // Until the renewal has failed.
+  await new Promise((resolve) => setImmediate(resolve));
   expect(await credential.use(echo)).toBe("Bearer t1");
   // A source that fails is not asked by every call.
   expect(token).toHaveBeenCalledTimes(3);

@@ -1,4 +1,4 @@
-import { Code } from "@connectrpc/connect";
+import { CODE } from "../errors/connect-error.ts";
 import { OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
@@ -138,7 +138,7 @@ async function fetchToken(source: TokenSource): Promise<Held> {
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : `${cause}`;
     throw new OncewardError("TOKEN_UNAVAILABLE", `There is no token: ${why}`, {
-      code: Code.Unavailable,
+      code: CODE.UNAVAILABLE,
       cause,
     });
   } finally {
