@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
 import { errorOf } from "./error-of.ts";
@@ -9,8 +9,9 @@ import { type ClaimRef, OncewardError } from "./errors.ts";
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
 const DOMAIN = "onceward";
 
+/** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
-  Object.entries(ErrorReason).map(([name, number]) => [number, name]),
+  ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
 
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */

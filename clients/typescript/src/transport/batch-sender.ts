@@ -1,6 +1,5 @@
 import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import type {
   BatchResponseItem,
   ClaimResponse,
@@ -82,8 +81,9 @@ function settle(
   if (response === undefined) {
     pending.reject(new InternalError("The batch was answered with too few items."));
   } else if (response.case === "error") {
-    if (response.value.reason === ErrorReason.RESPONSE_TOO_LARGE) void sendAlone(api, pending);
-    else pending.reject(errorFromItem(response.value));
+    const error = errorFromItem(response.value);
+    if (error.reason === "RESPONSE_TOO_LARGE") void sendAlone(api, pending);
+    else pending.reject(error);
   } else if (response.case === undefined || response.case !== called) {
     const answered = response.case ?? "a call unknown here";
     pending.reject(new InternalError(`A ${called} was answered as if it were ${answered}.`));

@@ -25,6 +25,7 @@ export type CredentialOptions =
        * is refused like any invalid key.
        */
       readonly apiKey: string | undefined;
+      /** Left out. Default: none. */
       readonly token?: undefined;
     }
   | {
@@ -34,6 +35,7 @@ export type CredentialOptions =
        * 5,000 ms, fails the calls that need a token with TOKEN_UNAVAILABLE, which `run` retries.
        */
       readonly token: TokenSource;
+      /** Left out. Default: none. */
       readonly apiKey?: undefined;
     };
 
