@@ -40,15 +40,21 @@ const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,insight,packaging,r
  */
 const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 
+/** Tests of the console in a real browser: run by `npm run test:console`, not by `npm test`. */
+const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
+
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
 const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
 
 const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
+const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
+const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
 
+const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
@@ -57,6 +63,8 @@ const shared = {
     alias: [
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
+      // As clients/console/vite.config.ts.
+      { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
     ],
   },
 };
@@ -144,6 +152,11 @@ export default defineConfig({
         name: "deploy",
         include: DEPLOY_TESTS,
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
+      }),
+      databaseProject({
+        name: "console",
+        include: CONSOLE_TESTS,
+        globalSetup: [POSTGRES_SETUP, BROWSER_SETUP, CONSOLE_SETUP],
       }),
       databaseProject({
         name: "postgres 18",

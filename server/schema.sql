@@ -40,6 +40,28 @@ create table audit_events (
   constraint audit_events_pkey PRIMARY KEY (id)
 );
 
+create table console_sessions (
+  digest bytea not null,
+  installation_id uuid not null,
+  tenant_id integer,
+  actor text collate "C" not null,
+  key_digest bytea,
+  issuer text collate "C",
+  role text,
+  namespaces text[],
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone not null default now(),
+  ends_at timestamp with time zone not null,
+  constraint console_sessions_check CHECK (((issuer IS NULL) = (key_digest IS NOT NULL))),
+  constraint console_sessions_check1 CHECK (((issuer IS NULL) = (role IS NULL))),
+  constraint console_sessions_check2 CHECK (((role IS NULL) OR ((tenant_id IS NULL) = (role = 'OPERATOR'::text)))),
+  constraint console_sessions_digest_check CHECK ((octet_length(digest) = 32)),
+  constraint console_sessions_key_digest_check CHECK ((octet_length(key_digest) = 32)),
+  constraint console_sessions_pkey PRIMARY KEY (digest),
+  constraint console_sessions_role_check CHECK ((role = ANY (ARRAY['CALLER'::text, 'TENANT_ADMIN'::text, 'OPERATOR'::text]))),
+  constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+) with (fillfactor=50);
+
 create table encryption_pass (
   is_only boolean not null default true,
   key_id smallint,
@@ -234,6 +256,11 @@ create table records (
   result_key_id smallint,
   checkpoint_key_id smallint,
   past_attempts jsonb,
+  ambiguous_from timestamp with time zone generated always as (
+CASE
+    WHEN ((state = 1) AND holds_on_lease_expiry) THEN lease_expires_at
+    ELSE NULL::timestamp with time zone
+END) stored,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))
@@ -345,6 +372,12 @@ CREATE INDEX audit_events_tenant ON public.audit_events USING btree (tenant, at,
 
 CREATE INDEX audit_events_tenant_id ON public.audit_events USING btree (tenant_id, at, id);
 
+CREATE INDEX console_sessions_actor ON public.console_sessions USING btree (actor, created_at);
+
+CREATE INDEX console_sessions_ends_at ON public.console_sessions USING btree (ends_at);
+
+CREATE INDEX console_sessions_tenant_id ON public.console_sessions USING btree (tenant_id);
+
 CREATE INDEX insight_hours_hour ON public.insight_hours USING btree (timezone('utc'::text, hour));
 
 CREATE INDEX insight_key_days_day ON public.insight_key_days USING btree (timezone('utc'::text, day));
@@ -366,6 +399,8 @@ CREATE INDEX record_jobs_tenant_id ON public.record_jobs USING btree (tenant_id,
 CREATE INDEX record_jobs_unfinished ON public.record_jobs USING btree (starts_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX record_jobs_unfinished_of_tenant ON public.record_jobs USING btree (tenant_id, id) WHERE (finished_at IS NULL);
+
+CREATE INDEX records_ambiguous_from ON public.records USING btree (tenant_id, ambiguous_from, namespace, key) WHERE (ambiguous_from IS NOT NULL);
 
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
 

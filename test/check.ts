@@ -10,6 +10,8 @@ const { values } = parseArgs({ options: { "without-tests": { type: "boolean", de
 step("generated code and tables are current", "npm", ["run", "generate"]);
 step("format and lint", "biome", ["ci", "--error-on-warnings", "."]);
 step("types", "tsc", []);
+step("types of the console", "tsc", ["-p", "clients/console"]);
+step("types of the console's tests", "tsc", ["-p", "test/console"]);
 step("types of what is published", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
 step("unused code and dependencies", "knip", []);
 step("proto lint", "buf", ["lint"]);

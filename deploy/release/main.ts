@@ -13,6 +13,7 @@ import { secretProblems } from "./checks/secrets.ts";
 import { VERSIONED, versionProblems } from "./checks/versions.ts";
 import { ROOT, run } from "./commands.ts";
 import { packPackages } from "./packages.ts";
+import { relativeLinks } from "./readme-links.ts";
 import { bomOf, productionPackages } from "./sbom.ts";
 import { PACKAGE_DIRS, type Stage, stageCommit } from "./stage.ts";
 
@@ -77,6 +78,10 @@ async function release(stage: Stage): Promise<void> {
     await check(`no secret in ${file}`, () => secretProblems(unpacked, [ROOT, stage.dir]));
     if (file.includes("image-context"))
       await check("the image can be built", () => contextProblems(unpacked));
+  }
+  for (const file of tarballs.values()) {
+    const readme = await readFile(join(dir, "unpacked", file, "README.md"), "utf8");
+    await check(`links of the README in ${file}`, async () => relativeLinks(readme));
   }
   const paths = [...tarballs.values()].map((file) => join(OUT, file));
   await check("the tarballs work outside the repository", () => installedProblems(paths, stage.version));

@@ -1,6 +1,7 @@
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "./commands.ts";
+import { releasedReadme } from "./readme-links.ts";
 import { PACKAGE_DIRS, type Stage } from "./stage.ts";
 
 type Manifest = Readonly<Record<string, unknown>>;
@@ -11,12 +12,16 @@ type Manifest = Readonly<Record<string, unknown>>;
  */
 export async function packPackages(stage: Stage, outDir: string): Promise<ReadonlyMap<string, string>> {
   const tarballs = new Map<string, string>();
+  const { repository } = JSON.parse(await readFile(join(stage.dir, "package.json"), "utf8"));
+  const source = { repositoryUrl: repository, commit: stage.commit };
   for (const workspace of PACKAGE_DIRS) {
     const dir = join(stage.dir, workspace);
     const file = join(dir, "package.json");
     const manifest: Manifest = JSON.parse(await readFile(file, "utf8"));
     await writeFile(file, `${JSON.stringify(releasedManifest(manifest, stage), null, 2)}\n`);
     await copyFile(join(stage.dir, "LICENSE"), join(dir, "LICENSE"));
+    const readme = join(dir, "README.md");
+    await writeFile(readme, releasedReadme(await readFile(readme, "utf8"), workspace, source));
     if (workspace === "server") {
       await run(stage.dir, [
         "node",

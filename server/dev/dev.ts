@@ -11,6 +11,7 @@ import { openPool } from "../src/store/pool.ts";
 import { ensureApiKey } from "../src/store/tenants/api-keys.ts";
 import { ensureTenant } from "../src/store/tenants/tenants.ts";
 import { DEMO_TENANT, devBanner } from "./banner.ts";
+import { ensureConsole } from "./console.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "./embedded/postgres.ts";
 import { type EmbeddedRedis, startEmbeddedRedis } from "./embedded/redis.ts";
 import { type DevSecrets, ensureDevSecrets } from "./secrets.ts";
@@ -20,8 +21,8 @@ const DATABASE = "onceward";
 
 /**
  * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is
- * set, a Redis if one is installed, the schema, a demo tenant with two keys and an operator's key. Prints a
- * banner with an example call. All files are under `.onceward/`.
+ * set, a Redis if one is installed, the schema, the console's page, a demo tenant with two keys and an operator's
+ * key. Prints a banner with an example call. All files are under `.onceward/`.
  */
 export async function dev(host: Host): Promise<void> {
   // From here on, Ctrl-C lets a start in progress finish, so that it can be stopped in order.
@@ -32,10 +33,14 @@ export async function dev(host: Host): Promise<void> {
   const dataDir = join(host.workingDir, DATA_DIR);
   const secrets = await ensureDevSecrets(dataDir);
   const env = { ...defaults(secrets), ...withoutEmpty(withSecretFiles(host.env)) };
+  const consoleBuilt =
+    env.ONCEWARD_CONSOLE === "false" ? undefined : ensureConsole(host.print, () => stopping);
   const postgres =
     env.DATABASE_URL === undefined ? await startPostgres(host, dataDir, () => stopping) : undefined;
   const redis = env.REDIS_URL === undefined && !stopping ? await startRedis(host) : undefined;
   try {
+    // The server reads the page's files when it starts.
+    await consoleBuilt;
     if (!stopping) await serveDemo(host, env, secrets, { postgres, redis });
   } finally {
     await redis?.stop();

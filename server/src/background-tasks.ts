@@ -48,6 +48,8 @@ export interface Background {
 export interface BackgroundOptions {
   readonly config: Config;
   readonly pool: Pool;
+  /** As HeartbeatOptions.pool. */
+  readonly heartbeatPool: Pool;
   /** For tasks that scan and change many records. */
   readonly administrationPool: AdministrationPool;
   readonly encryption: RecordEncryption;
@@ -76,7 +78,7 @@ export function createBackground(options: BackgroundOptions): Background {
   const { config, pool, metrics, log, tenantLabels, replica, onFailed } = options;
   const { usage, sampler, observer } = createSampledUsage(options);
   const heartbeat = createHeartbeat({
-    pool,
+    pool: options.heartbeatPool,
     replica,
     state: options.state,
     look: options.lookAtInstallation,

@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
+import { createIssuerClient, type IssuerClient } from "./auth/issuer-client.ts";
 import { createJwks } from "./auth/jwks.ts";
 import { createTokenVerifier, type TokenVerifier } from "./auth/jwt.ts";
 import type { Config } from "./config/config.ts";
+import { isTrustedUrl } from "./config/formats.ts";
 import { openTls, type Tls, type TlsOptions } from "./edge/tls.ts";
 
 interface TokensOptions {
@@ -15,14 +17,21 @@ interface TokensOptions {
 /** The longest time until a token with a new key is accepted. */
 const JWKS_COOLDOWN_MS = 5000;
 
+/** The issuer of tokens. */
+export interface ConfiguredIssuer {
+  readonly tokens: TokenVerifier;
+  /** Undefined: nobody signs in to the console at the issuer. */
+  readonly people: IssuerClient | undefined;
+}
+
 /**
- * Returns the verifier of tokens as configured; undefined if tokens are not accepted. The issuer's keys are
- * fetched in the background: a server starts without them.
+ * Returns the issuer of tokens as configured; undefined if tokens are not accepted. Its keys are fetched in the
+ * background: a server starts without them.
  */
-export function configuredTokens(
+export function configuredIssuer(
   config: Config,
   { log, onFailed, cooldownMs = JWKS_COOLDOWN_MS }: TokensOptions,
-): TokenVerifier | undefined {
+): ConfiguredIssuer | undefined {
   const {
     ONCEWARD_JWT_ISSUER: issuer,
     ONCEWARD_JWT_AUDIENCE: audience,
@@ -33,18 +42,36 @@ export function configuredTokens(
   if (issuer === undefined || audience === undefined || url === undefined) return undefined;
   const jwks = createJwks({ url, cooldownMs, onFailed });
   jwks.warm();
-  return createTokenVerifier({
-    jwks,
-    issuer,
-    audience,
-    algorithms,
-    claims: {
-      tenant: config.ONCEWARD_JWT_TENANT_CLAIM,
-      role: config.ONCEWARD_JWT_ROLE_CLAIM,
-      namespaces: config.ONCEWARD_JWT_NAMESPACES_CLAIM,
-    },
-    onRefused: (why) => log.debug({ why }, "a token was refused"),
-  });
+  const verifierFor = (intended: string) =>
+    createTokenVerifier({
+      jwks,
+      issuer,
+      audience: intended,
+      algorithms,
+      claims: {
+        tenant: config.ONCEWARD_JWT_TENANT_CLAIM,
+        role: config.ONCEWARD_JWT_ROLE_CLAIM,
+        namespaces: config.ONCEWARD_JWT_NAMESPACES_CLAIM,
+      },
+      onRefused: (why) => log.debug({ why }, "a token was refused"),
+    });
+  const clientId = config.ONCEWARD_CONSOLE ? config.ONCEWARD_CONSOLE_OIDC_CLIENT_ID : undefined;
+  return {
+    tokens: verifierFor(audience),
+    people:
+      clientId === undefined
+        ? undefined
+        : createIssuerClient({
+            issuer,
+            clientId,
+            clientSecret: config.ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET,
+            scopes: config.ONCEWARD_CONSOLE_OIDC_SCOPES,
+            isTrustedUrl,
+            idTokens: verifierFor(clientId),
+            cooldownMs,
+            onFailed: (error) => log.warn({ err: error }, "signing in at the issuer failed"),
+          }),
+  };
 }
 
 /**

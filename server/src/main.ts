@@ -32,7 +32,9 @@ Configuration: environment variables, see server/README.md.`;
 
 const [, , name = "", ...args] = process.argv;
 const command = COMMANDS.get(name);
-if (command === undefined) {
+if (["help", "--help", "-h"].includes(name) || args.includes("--help") || args.includes("-h")) {
+  process.stdout.write(`${USAGE}\n`);
+} else if (command === undefined) {
   process.stderr.write(`${USAGE}\n`);
   process.exitCode = 2;
 } else {

@@ -3,13 +3,17 @@ import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
+import { createSessions } from "./auth/sessions.ts";
+import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
-import { configuredTls, configuredTokens } from "./credentials.ts";
+import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
+import type { Console } from "./edge/console/console.ts";
+import { openConsole } from "./edge/console/open.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import { createHttpServer } from "./edge/http/server.ts";
@@ -57,7 +61,7 @@ export interface Addresses {
   readonly managementPort: number;
 }
 
-/** Intervals that only tests change. */
+/** Intervals and places that only tests change. */
 export interface ServerTuning {
   /** How often the records that calls wait for are read. */
   readonly waiterTickMs?: number;
@@ -73,6 +77,8 @@ export interface ServerTuning {
   readonly degradedLookMs?: number;
   /** How often the replica stores that it is live. */
   readonly heartbeatMs?: number;
+  /** Another directory with the console's page. */
+  readonly consoleDir?: string;
 }
 
 /**
@@ -134,6 +140,7 @@ export function createServer(
     );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
+  const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
@@ -167,6 +174,7 @@ export function createServer(
   const background = createBackground({
     config,
     pool,
+    heartbeatPool,
     administrationPool,
     encryption,
     metrics,
@@ -202,10 +210,23 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    const issuer = configuredIssuer(config, {
+      log,
+      onFailed: onFailed("load_jwks"),
+      cooldownMs: jwksCooldownMs,
+    });
+    const sessions = config.ONCEWARD_CONSOLE
+      ? createSessions({
+          database: tracedPool,
+          pepper: config.ONCEWARD_API_KEY_PEPPER,
+          maxAgeMs: credentialAgeMs,
+        })
+      : undefined;
     authenticator = createAuthenticator(tracedPool, {
+      sessions,
       pepper: config.ONCEWARD_API_KEY_PEPPER,
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
-      tokens: configuredTokens(config, { log, onFailed: onFailed("load_jwks"), cooldownMs: jwksCooldownMs }),
+      tokens: issuer?.tokens,
       anonymousTenant: await ensureAnonymousTenant(pool, config),
       maxAgeMs: credentialAgeMs,
       onKeyUsed: background.keyUse.note,
@@ -242,6 +263,16 @@ export function createServer(
       pipeline: traced.pipeline(pipeline),
       tls,
       log,
+      console:
+        sessions &&
+        (await openConsole(config, {
+          sessions,
+          pipeline,
+          authenticator,
+          issuer: issuer?.people,
+          log,
+          dir: tuning.consoleDir,
+        })),
     });
   }
 
@@ -281,7 +312,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool.close(), administrationPool.close()]);
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
@@ -295,12 +326,13 @@ interface TransportParts {
   readonly pipeline: Pipeline;
   readonly tls: Tls | undefined;
   readonly log: Logger;
+  readonly console: Console | undefined;
 }
 
 type Transports = ReturnType<typeof createTransports>;
 
 /** Creates the two ports of callers, which share the pipeline and the budgets. */
-function createTransports(config: Config, { log, ...parts }: TransportParts) {
+function createTransports(config: Config, { log, console, ...parts }: TransportParts) {
   const shared = {
     ...parts,
     inboundBudget: createInboundBudget(),
@@ -310,7 +342,7 @@ function createTransports(config: Config, { log, ...parts }: TransportParts) {
   };
   return {
     grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-    http: createHttpServer({ ...shared, log }),
+    http: createHttpServer({ ...shared, log, console }),
   };
 }
 

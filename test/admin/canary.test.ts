@@ -195,7 +195,16 @@ const OUTPUTS: Record<
   "the audit": { text: () => rowsOf("audit_events"), unseen: ofAll, seen: [OWNER, REASON] },
   "usage, jobs, totals, tenants and credentials": {
     text: () =>
-      rowsOf("usage_hours", "record_jobs", "tenant_totals", "replicas", "tenants", "namespaces", "api_keys"),
+      rowsOf(
+        "usage_hours",
+        "record_jobs",
+        "tenant_totals",
+        "replicas",
+        "tenants",
+        "namespaces",
+        "api_keys",
+        "console_sessions",
+      ),
     unseen: [...ofAll, OWNER, REASON],
     seen: [NAMESPACE],
   },

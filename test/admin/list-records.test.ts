@@ -1,7 +1,10 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { ListRecordsRequest } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type ListRecordsRequest,
+  ListRecordsRequest_Order,
+} from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import {
   type AdministeredTenant,
   connectAdmin,
@@ -10,12 +13,14 @@ import {
 } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { ageRecords, copyRecord, endLeases } from "../helpers/calls/records.ts";
 import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
 /** A state of a later version of the contract. */
 const UNKNOWN_STATE = 99 as Record_State;
+/** The ambiguous records, the oldest first. */
+const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };
 
 describeAdministration("ListRecords", (world, transport) => {
   type Filter = Partial<Omit<ListRecordsRequest, "$typeName" | "$unknown">>;
@@ -129,6 +134,59 @@ describeAdministration("ListRecords", (world, transport) => {
     ).toMatchObject({ reason: "INVALID_REQUEST", fields: ["owner", "fingerprint"] });
   });
 
+  test("lists ambiguous records by the end of their lease, then namespace and key, to the microsecond", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    await claimAll(one, ["new", "tied-b", "tied-a", "tied-c", "oldest", "held", "ended"]);
+    await one.caller.claim({ namespace: "apples", key: "tied" });
+    const hourAgo = Date.now() - 3_600_000;
+    for (const key of ["tied", "tied-a", "tied-b", "tied-c"]) await endLease(one, key, hourAgo);
+    await endLease(one, "new", hourAgo, 1);
+    await endLease(one, "oldest", hourAgo, -1);
+    await endLease(one, "ended", hourAgo, -2);
+    await world().database.query(
+      "update records set expires_at = lease_expires_at where tenant_id = $1 and key = 'ended'",
+      [one.tenant.id],
+    );
+    const all = ["oldest", "apples/tied", "tied-a", "tied-b", "tied-c", "new"];
+    for (const pageSize of [1, 2, 3, 6, 7]) {
+      expect(await keysOf(one.admin, { ...OLDEST_FIRST, pageSize })).toEqual(all);
+    }
+    const tied = all.slice(1, -1);
+    const of = (filter: Filter) => keysOf(one.admin, { ...OLDEST_FIRST, pageSize: 1, ...filter });
+    expect(await of({ keyPrefix: "tied" })).toEqual(tied);
+    expect(await of({ namespace: "charges", keyPrefix: "tied" })).toEqual(tied.slice(1));
+    expect(await of({ leaseExpiredBefore: timestampFromMs(hourAgo) })).toEqual(["oldest"]);
+    expect(await of({ owner: "none" })).toEqual([]);
+    expect((await one.admin.listRecords({ ...OLDEST_FIRST, pageSize: 6 })).nextPageToken).toBe("");
+  });
+
+  test("the next page of the oldest shows neither resolved nor extended records, and those that came later", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    const keys = ["a", "b", "c", "d", "e", "f"];
+    await claimAll(one, [...keys, "later"]);
+    const startMs = Date.now() - 3_600_000;
+    for (const [n, key] of keys.entries()) await endLease(one, key, startMs + n * 1000);
+    const first = await one.admin.listRecords({ ...OLDEST_FIRST, pageSize: 2 });
+    expect(first.records.map(({ key }) => key)).toEqual(["a", "b"]);
+    const token = async (key: string) =>
+      firstOf(await one.admin.listRecords({ keyPrefix: key })).fencingToken;
+    const resolution = { case: "release", value: {} } as const;
+    for (const key of ["b", "c"]) await one.admin.resolveRecord({ ...ORDER, key, reason: "x", resolution });
+    await one.caller.complete({ ...ORDER, key: "d", fencingToken: await token("d"), result: success("x") });
+    await one.caller.extendLease({ ...ORDER, key: "e", fencingToken: await token("e") });
+    await endLeases(world().database, one.tenant, "later");
+    const rest = await readPages(async (pageToken) => {
+      const { records: items, nextPageToken } = await one.admin.listRecords({
+        ...OLDEST_FIRST,
+        pageSize: 1,
+        pageToken,
+      });
+      return { items, nextPageToken };
+    }, first.nextPageToken);
+    expect(rest.map(({ key }) => key)).toEqual(["f", "later"]);
+    expect(await keysOf(one.admin, OLDEST_FIRST)).toEqual(["a", "f", "later"]);
+  });
+
   test("never shows forgotten or expired records", async () => {
     const one = await world().administeredTenant({ key_retention_s: 3600 });
     await claimAll(one, ["forgotten", "expired", "there"]);
@@ -182,6 +240,14 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(nextPageToken).toBe("");
     expect(await keysOf(one.admin, { state, pageSize: 2 })).toHaveLength(4);
     expect(await keysOf(one.admin, { state, pageSize: 1 })).toHaveLength(4);
+    await endLeases(world().database, one.tenant);
+    expect(await keysOf(one.admin, { ...OLDEST_FIRST, keyPrefix: "key-12" })).toEqual(["key-12000"]);
+    const resolution = { case: "release", value: {} } as const;
+    const count = { reason: "x", resolution, validateOnly: true };
+    expect(await one.admin.resolveAmbiguousRecords(count)).toMatchObject({
+      matching: 12_000n,
+      isLowerBound: false,
+    });
   });
 
   test("refuses malformed fields, all in one error", async () => {
@@ -197,6 +263,13 @@ describeAdministration("ListRecords", (world, transport) => {
       reason: "INVALID_REQUEST",
       fields: ["namespace", "key_prefix", "state", "page_size", "page_token"],
     });
+    const unknownOrder = 99 as ListRecordsRequest_Order;
+    for (const filter of [{ ...OLDEST_FIRST, state: Record_State.COMPLETED }, { order: unknownOrder }]) {
+      expect(await errorOf(admin.listRecords(filter))).toMatchObject({
+        reason: "INVALID_REQUEST",
+        fields: ["order"],
+      });
+    }
   });
 
   test("accepts a page token only for the same request of the same tenant", async () => {
@@ -210,6 +283,14 @@ describeAdministration("ListRecords", (world, transport) => {
       () => theirs.admin.listRecords({ pageSize: 1, namespace: "charges", pageToken: nextPageToken }),
       () => mine.admin.listApiKeys({ pageToken: nextPageToken }),
     ];
+    const ambiguous = { pageSize: 1, state: Record_State.AMBIGUOUS };
+    const hold = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    await claimAll(hold, ["a", "b"]);
+    await endLeases(world().database, hold.tenant);
+    const byKey = await hold.admin.listRecords(ambiguous);
+    others.push(() =>
+      hold.admin.listRecords({ ...OLDEST_FIRST, pageSize: 1, pageToken: byKey.nextPageToken }),
+    );
     for (const call of others) {
       expect(await errorOf(call())).toMatchObject({ reason: "INVALID_REQUEST", fields: ["page_token"] });
     }
@@ -234,21 +315,29 @@ describeAdministration("ListRecords", (world, transport) => {
     }
   });
 
+  /** Ends the lease of a key at an instant, given in milliseconds and microseconds. */
+  async function endLease(
+    { tenant }: AdministeredTenant,
+    key: string,
+    atMs: number,
+    microseconds = 0,
+  ): Promise<void> {
+    await world().database.query(
+      `update records
+          set lease_expires_at = to_timestamp($3::bigint / 1000) + ($3::bigint % 1000) * interval '1 millisecond'
+                                 + $4 * interval '1 microsecond'
+        where tenant_id = $1 and key = $2`,
+      [tenant.id, key, atMs, microseconds],
+    );
+  }
+
   /** Gives a tenant so many records like its one, in one go. */
-  async function fill(one: AdministeredTenant, count: number): Promise<void> {
-    await one.caller.claim({ ...ORDER, key: "key-00001", lease: seconds(600) });
-    const { database } = world();
-    const columns = await database.query<{ name: string }>(
-      `select column_name as name from information_schema.columns
-        where table_name = 'records' and column_name <> 'key' order by ordinal_position`,
-    );
-    const names = columns.map(({ name }) => name).join(", ");
-    await database.query(
-      `insert into records (${names}, key)
-       select ${names}, 'key-' || to_char(i, 'FM00000')
-         from records, generate_series(2, $2) i where tenant_id = $1`,
-      [one.tenant.id, count],
-    );
+  async function fill({ caller, tenant }: AdministeredTenant, count: number): Promise<void> {
+    await caller.claim({ ...ORDER, key: "key-00000", lease: seconds(600) });
+    await copyRecord(world().database, tenant, "key-00000", { prefix: "key", count });
+    await world().database.query("delete from records where tenant_id = $1 and key = 'key-00000'", [
+      tenant.id,
+    ]);
   }
 
   function firstOf<Item>({ records: [first] }: { readonly records: readonly Item[] }): Item {

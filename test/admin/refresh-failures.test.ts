@@ -44,7 +44,13 @@ async function setUp() {
         return pool.run<never>(statement, parameters, operations).finally(() => sent.ended++);
       },
     },
-    { pepper: TEST_PEPPER, operatorKey: undefined, tokens: undefined, anonymousTenant: name },
+    {
+      pepper: TEST_PEPPER,
+      operatorKey: undefined,
+      tokens: undefined,
+      sessions: undefined,
+      anonymousTenant: name,
+    },
   );
   const authenticate = (header: string | undefined) => authenticator.authenticate(header, PATIENT);
   return {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { copyRecord } from "../helpers/calls/records.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
@@ -95,9 +96,11 @@ test("ambiguous records are counted by the tenant's label, without those that ar
   await database.query(
     "update records set lease_expires_at = now() - interval '1 minute' where key in ('a', 'b')",
   );
+  // More than one statement counts.
+  await copyRecord(database, tenant, "a", { prefix: "copy", count: 5000 });
   // A new replica counts at once.
   const replica = await newReplica();
   const ambiguous = async () =>
     (await readMetrics(replica)).get(`onceward_ambiguous_records{tenant="${tenant.name}"}`);
-  await expect.poll(ambiguous, { timeout: 60_000 }).toBe(2);
+  await expect.poll(ambiguous, { timeout: 60_000 }).toBe(5002);
 });

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { endLeases } from "../helpers/calls/records.ts";
+import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
@@ -23,13 +23,21 @@ async function withAmbiguous() {
 }
 
 test("the queue of ambiguous records is one filter", async () => {
-  const { cli } = await withAmbiguous();
+  const { cli, tenant } = await withAmbiguous();
   const { exit, stdout } = await cli("records", "list", "--state", "ambiguous");
   expect(exit).toBe(0);
   expect(stdout.trim().split("\n")).toEqual([
     expect.stringMatching(/^NAMESPACE +KEY +STATE /),
     expect.stringMatching(/^payouts +payout-1 +ambiguous +1 +worker-3 /),
   ]);
+  // Older than payout-1, and behind it by its key.
+  await ageRecords(world().database, tenant, 60, "payout-2");
+  const oldest = await cli.json("records", "list", "--state", "ambiguous", "--oldest-first");
+  expect(oldest).toMatchObject([{ key: "payout-2" }, { key: "payout-1" }]);
+  expect(await cli("records", "list", "--oldest-first")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("STATE_AMBIGUOUS"),
+  });
 });
 
 test("filters are passed on, and standard error says that a list was cut short", async () => {

@@ -87,3 +87,9 @@ test.each([[[]], [["server"]], [["toString"]]])("%j is not a command: the usage 
   expect(ended).toMatchObject({ exit: 2, stdout: "" });
   expect(ended.stderr).toMatch(/^onceward-server COMMAND\n/);
 });
+
+test.each([[["--help"]], [["migrate", "-h"]]])("%j prints the usage to standard output", async (args) => {
+  const ended = await runCommand(args, await createWorkplace(), FREE_PORTS);
+  expect(ended).toMatchObject({ exit: 0, stderr: "" });
+  expect(ended.stdout).toMatch(/^onceward-server COMMAND\n/);
+});

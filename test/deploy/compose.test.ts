@@ -14,7 +14,7 @@ async function servicesOf(...files: string[]): Promise<Record<string, unknown>> 
 }
 
 describeWithPrograms(["docker-compose"], "Compose", () => {
-  test("accepts the services alone, with observability, and with TLS", async () => {
+  test("accepts the services alone, with observability, with TLS, and with encryption", async () => {
     const alone = await servicesOf("docker-compose.yml");
     const observed = await servicesOf("docker-compose.yml", "deploy/compose.observability.yml");
     expect(Object.keys(observed)).toEqual(
@@ -25,5 +25,17 @@ describeWithPrograms(["docker-compose"], "Compose", () => {
     const withTls = await servicesOf("docker-compose.yml", "deploy/compose.tls.yml");
     const certificate = { BALANCER_CERTIFICATE: "/run/secrets/balancer_certificate" };
     expect(withTls.balancer).toMatchObject({ environment: certificate });
+    const encrypting = await servicesOf("docker-compose.yml", "deploy/compose.encryption.yml");
+    for (const name of ["replica-1", "replica-2"]) {
+      expect(encrypting[name]).toMatchObject({
+        environment: {
+          ONCEWARD_ENCRYPTION_KEYS_FILE: "/run/secrets/encryption_keys",
+          ONCEWARD_API_KEY_PEPPER_FILE: "/run/secrets/api_key_pepper",
+        },
+        secrets: expect.arrayContaining(
+          ["api_key_pepper", "encryption_keys"].map((source) => expect.objectContaining({ source })),
+        ),
+      });
+    }
   });
 });

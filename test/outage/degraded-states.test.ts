@@ -140,6 +140,44 @@ test("a pool whose connections are all busy is reported, and not taken for a dat
   expect(logged()).toEqual(["+pool_saturated", "-pool_saturated"]);
 });
 
+test("a replica whose connections for calls are all busy still stores its heartbeats", async () => {
+  await start(database.url, { ONCEWARD_POOL_SIZE: "2" });
+  const client = connectClient(server, (await createTenant(database)).apiKey);
+  await client.claim(ORDER);
+  const locker = await openConnection(database);
+  await locker.query("begin");
+  await locker.query("lock table records in access exclusive mode");
+  let ended = false;
+  const repeat = async (call: () => Promise<unknown>) => {
+    while (!ended) await call().catch(() => {});
+  };
+  const loads = [
+    repeat(() => client.claim({ ...ORDER, key: crypto.randomUUID() })),
+    repeat(() => client.release({ ...ORDER, fencingToken: 1n })),
+  ];
+  // Each pair of statements that hold both connections, with the heartbeats that were stored meanwhile.
+  const heartbeats = new Map<string, Set<string>>();
+  const mostHeartbeats = async () => {
+    const [sample] = await database.query<{ statements: string[]; seen: string }>(
+      `select (select array_agg(pid || ' ' || query_start order by pid)
+                 from pg_stat_activity
+                where datname = current_database() and application_name = 'onceward'
+                  and wait_event_type = 'Lock' and query ~ 'records as r') as statements,
+              max(seen_at)::text as seen
+         from replicas`,
+    );
+    if (sample?.statements?.length === 2) {
+      const name = sample.statements.join();
+      heartbeats.set(name, (heartbeats.get(name) ?? new Set()).add(sample.seen));
+    }
+    return Math.max(0, ...[...heartbeats.values()].map((seen) => seen.size));
+  };
+  await expect.poll(mostHeartbeats, { ...PATIENCE, interval: 20 }).toBeGreaterThan(2);
+  ended = true;
+  await locker.query("rollback");
+  await Promise.all(loads);
+});
+
 test("a sweep that cannot delete a record due for an hour is reported until the record is gone", async () => {
   await start(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   const client = connectClient(server, (await createTenant(database)).apiKey);

@@ -13,7 +13,9 @@ import { publishProblems, typeProblems } from "../../deploy/release/checks/packa
 import { secretProblems } from "../../deploy/release/checks/secrets.ts";
 import { VERSIONED, versionProblems } from "../../deploy/release/checks/versions.ts";
 import { releasedManifest } from "../../deploy/release/packages.ts";
+import { relativeLinks, releasedReadme } from "../../deploy/release/readme-links.ts";
 import { bomOf, type Lock, productionPackages } from "../../deploy/release/sbom.ts";
+import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
 import { makeCertificate } from "../helpers/network/certificates.ts";
 
@@ -69,6 +71,31 @@ test("another version of a package, of a dependency of ours, of the chart and of
     "package-lock.json: server is 1.2.2, not 1.2.3",
     "deploy/helm/onceward/Chart.yaml: appVersion is undefined, not 1.2.3",
   ]);
+});
+
+test("a README's links work on a registry's page: they lead to the released commit, or are paths", async () => {
+  const readme =
+    "See [api.md](api.md), [the server](../../server/README.md#api), [`a`](a), [x](#x), [y](https://y.example).\n";
+  const commit = "0a1b";
+  expect(
+    releasedReadme(readme, "clients/cli", { repositoryUrl: "https://forge.example/onceward", commit }),
+  ).toBe(
+    "See [api.md](https://forge.example/onceward/blob/0a1b/clients/cli/api.md), " +
+      "[the server](https://forge.example/onceward/blob/0a1b/server/README.md#api), " +
+      "[`a`](https://forge.example/onceward/blob/0a1b/clients/cli/a), [x](#x), [y](https://y.example).\n",
+  );
+  expect(releasedReadme(readme, "clients/cli", { repositoryUrl: undefined, commit })).toBe(
+    "See `clients/cli/api.md`, the server (`server/README.md`), `clients/cli/a`, [x](#x), [y](https://y.example).\n",
+  );
+  const code = "```ts\nconst [a](b) = 1;\n```\nand `[c](d)`\n";
+  expect(releasedReadme(code, "server", { repositoryUrl: undefined, commit })).toBe(code);
+  for (const folder of PACKAGE_DIRS) {
+    const text = await readFile(join(ROOT, folder, "README.md"), "utf8");
+    expect(relativeLinks(text)).not.toEqual([]);
+    const released = releasedReadme(text, folder, { repositoryUrl: undefined, commit });
+    expect(relativeLinks(released)).toEqual([]);
+    expect(released.match(/\]\((?!https?:|#)/g)).toBeNull();
+  }
 });
 
 const LOCK: Lock = {

@@ -36,7 +36,10 @@ interface Compose {
   readonly secrets?: Readonly<Record<string, { readonly file: string }>>;
 }
 
-const COMPOSE_FILES = ["docker-compose.yml", "deploy/compose.observability.yml", "deploy/compose.tls.yml"];
+const COMPOSE_FILES = [
+  "docker-compose.yml",
+  ...["observability", "tls", "encryption"].map((name) => `deploy/compose.${name}.yml`),
+];
 const composes = await Promise.all(
   COMPOSE_FILES.map(async (file) => ({ file, ...(parse(await read(file), { merge: true }) as Compose) })),
 );
@@ -97,15 +100,16 @@ test("every secret that a service mounts is declared, and made by make-secrets.s
   const mounted = new Set(allServices.flatMap(([, { secrets = [] }]) => secrets));
   expect([...mounted].toSorted()).toEqual(Object.keys(declared ?? {}).toSorted());
   const made = Object.keys(await (await makeSecrets()).files()).map((name) => `deploy/secrets/${name}`);
-  // A certificate is the operator's.
-  const given = ["deploy/secrets/balancer.pem"];
+  // A certificate and encryption keys are the operator's.
+  const given = ["deploy/secrets/balancer.pem", "deploy/secrets/encryption_keys"];
   const named = Object.values(declared ?? {}).map(({ file }) => file);
   expect(named.toSorted()).toEqual([...made, ...given].toSorted());
 });
 
 test("no compose file contains a secret, or passes one in an environment", async () => {
   for (const file of COMPOSE_FILES) {
-    const secret = /(PASSWORD|PEPPER|SECRET|DATABASE_URL|REDIS_URL|OPERATOR_KEY)\w*(?<!_FILE): *[^\s]/;
+    const secret =
+      /(PASSWORD|PEPPER|SECRET|ENCRYPTION_KEYS|DATABASE_URL|REDIS_URL|OPERATOR_KEY)\w*(?<!_FILE): *[^\s]/;
     expect(await read(file)).not.toMatch(secret);
   }
 });
@@ -126,6 +130,26 @@ test("one port for gRPC and one for HTTP are published, both of the balancer; al
   const outside = published.flat().map(([, port = ""]) => port.split(":").slice(0, 2).join(":"));
   expect(outside.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
   expect(new Set(outside).size).toBe(outside.length);
+});
+
+test("replicas read encryption keys that are made as the page says, from a secret that only they mount", async () => {
+  const withKeys = composes.find(({ file }) => file === "deploy/compose.encryption.yml");
+  expect(Object.keys(withKeys?.services ?? {})).toEqual(["replica-1", "replica-2"]);
+  const [, command = ""] =
+    /^(printf .*) > deploy\/secrets\/encryption_keys$/m.exec(await read("deploy/README.md")) ?? [];
+  const dir = await mkdtemp(join(tmpdir(), "ow-encryption-keys-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await run("sh", ["-c", `${command} > "$1/encryption_keys"`, "sh", dir]);
+  for (const { environment = {}, secrets } of Object.values(withKeys?.services ?? {})) {
+    expect(secrets).toEqual(["encryption_keys"]);
+    const file = environment.ONCEWARD_ENCRYPTION_KEYS_FILE?.replace("/run/secrets", dir);
+    const config = readConfig({
+      DATABASE_URL: "postgresql://host/database",
+      ONCEWARD_API_KEY_PEPPER: "x".repeat(32),
+      ONCEWARD_ENCRYPTION_KEYS_FILE: file,
+    });
+    expect(config.ONCEWARD_ENCRYPTION_KEYS).toMatch(/^1:/);
+  }
 });
 
 test.each(allServices.filter(([, { image }]) => image !== undefined))(

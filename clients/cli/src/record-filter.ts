@@ -1,4 +1,5 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { ListRecordsRequest_Order } from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseFingerprint } from "./arguments.ts";
@@ -15,8 +16,10 @@ export interface RecordFilterOptions {
   readonly claimedAfter?: Timestamp;
   readonly claimedBefore?: Timestamp;
   readonly leaseExpiredBefore?: Timestamp;
+  readonly oldestFirst?: true;
 }
 
+/** Adds the options that select records and order them. */
 export function withRecordFilter(made: Command): Command {
   return made
     .option("--namespace <name>", "only records in this namespace")
@@ -34,13 +37,17 @@ export function withRecordFilter(made: Command): Command {
       "--lease-expired-before <time>",
       "only records whose lease ended before this time; with --state ambiguous: ambiguous since then",
       parsePast,
+    )
+    .option(
+      "--oldest-first",
+      "with --state ambiguous: those that have been ambiguous for the longest time first",
     );
 }
 
-/** Returns the filter fields of a request. */
+/** Returns the filter and the order of a request. */
 export function recordFilter(options: RecordFilterOptions) {
   const { namespace = "", prefix = "", owner = "", state, fingerprint } = options;
-  const { claimedAfter, claimedBefore, leaseExpiredBefore } = options;
+  const { claimedAfter, claimedBefore, leaseExpiredBefore, oldestFirst } = options;
   return {
     namespace,
     keyPrefix: prefix,
@@ -50,5 +57,6 @@ export function recordFilter(options: RecordFilterOptions) {
     ...(claimedAfter && { claimedAfter }),
     ...(claimedBefore && { claimedBefore }),
     ...(leaseExpiredBefore && { leaseExpiredBefore }),
+    ...(oldestFirst && { order: ListRecordsRequest_Order.LEASE_EXPIRY }),
   };
 }

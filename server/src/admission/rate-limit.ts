@@ -8,19 +8,21 @@ export interface Rate {
 }
 
 /**
- * A token bucket for each tenant: an operation takes a token, and tokens return at the tenant's rate.
+ * A token bucket for each tenant, or another key: an operation takes a token, and tokens return at the key's rate.
  *
  * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share
  * changes with the number of replicas, and they refuse the debt that settlements run up because they are
  * never refused.
  */
-export interface RateLimit {
+export interface RateLimit<Key extends number | string = number> {
   /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
-  take(tenantId: number, rate: Rate, nowMs: number): number;
+  take(key: Key, rate: Rate, nowMs: number): number;
+  /** Returns a token that was taken. */
+  giveBack(key: Key, rate: Rate, nowMs: number): void;
   /** Takes tokens, into debt if there are not enough. */
-  owe(tenantId: number, rate: Rate, nowMs: number, tokens: number): void;
+  owe(key: Key, rate: Rate, nowMs: number, tokens: number): void;
   /** Returns the milliseconds until the debt is paid; 0 without a debt. */
-  owedMs(tenantId: number, rate: Rate, nowMs: number): number;
+  owedMs(key: Key, rate: Rate, nowMs: number): number;
 }
 
 interface Bucket {
@@ -36,17 +38,17 @@ const MAX_DEBT_S = 10;
 const MAX_BUCKETS = 20_000;
 
 /** @see RateLimit */
-export function createRateLimit(): RateLimit {
-  const buckets = new LRUCache<number, Bucket>({ max: MAX_BUCKETS });
+export function createRateLimit<Key extends number | string = number>(): RateLimit<Key> {
+  const buckets = new LRUCache<Key, Bucket>({ max: MAX_BUCKETS });
 
-  function addBucket(tenantId: number, { burst }: Rate, nowMs: number): Bucket {
+  function addBucket(key: Key, { burst }: Rate, nowMs: number): Bucket {
     const bucket = { tokens: capacity(burst), atMs: nowMs };
-    buckets.set(tenantId, bucket);
+    buckets.set(key, bucket);
     return bucket;
   }
 
-  function refilled(tenantId: number, rate: Rate, nowMs: number): Bucket {
-    const bucket = buckets.get(tenantId) ?? addBucket(tenantId, rate, nowMs);
+  function refilled(key: Key, rate: Rate, nowMs: number): Bucket {
+    const bucket = buckets.get(key) ?? addBucket(key, rate, nowMs);
     const come = ((nowMs - bucket.atMs) / 1000) * rate.perSecond;
     bucket.tokens = Math.min(capacity(rate.burst), bucket.tokens + come);
     bucket.atMs = nowMs;
@@ -54,18 +56,21 @@ export function createRateLimit(): RateLimit {
   }
 
   return {
-    take(tenantId, rate, nowMs) {
-      const bucket = refilled(tenantId, rate, nowMs);
+    take(key, rate, nowMs) {
+      const bucket = refilled(key, rate, nowMs);
       if (bucket.tokens < 1) return ((1 - bucket.tokens) / rate.perSecond) * 1000;
       bucket.tokens--;
       return 0;
     },
-    owe(tenantId, rate, nowMs, tokens) {
-      const bucket = refilled(tenantId, rate, nowMs);
+    giveBack(key, rate, nowMs) {
+      refilled(key, rate, nowMs).tokens++;
+    },
+    owe(key, rate, nowMs, tokens) {
+      const bucket = refilled(key, rate, nowMs);
       bucket.tokens = Math.max(bucket.tokens - tokens, -MAX_DEBT_S * rate.perSecond);
     },
-    owedMs(tenantId, rate, nowMs) {
-      const bucket = refilled(tenantId, rate, nowMs);
+    owedMs(key, rate, nowMs) {
+      const bucket = refilled(key, rate, nowMs);
       return Math.max(0, (-bucket.tokens / rate.perSecond) * 1000);
     },
   };

@@ -1,20 +1,23 @@
 import type { Deadline } from "../domain/operation.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
+import type { KnownSession } from "../store/console-sessions.ts";
 import type { Pool } from "../store/pool.ts";
 import type { KnownApiKey } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
-  type CachedApiKey,
   createApiKeyCache,
   createRefreshingCache,
+  MAX_AGE_MS,
+  REFRESH_AFTER_MS,
   type RefreshingCacheOptions,
   sliceApiKey,
 } from "./credential-cache.ts";
-import type { TokenVerifier } from "./jwt.ts";
+import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
+import type { Sessions } from "./sessions.ts";
 
-/** Identifies callers by their `authorization` header. */
+/** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
 export interface Authenticator {
   /**
    * Returns the principal of a credential.
@@ -23,6 +26,18 @@ export interface Authenticator {
    *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
+  /**
+   * Returns the principal of a session of the console: the one that its API key or token would give.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
+   */
+  authenticateSession(cookie: string, deadline: Deadline): Promise<Principal>;
+  /**
+   * Returns the principal of a token's identity.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
+   */
+  authenticateIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal>;
   /**
    * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
    * undefined otherwise: call `authenticate` then.
@@ -49,6 +64,8 @@ export interface AuthenticatorOptions {
   readonly operatorKey: ApiKey | undefined;
   /** Undefined: tokens are refused. */
   readonly tokens: TokenVerifier | undefined;
+  /** The sessions of the console. Undefined: it is off. */
+  readonly sessions: Pick<Sessions, "find" | "clear"> | undefined;
   /** Calls without a credential act as a CALLER of this tenant. Undefined: they are refused. */
   readonly anonymousTenant: string | undefined;
   /** Maximum age of cached keys and tenants, in milliseconds. */
@@ -60,14 +77,8 @@ export interface AuthenticatorOptions {
   readonly onKeyUsed?: (id: string) => void;
 }
 
-/**
- * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere
- * within 10 s. One second of it is for a load that is in flight.
- */
-const MAX_AGE_MS = 9000;
 /** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
 const DECISION_MS = 1000;
-const REFRESH_AFTER_MS = 4000;
 const MAX_CACHED_TENANTS = 20_000;
 /** Compared with if the key does not exist, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
@@ -165,7 +176,10 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
 
   async function byToken(token: string, deadline: Deadline): Promise<Principal> {
     if (options.tokens === undefined) throw credentialInvalid();
-    const identity = await options.tokens.verify(token);
+    return byIdentity(await options.tokens.verify(token), deadline);
+  }
+
+  async function byIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> {
     const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
     const { role, actor } = identity;
     if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
@@ -185,12 +199,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     if (id === operatorKey?.id) {
       if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
         throw credentialInvalid();
-      return {
-        role: "OPERATOR",
-        actor: id,
-        credential: { kind: "API_KEY", expiresAtMs: undefined },
-        goodUntilMs: Number.POSITIVE_INFINITY,
-      };
+      return operatorOfEnvironment(id);
     }
     const loaded = await keys.get(id, deadline);
     if (loaded === undefined) {
@@ -198,11 +207,12 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       throw credentialInvalid();
     }
     if (!loaded.hasSecret(secret, pepper)) throw credentialInvalid();
-    return byLoadedKey(loaded, deadline);
+    const principal = await principalOfKey(loaded.key, deadline);
+    return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
   }
 
-  async function byLoadedKey(loaded: CachedApiKey, deadline: Deadline): Promise<Principal> {
-    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = loaded.key;
+  async function principalOfKey(key: KnownApiKey, deadline: Deadline): Promise<Principal> {
+    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = key;
     const credential = { kind: "API_KEY", expiresAtMs } as const;
     options.onKeyUsed?.(id);
     if (role === "OPERATOR" || tenantId === undefined) {
@@ -213,15 +223,51 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
         goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
       };
     }
-    const tenant = await tenantOfKey(loaded.key, tenantId, deadline);
-    return loaded.storePrincipal({
+    const tenant = await tenantOfKey(key, tenantId, deadline);
+    return {
       role,
       actor: id,
       credential,
       tenant,
       namespaces: namespaces && new Set(namespaces),
       goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
-    });
+    };
+  }
+
+  async function bySession(session: KnownSession, deadline: Deadline): Promise<Principal> {
+    const { credential, tenantId } = session;
+    switch (credential.kind) {
+      case "API_KEY":
+        return byKeyOfSession(credential.actor, credential.keyDigest, deadline);
+      case "TOKEN": {
+        const { role, actor, namespaces } = credential;
+        const facts = { kind: "TOKEN", expiresAtMs: session.expiresAtMs } as const;
+        if (options.tokens?.issuer !== credential.issuer) throw credentialInvalid();
+        if (role === "OPERATOR")
+          return { role, actor, credential: facts, goodUntilMs: Number.POSITIVE_INFINITY };
+        if (tenantId === undefined) throw new Error("a tenant's session has no tenant");
+        const tenant = await tenants.get(tenantId, deadline);
+        return {
+          role,
+          actor,
+          credential: facts,
+          tenant,
+          namespaces: namespaces && new Set(namespaces),
+          goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
+        };
+      }
+    }
+  }
+
+  /** Returns the principal of a key that signed in with a secret of this digest. */
+  async function byKeyOfSession(id: string, digest: Buffer, deadline: Deadline): Promise<Principal> {
+    if (id === operatorKey?.id) {
+      if (!sameDigest(digest, digestSecret(operatorKey.secret, pepper))) throw credentialInvalid();
+      return operatorOfEnvironment(id);
+    }
+    const loaded = await keys.get(id, deadline);
+    if (loaded === undefined || !sameDigest(digest, loaded.key.digest)) throw credentialInvalid();
+    return principalOfKey(loaded.key, deadline);
   }
 
   return {
@@ -230,6 +276,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     databaseChanged() {
       keys.clear();
       tenants.clear();
+      options.sessions?.clear();
     },
     cachedPrincipal(authorization) {
       const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
@@ -251,5 +298,23 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
           return byToken(credential.token, deadline);
       }
     },
+    authenticateIdentity: byIdentity,
+    async authenticateSession(cookie, deadline) {
+      if (options.sessions === undefined) throw credentialInvalid();
+      const session = await options.sessions.find(cookie, deadline);
+      const principal = await bySession(session, deadline);
+      const endsAtMs = Math.min(goodUntilMs(session.askedAtMs), session.endsAtMs);
+      return { ...principal, goodUntilMs: Math.min(principal.goodUntilMs, endsAtMs) };
+    },
+  };
+}
+
+/** Returns the principal of the operator's key that is not stored in the database. */
+function operatorOfEnvironment(id: string): Principal {
+  return {
+    role: "OPERATOR",
+    actor: id,
+    credential: { kind: "API_KEY", expiresAtMs: undefined },
+    goodUntilMs: Number.POSITIVE_INFINITY,
   };
 }

@@ -63,6 +63,13 @@ interface Entry<Value> {
   refreshing: boolean;
 }
 
+/**
+ * The contract promises that a revoked key, a suspended tenant and a changed policy are effective everywhere
+ * within 10 s. One second of it is for a load that is in flight.
+ */
+export const MAX_AGE_MS = 9000;
+/** Age from which a used value is loaded again in the background. */
+export const REFRESH_AFTER_MS = 4000;
 /** Maximum age of the knowledge that a key does not exist: it may have been created since. */
 const MAX_ABSENCE_AGE_MS = 1000;
 /**

@@ -8,6 +8,7 @@ import {
   jwksCache,
 } from "jose";
 import { Refusal } from "../domain/refusal.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
 
 /** The public keys of an issuer, as it last published them. */
 export interface Jwks {
@@ -123,19 +124,9 @@ function issuerUnavailable(retryAfterMs: number): Refusal {
  * are not followed.
  */
 async function fetchKeys(...[url, request]: Parameters<FetchImplementation>): Promise<Response> {
-  const response = await fetch(url, request);
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`${url} answered with status ${response.status}`);
-  }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new Error(`${url} answered with more than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  const text = Buffer.concat(chunks).toString();
+  const response = await boundedFetch(url, request, MAX_BYTES);
+  if (response.status !== 200) throw new Error(`${url} answered with status ${response.status}`);
+  const text = await response.text();
   // Fails here rather than in jose, so that a malformed key set counts as a failed fetch.
   createLocalJWKSet(JSON.parse(text));
   return new Response(text);

@@ -9,6 +9,7 @@ import { type ClaimNames, identityOf, type TokenIdentity } from "./token-identit
 
 /** Verifies tokens of the configured issuer. */
 export interface TokenVerifier {
+  readonly issuer: string;
   /**
    * Returns the identity that a token proves.
    *
@@ -75,6 +76,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
 
   return {
+    issuer,
     async verify(token) {
       if (token.length > MAX_TOKEN_LENGTH) throw credentialInvalid();
       const digest = hash("sha256", token, "base64url");

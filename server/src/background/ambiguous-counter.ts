@@ -1,6 +1,7 @@
 import type { Runner } from "../store/pool.ts";
-import { countAmbiguous, findTenantsThatHold } from "../store/tenants/ambiguous-records.ts";
-import { type CountedUpTo, FROM_THE_START } from "../store/tenants/tenant-totals.ts";
+import { countMatching } from "../store/records/count-matching.ts";
+import type { AmbiguousCursor } from "../store/records/list-ambiguous.ts";
+import { findTenantsThatHold } from "../store/tenants/ambiguous-records.ts";
 import type { LabelledTenant } from "../telemetry/tenant-labels.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
@@ -17,23 +18,21 @@ export interface AmbiguousCounterOptions {
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Records per statement: a cold disk, too, reads them well within the statement's time limit. */
-const PAGE_RECORDS = 5000;
 const INTERVAL_MS = 10_000;
 const FIRST_DELAY_MS = 1000;
 /** A tenant's records are counted during at most a twentieth of the time. */
 const PAUSE_PER_MS = 20;
 
+const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "", leaseExpiredBeforeMs: undefined };
+
 interface Count {
   readonly tenant: LabelledTenant;
   records: number;
-  after: CountedUpTo;
+  /** The records up to this position are counted; undefined: none is. */
+  behind: AmbiguousCursor | undefined;
 }
 
-/**
- * Every replica counts by itself. No index leads to ambiguous records: an index on their state would be
- * written by each Complete. So a tenant's records are read page by page, one tenant after another.
- */
+/** Every replica counts by itself: a tenant's ambiguous records page by page, one tenant after another. */
 export function createAmbiguousCounter({
   pool,
   tenants,
@@ -66,7 +65,7 @@ export function createAmbiguousCounter({
       await beginRound();
     }
     const next = count === undefined ? queue.shift() : undefined;
-    if (next !== undefined) count = { tenant: next, records: 0, after: FROM_THE_START };
+    if (next !== undefined) count = { tenant: next, records: 0, behind: undefined };
     if (count !== undefined) await countNextPage(count);
     if (count !== undefined || queue.length > 0) return true;
     counts = counted;
@@ -76,11 +75,12 @@ export function createAmbiguousCounter({
 
   async function countNextPage(current: Count): Promise<void> {
     const startedAtMs = performance.now();
-    const { ambiguous, upTo } = await countAmbiguous(pool, current.tenant.id, current.after, PAGE_RECORDS);
+    const range = { ...ALL_AMBIGUOUS, tenantId: current.tenant.id };
+    const { matching, next } = await countMatching(pool, range, current.behind);
     workedMs += performance.now() - startedAtMs;
-    current.records += ambiguous;
-    if (upTo !== undefined) {
-      current.after = upTo;
+    current.records += matching;
+    if (next !== undefined) {
+      current.behind = next;
       return;
     }
     counted.set(current.tenant.name, current.records);

@@ -2,6 +2,12 @@ import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
 
+/**
+ * Connections for the heartbeat alone: a replica whose other connections are all busy still counts as live, and
+ * measures the database's clock without a wait.
+ */
+export const HEARTBEAT_CONNECTIONS = 1;
+
 /** Registers this replica as live in the database, and counts the live replicas. */
 export interface Heartbeat {
   /** Resolves when the replica is registered and the live replicas are counted. */
@@ -15,6 +21,7 @@ export interface Heartbeat {
 }
 
 export interface HeartbeatOptions {
+  /** A pool of HEARTBEAT_CONNECTIONS. */
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
   /** Returns the state that the heartbeat stores. */

@@ -33,9 +33,8 @@ const INTERVAL_MS = 60_000;
 const BATCH_ROWS = 1000;
 
 /**
- * Deletes audit events, hours of usage, what was observed of retention and finished record jobs that are older than their
- * retention, in
- * batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
+ * Deletes audit events, hours of usage, what was observed of retention, finished record jobs and ended sessions of the
+ * console that are older than their retention, in batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
  */
 export function createPruners({
   pool,
@@ -53,6 +52,7 @@ export function createPruners({
     insight_key_days: KEY_DAYS_RETENTION_MS,
     insight_sampled_keys: SAMPLED_KEYS_RETENTION_MS,
     record_jobs: JOB_RETENTION_MS,
+    console_sessions: 0,
   };
   return Object.entries(retentionsMs).map(([name, retentionMs]) => {
     const table = name as PrunedTable;

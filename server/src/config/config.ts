@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { isLoopback } from "./formats.ts";
+import { isLoopback, isTrustedUrl } from "./formats.ts";
 import { fileVariable, type ReadSecrets, readSecretFiles } from "./secret-files.ts";
 import { isTracingOn } from "./tracing.ts";
 import { factsOf, SECRETS, VARIABLES } from "./variables.ts";
@@ -43,6 +43,7 @@ export function readConfig(env: Environment): Config {
     ...unknownNames(secrets.env),
     ...openToAll(set),
     ...incompleteGroups(set),
+    ...unusableIssuer(set),
   ];
   if (result.success) problems.push(...unknownProtocol(result.output));
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
@@ -82,6 +83,18 @@ function openToAll({
   return ["ONCEWARD_ANONYMOUS_TENANT lets everybody in: ONCEWARD_HOST must be a loopback address with it"];
 }
 
+/** The console asks the issuer for its endpoints by its name. A token's issuer may be any text. */
+function unusableIssuer(set: Environment): readonly string[] {
+  const { ONCEWARD_JWT_ISSUER: issuer, ONCEWARD_CONSOLE_OIDC_SCOPES: scopes = "openid" } = set;
+  if (set.ONCEWARD_CONSOLE_OIDC_CLIENT_ID === undefined) return [];
+  const problems: string[] = [];
+  if (issuer !== undefined && !isTrustedUrl(issuer))
+    problems.push("ONCEWARD_JWT_ISSUER must be an https URL for sign-in at the issuer");
+  if (!scopes.split(" ").includes("openid"))
+    problems.push("ONCEWARD_CONSOLE_OIDC_SCOPES must have openid among its scopes");
+  return problems;
+}
+
 /** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */
 function unknownProtocol(config: Config): readonly string[] {
   if (!isTracingOn(config)) return [];
@@ -105,6 +118,12 @@ function incompleteGroups(set: Environment): readonly string[] {
     for (const name of needed) if (set[name] === undefined) problems.push(`${name} is required ${why}`);
   };
   need(TOKENS, TOKENS, `for tokens: ${TOKENS.join(", ")} go together`);
+  need(["ONCEWARD_CONSOLE_OIDC_CLIENT_ID"], TOKENS, "for sign-in at the issuer");
+  need(
+    ["ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET", "ONCEWARD_CONSOLE_OIDC_SCOPES"],
+    ["ONCEWARD_CONSOLE_OIDC_CLIENT_ID"],
+    "for sign-in at the issuer",
+  );
   need(["ONCEWARD_TLS_KEY", "ONCEWARD_TLS_CLIENT_CA"], ["ONCEWARD_TLS_CERT"], "for TLS");
   need(["ONCEWARD_TLS_CERT", "ONCEWARD_TLS_CLIENT_CA"], ["ONCEWARD_TLS_KEY"], "for TLS");
   return problems;

@@ -41,13 +41,24 @@ export const postgresUrl = secretWith(
 /** A URL whose response can be trusted: nothing between here and its server can change it. */
 export const trustedUrl = v.pipe(
   v.string(),
-  v.check((text) => {
-    if (!URL.canParse(text)) return false;
-    const { protocol, hostname, username, password } = new URL(text);
-    const isProtected = protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
-    return isProtected && username === "" && password === "";
-  }),
+  v.check(isTrustedUrl),
   v.metadata({ format: "an https URL without a user; http on a loopback address only" }),
+);
+
+/** Returns whether nothing between here and the URL's server can read or change what is sent. */
+export function isTrustedUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  const isProtected = protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
+  return isProtected && username === "" && password === "";
+}
+
+/** The origin of a trusted URL, as browsers write it. */
+export const trustedOrigin = v.pipe(
+  v.string(),
+  v.check((text) => isTrustedUrl(text) && new URL(text).href === `${new URL(text).origin}/`),
+  v.transform((text) => new URL(text).origin),
+  v.metadata({ format: "an origin such as https://onceward.example; http on a loopback address only" }),
 );
 
 /** Returns whether a host name or address can be reached from this machine only. */

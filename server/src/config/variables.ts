@@ -14,6 +14,7 @@ import {
   secretText,
   secretWith,
   someOf,
+  trustedOrigin,
   trustedUrl,
   wholeNumber,
 } from "./formats.ts";
@@ -113,6 +114,30 @@ export const VARIABLES = {
     v.optional(anyText, "onceward_namespaces"),
     v.description("Claim with the list of namespaces that the token may use; all if the claim is missing."),
   ),
+  ONCEWARD_CONSOLE: v.pipe(
+    v.optional(boolean, "true"),
+    v.description("`false` switches the [console](#console) off: no page, no sign-in, no cookies."),
+  ),
+  ONCEWARD_CONSOLE_ORIGIN: v.pipe(
+    v.optional(trustedOrigin),
+    v.description(
+      "Address of the console as browsers see it, such as `https://onceward.example`; needed behind a balancer that ends TLS, and in a container.",
+    ),
+  ),
+  ONCEWARD_CONSOLE_OIDC_CLIENT_ID: v.pipe(
+    v.optional(anyText),
+    v.description(
+      "Lets people sign in to the console at the tokens' issuer, by OpenID Connect, as this client.",
+    ),
+  ),
+  ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET: v.pipe(
+    v.optional(secretText(1)),
+    v.description("The client's secret; none for a public client."),
+  ),
+  ONCEWARD_CONSOLE_OIDC_SCOPES: v.pipe(
+    v.optional(anyText, "openid"),
+    v.description("Scopes that the console asks for, with spaces between them; `openid` among them."),
+  ),
   ONCEWARD_TLS_CERT: v.pipe(
     v.optional(anyText),
     v.description("PEM file with the server's certificate and its chain: [TLS](#tls) on all three ports."),
@@ -149,7 +174,7 @@ export const VARIABLES = {
   ONCEWARD_POOL_SIZE: v.pipe(
     v.optional(wholeNumber(2, 200), "12"),
     v.description(
-      "Connections to Postgres for calls. Calls travel in batches: more connections are rarely faster. Administration and background tasks have 2 more.",
+      "Connections to Postgres for calls. Calls travel in batches: more connections are rarely faster. Administration and background tasks have 2 more, the heartbeat 1.",
     ),
   ),
   ONCEWARD_TENANT_SHARE: v.pipe(

@@ -14,6 +14,11 @@ export interface CallHead {
   readonly peer: string | undefined;
   /** Returns a header by its name in lower case. */
   header(name: string): string | undefined;
+  /**
+   * The value of the console's session cookie, if the request is one of those that may use it; undefined on transports
+   * that browsers do not use. Looked at only without an `authorization` header.
+   */
+  readonly sessionCookie: string | undefined;
   /** Whether the caller has left already. */
   readonly cancelled: boolean;
 }

@@ -47,7 +47,7 @@ export interface Pipeline {
 }
 
 export interface PipelineOptions extends CallObserverOptions {
-  readonly authenticator: Pick<Authenticator, "authenticate" | "cachedPrincipal">;
+  readonly authenticator: Pick<Authenticator, "authenticate" | "authenticateSession" | "cachedPrincipal">;
   readonly admission: Pick<Admission, "startCall" | "countMessage" | "admitBatch">;
   /** The timeout of calls that send none. */
   readonly defaultTimeoutMs: number;
@@ -88,7 +88,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     if (verified !== undefined) return authorize(verified, observed);
     if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS) throw tooManyLookups();
     credentialLookups++;
-    const lookup = authenticator.authenticate(credential, deadline).finally(() => {
+    const lookup = lookUp(authenticator, head, deadline).finally(() => {
       credentialLookups--;
     });
     return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
@@ -174,6 +174,19 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
+/** Returns the principal of the `authorization` header, or without one, of the session's cookie. */
+function lookUp(
+  authenticator: PipelineOptions["authenticator"],
+  head: CallHead,
+  deadline: Deadline,
+): Promise<Principal> {
+  const credential = head.header("authorization");
+  const cookie = credential === undefined ? head.sessionCookie : undefined;
+  return cookie === undefined
+    ? authenticator.authenticate(credential, deadline)
+    : authenticator.authenticateSession(cookie, deadline);
+}
+
 /**
  * Returns the caller, which is the actor of the call's denials from now on.
  *
@@ -226,8 +239,7 @@ class AuthenticatedCall implements Call {
    * they are.
    */
   async again(): Promise<Call> {
-    const credential = this.#incoming.header("authorization");
-    const found = await this.#authenticator.authenticate(credential, this.#deadline);
+    const found = await lookUp(this.#authenticator, this.#incoming, this.#deadline);
     const principal = authorize(found, this.#observed);
     return new AuthenticatedCall(
       this.#authenticator,

@@ -55,6 +55,10 @@ class TracedCall implements IncomingCall {
     return this.#incoming.header(name);
   }
 
+  get sessionCookie(): string | undefined {
+    return this.#incoming.sessionCookie;
+  }
+
   get cancelled(): boolean {
     return this.#incoming.cancelled;
   }

@@ -123,6 +123,23 @@ with pruned as (
 select count(*)::int as pruned from pruned`,
 };
 
+/** Each session has a time of its own. */
+const pruneConsoleSessions = {
+  name: "prune_console_sessions",
+  text: `
+with pruned as (
+  delete from console_sessions where ctid = any (array(
+    select p.ctid
+      from console_sessions p
+     where p.ends_at < now() - $1::float8 * interval '1 millisecond'
+     order by p.ends_at
+     limit $2::int
+       for update skip locked))
+  returning 1
+)
+select count(*)::int as pruned from pruned`,
+};
+
 const STATEMENTS = {
   audit_events: pruneAuditEvents,
   usage_hours: pruneUsageHours,
@@ -132,6 +149,7 @@ const STATEMENTS = {
   insight_key_days: pruneInsightKeyDays,
   insight_sampled_keys: pruneSampledKeys,
   record_jobs: pruneRecordJobs,
+  console_sessions: pruneConsoleSessions,
 } as const satisfies Readonly<Record<string, Statement>>;
 
 /** A table whose rows have a retention. Of record jobs, only finished ones are deleted. */

@@ -14,6 +14,7 @@ export const BACKGROUND_TASKS = [
   "prune_audit_events",
   "prune_usage_hours",
   "prune_record_jobs",
+  "prune_console_sessions",
   "prune_insight_hours",
   "prune_insight_late_hours",
   "prune_insight_tombstones",
@@ -79,7 +80,7 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
     ),
     prunedRows: counter(
       "onceward_pruned_rows_total",
-      "Audit events, hours of usage and of observed retention, tombstones and claims of sampled keys, shapes of keys, and finished record jobs deleted after their retention, by table.",
+      "Audit events, hours of usage and of observed retention, tombstones and claims of sampled keys, shapes of keys, finished record jobs and sessions of the console deleted after their retention, by table.",
       ["table"],
     ),
     jobsUnfinished: gauge(

@@ -47,3 +47,23 @@ export async function ageRecords(
     [tenant.id, seconds, key],
   );
 }
+
+/** Inserts copies of a tenant's record by SQL, with keys `prefix-00001` and so on. */
+export async function copyRecord(
+  database: TestDatabase,
+  tenant: TestTenant,
+  key: string,
+  { prefix, count }: { readonly prefix: string; readonly count: number },
+): Promise<void> {
+  const columns = await database.query<{ name: string }>(
+    `select column_name as name from information_schema.columns
+      where table_name = 'records' and column_name <> 'key' and is_generated = 'NEVER' order by ordinal_position`,
+  );
+  const names = columns.map(({ name }) => name).join(", ");
+  await database.query(
+    `insert into records (${names}, key)
+     select ${names}, $3 || '-' || to_char(i, 'FM00000')
+       from records, generate_series(1, $4) i where tenant_id = $1 and key = $2`,
+    [tenant.id, key, prefix, count],
+  );
+}

@@ -11,7 +11,7 @@ export const LARGE_KEYS = [9, 19, 29, 39] as const;
 /**
  * Fills every growing table with `rows` rows of one tenant, or of as many tenants. All records are due for
  * the sweep at the same time, as if they had been postponed or re-stamped together; the retention of one in
- * ten has ended.
+ * ten has ended, and one in ten is ambiguous.
  */
 export async function fillTables(database: TestDatabase, rows: number): Promise<void> {
   for (const statement of FILLINGS) await database.query(statement, [rows]);
@@ -23,6 +23,10 @@ const FILLINGS = [
   `insert into namespaces (tenant_id, name) select 1, 'namespace-' || n from generate_series(1, $1::int) n`,
   `insert into api_keys (id, tenant_id, role, digest)
    select 'key-' || n, 1, 'CALLER', decode(repeat('00', 32), 'hex') from generate_series(1, $1::int) n`,
+  `insert into console_sessions (digest, installation_id, tenant_id, actor, key_digest, last_used_at, ends_at)
+   select sha256(convert_to(n::text, 'utf8')), i.id, 1, 'key-' || n, sha256(''), now() - interval '2 minutes',
+          now() + n * interval '1 second'
+     from generate_series(1, $1::int) n, installation i`,
   `insert into usage_hours (tenant_id, hour, namespace, repeat_lateness)
    select 1, date_trunc('hour', now()) - n / 1000 * interval '1 hour', 'namespace-' || n, '{0}'
      from generate_series(1, $1::int) n`,
@@ -54,7 +58,7 @@ const FILLINGS = [
   `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
      accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
      claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-   select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 30000, 60, 60, 60, now(), now(),
+   select 1, 'charges', 'key-' || n, 1, 1, 1, n % 10 = 6, false, 30000, 60, 60, 60, now(), now(),
           now() - interval '1 hour',
           now() + case when n % 10 = 0 then interval '-1 hour' else interval '1 hour' end,
           now() - interval '1 hour', '', ''

@@ -1,11 +1,7 @@
-import { access, constants } from "node:fs/promises";
-import { delimiter, join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { canInstallPackages, installPackages } from "../processes/debian-packages.ts";
+import { canInstallPackages, findProgram, installPackages } from "../processes/debian-packages.ts";
 
 const INSTALL_TIMEOUT_MS = 240_000;
-/** Debian's directories of programs for administrators, which other users do not have in PATH. */
-const ADMIN_DIRS = ["/usr/sbin", "/sbin"];
 
 /** The programs of tests in `test/deploy`, and the Debian package of each. */
 const PACKAGES: Readonly<Record<ProgramName, string>> = {
@@ -66,21 +62,6 @@ type Programs = Readonly<Partial<Record<ProgramName, string>>>;
 async function findPrograms(names: readonly ProgramName[]): Promise<Programs> {
   const found = await Promise.all(names.map(async (name) => [name, await findProgram(name)] as const));
   return Object.fromEntries(found.filter(([, path]) => path !== undefined));
-}
-
-async function findProgram(name: ProgramName): Promise<string | undefined> {
-  for (const dir of [...(process.env.PATH ?? "").split(delimiter), ...ADMIN_DIRS]) {
-    const file = join(dir, name);
-    if (await isExecutable(file)) return file;
-  }
-  return undefined;
-}
-
-function isExecutable(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
 }
 
 declare module "vitest" {

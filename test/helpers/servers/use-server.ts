@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
 import type { ServerTuning } from "../../../server/src/server.ts";
-import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+import { createTestDatabase, TEMPLATE_DATABASE, type TestDatabase } from "../database/database.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
 /** A server and its own database. Both can be used from the first test or hook on, not earlier. */
@@ -11,17 +11,19 @@ export interface ServerInUse {
 
 /**
  * Starts a server on a new database before the first test of the file, or of the `describe` that calls this,
- * and ends both after the last one. `env` overrides the server's configuration, `tuning` its times.
+ * and ends both after the last one. `env` overrides the server's configuration, `tuning` its times. The database is
+ * a copy of `template`.
  */
 export function useServer(
   env: Readonly<Record<string, string>> = {},
   tuning: ServerTuning = {},
+  template = TEMPLATE_DATABASE,
 ): ServerInUse {
   let database: TestDatabase | undefined;
   let server: TestServer | undefined;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createTestDatabase(template);
     server = await startTestServer(database.url, env, tuning);
   });
 

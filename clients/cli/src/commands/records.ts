@@ -39,8 +39,8 @@ function listCommand(host: Host): Command {
     withLimit(
       command(
         "list",
-        "Lists records by namespace and key. The ambiguous records are the queue of operations whose effect a person must check.",
-        "records list --state ambiguous",
+        "Lists records by namespace and key, or ambiguous ones by their age. The ambiguous records are the queue of operations whose effect a person must check.",
+        "records list --state ambiguous --oldest-first",
         "records list --namespace charges --prefix order-10 --claimed-before 24h",
         "records list --state ambiguous --lease-expired-before 1h --owner worker-3",
       ),

@@ -11,7 +11,11 @@ import type { Policy } from "../../domain/policy.ts";
 import type { Resolution, ResolveCommand } from "../../domain/resolution.ts";
 import { digestResult } from "../../domain/result-digest.ts";
 import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
-import type { ListRecordsRequest, ResolveRecordRequest } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type ListRecordsRequest,
+  ListRecordsRequest_Order,
+  type ResolveRecordRequest,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { checkResultSize, parseResult } from "../../messages/result-requests.ts";
 import type { Violations } from "../../messages/violations.ts";
 import type { RecordFilter } from "../../store/records/list-records.ts";
@@ -45,6 +49,25 @@ export function parseRecordFilter(
   };
   const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
   return { tenantId: tenant.id, ...filter };
+}
+
+/** An order of a list of records: by namespace and key, or by the end of the lease. */
+export type RecordOrder = "key" | "leaseExpiry";
+
+/** Parses the order of a list. Adds a violation for an unknown one, or one that the request's state does not have. */
+export function parseRecordOrder({ order, state }: ListRecordsRequest, violations: Violations): RecordOrder {
+  switch (order) {
+    case ListRecordsRequest_Order.UNSPECIFIED:
+      return "key";
+    case ListRecordsRequest_Order.LEASE_EXPIRY:
+      if (state !== Record_State.AMBIGUOUS) {
+        violations.add("order", "ORDER_LEASE_EXPIRY needs the state STATE_AMBIGUOUS");
+      }
+      return "leaseExpiry";
+    default:
+      violations.add("order", "must be an order of records");
+      return "key";
+  }
 }
 
 function parseState(state: Record_State, violations: Violations): RecordFilter["state"] {

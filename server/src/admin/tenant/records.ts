@@ -16,7 +16,13 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { attemptMessage, recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
 import { withPayload } from "../../store/records/large-payloads.ts";
+import {
+  type AmbiguousCursor,
+  BEFORE_ALL_AMBIGUOUS,
+  findAmbiguous,
+} from "../../store/records/list-ambiguous.ts";
 import {
   cursorBehind,
   findRecords,
@@ -29,10 +35,10 @@ import { withoutValues } from "../../store/records/record-row.ts";
 import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
-import { pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
+import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import { createRecordTarget } from "../record-targets.ts";
 import type { TenantAdminOptions } from "./options.ts";
-import { parseRecordFilter, parseResolve } from "./record-requests.ts";
+import { parseRecordFilter, parseRecordOrder, parseResolve, type RecordOrder } from "./record-requests.ts";
 
 /** Returns the RPCs for records. */
 export function createRecordHandlers({
@@ -53,21 +59,21 @@ export function createRecordHandlers({
     async listRecords(request, call) {
       const violations = new Violations();
       const filter = parseRecordFilter(request, call, violations);
-      const scope = listScope(filter);
+      const order = parseRecordOrder(request, violations);
+      const scope = listScope(filter, order);
       const size = pageSize(request.pageSize, violations);
       const cursor = pageTokens.read(scope, request.pageToken, violations);
       violations.throwIfAny();
 
-      const from = cursor === undefined ? startOf(filter) : placeOf(cursor);
-      const { items, next } = await scanUntil(size + 1, from, async (start: RecordCursor, count) => {
-        const scan = await findRecords(pool.of(call), filter, start, count);
-        return { items: scan.records, next: scan.next };
-      });
-      const { messages, last } = replyPage(items, size, RecordSchema, recordMessage);
-      const end = last === undefined ? next : cursorBehind(last.id);
+      const { start, find } = ORDERS[order];
+      const { items, next } = await scanUntil(size + 1, cursor ?? start(filter), (from: Cursor, count) =>
+        find(pool.of(call), filter, from, count),
+      );
+      const { messages, last } = replyPage(items, size, RecordSchema, ({ record }) => recordMessage(record));
+      const end = last === undefined ? next : last.end;
       return create(ListRecordsResponseSchema, {
         records: messages,
-        ...(end && { nextPageToken: pageTokens.write(scope, [end.namespace, end.key]) }),
+        ...(end && { nextPageToken: pageTokens.write(scope, end) }),
       });
     },
 
@@ -115,18 +121,58 @@ export function createRecordHandlers({
   };
 }
 
-/** Returns every field of a filter, for its page tokens. */
-function listScope({ tenantId, fingerprint, ...filter }: RecordFilter): Scope {
+/** How the records of a list are searched in an order. */
+interface OrderedSearch {
+  readonly start: (filter: RecordFilter) => Cursor;
+  /** Returns the next records that match, each with the cursor of a page that ends with it. */
+  readonly find: (
+    runner: Runner,
+    filter: RecordFilter,
+    from: Cursor,
+    limit: number,
+  ) => Promise<{
+    readonly items: readonly { readonly record: LiveRecord; readonly end: Cursor }[];
+    readonly next: Cursor | undefined;
+  }>;
+}
+
+const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
+  key: {
+    start: (filter) => keyCursor(startOf(filter)),
+    async find(runner, filter, [namespace = "", key = ""], limit) {
+      const { records, next } = await findRecords(runner, filter, { namespace, key }, limit);
+      const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
+      return { items, next: next && keyCursor(next) };
+    },
+  },
+  leaseExpiry: {
+    start: () => ageCursor(BEFORE_ALL_AMBIGUOUS),
+    async find(runner, filter, [since = "", namespace = "", key = ""], limit) {
+      const { found, next } = await findAmbiguous(runner, filter, { since, namespace, key }, limit);
+      return {
+        items: found.map(({ record, at }) => ({ record, end: ageCursor(at) })),
+        next: next && ageCursor(next),
+      };
+    },
+  },
+};
+
+function keyCursor({ namespace, key }: RecordCursor): Cursor {
+  return [namespace, key];
+}
+
+function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
+  return [since, namespace, key];
+}
+
+/** Returns the order and every field of a filter, for its page tokens. */
+function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
   const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
     filter;
   return [
     ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
-    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs],
+    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs, order],
   ];
-}
-
-function placeOf([namespace = "", key = ""]: readonly string[]): RecordCursor {
-  return { namespace, key };
 }
 
 /** Returns the record with the payload of the request where the database did not return the result's payload. */

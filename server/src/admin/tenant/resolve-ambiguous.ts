@@ -15,7 +15,7 @@ import {
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
 import { type AmbiguousRange, countMatching } from "../../store/records/count-matching.ts";
-import type { RecordCursor } from "../../store/records/list-records.ts";
+import type { AmbiguousCursor } from "../../store/records/list-ambiguous.ts";
 import { writeJobResolution } from "../../store/tenants/job-resolution.ts";
 import { recordChange } from "../audited-change.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
@@ -111,17 +111,17 @@ async function countAll(runner: Runner, range: AmbiguousRange, asked: Call): Pro
   const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_COUNT_MS);
   const { owner, checkpoint } = range;
   let which: AmbiguousFilter | undefined;
-  let from: RecordCursor | undefined;
+  let behind: AmbiguousCursor | undefined;
   for (let matching = 0; ; ) {
-    const counted = await countMatching(runner, { ...range, ...which }, from);
+    const counted = await countMatching(runner, { ...range, ...which }, behind);
     matching += counted.matching;
     which ??= {
       owner,
       checkpoint,
       leaseExpiredBeforeMs: Math.min(range.leaseExpiredBeforeMs ?? counted.nowMs, counted.nowMs),
     };
-    from = counted.next;
-    if (from === undefined) return { matching, isLowerBound: false, which };
+    behind = counted.next;
+    if (behind === undefined) return { matching, isLowerBound: false, which };
     if (isExpired({ atMs, cancelled: call.cancelled })) return { matching, isLowerBound: true, which };
     if (isOutdated(call)) call = await call.again();
   }

@@ -1,3 +1,4 @@
+import { HEARTBEAT_CONNECTIONS } from "../../background/heartbeat.ts";
 import { ADMINISTRATION_CONNECTIONS } from "../../store/batching/administration-pool.ts";
 import { type ConnectionLimits, readConnectionLimits } from "../../store/diagnosis/connections.ts";
 import { readPostgresSettings } from "../../store/diagnosis/settings.ts";
@@ -20,7 +21,7 @@ export const connectionsCheck: Check = {
       limits: await readConnectionLimits(runner),
       acceptedByServer: Number(settings.max_connections) - reserved,
       replicas,
-      ofReplica: config.ONCEWARD_POOL_SIZE + ADMINISTRATION_CONNECTIONS,
+      ofReplica: config.ONCEWARD_POOL_SIZE + ADMINISTRATION_CONNECTIONS + HEARTBEAT_CONNECTIONS,
     });
   },
 };

@@ -24,6 +24,11 @@ export class StreamHead implements CallHead {
     return name === REQUEST_ID_HEADER ? undefined : firstOf(this.#headers[name]);
   }
 
+  /** Browsers do not speak native gRPC. */
+  get sessionCookie(): undefined {
+    return undefined;
+  }
+
   get cancelled(): boolean {
     return isClosed(this.#stream);
   }

@@ -126,6 +126,11 @@ class IncomingGrpcCall implements IncomingCall {
     this.#connection = connection;
   }
 
+  /** Browsers do not speak native gRPC. */
+  get sessionCookie(): undefined {
+    return undefined;
+  }
+
   get peer(): string | undefined {
     return this.#connection.peer;
   }

@@ -13,6 +13,7 @@ import type {
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
+import type { ConsoleSite } from "../console/site.ts";
 import { toConnectError } from "../errors.ts";
 import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
@@ -42,7 +43,7 @@ interface Arrival extends HttpConnection {
 const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 
 /**
- * Returns the handlers of Connect, gRPC-Web and JSON by path.
+ * Returns the handlers of Connect, gRPC-Web and JSON by path. Without a `site`, no cookie is looked at.
  *
  * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it
  * gets each request with an empty message, and the pipeline reads the message. connect-node recognises the
@@ -51,6 +52,7 @@ const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 export function createConnectHandlers(
   routes: readonly Route[],
   pipeline: Pipeline,
+  site: ConsoleSite | undefined,
 ): ReadonlyMap<string, ConnectHandler> {
   const router = createConnectRouter({
     // Native gRPC has a separate port.
@@ -58,7 +60,7 @@ export function createConnectHandlers(
     acceptCompression: REPLY_COMPRESSIONS,
     writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
   });
-  addRoutes(router, routes, pipeline);
+  addRoutes(router, routes, pipeline, site);
   return new Map(
     router.handlers.map((handle) => [
       handle.requestPath,
@@ -71,11 +73,16 @@ export function createConnectHandlers(
   );
 }
 
-function addRoutes(router: ConnectRouter, routes: readonly Route[], pipeline: Pipeline): void {
+function addRoutes(
+  router: ConnectRouter,
+  routes: readonly Route[],
+  pipeline: Pipeline,
+  site: ConsoleSite | undefined,
+): void {
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
-        return await pipeline.answer(route, new IncomingConnectCall(route, context), unencoded);
+        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), unencoded);
       } catch (error) {
         throw toConnectError(error);
       }
@@ -91,10 +98,12 @@ function unencoded<Reply>(reply: Reply): Reply {
 class IncomingConnectCall implements IncomingCall {
   readonly #route: Route;
   readonly #context: HandlerContext;
+  readonly #site: ConsoleSite | undefined;
 
-  constructor(route: Route, context: HandlerContext) {
+  constructor(route: Route, context: HandlerContext, site: ConsoleSite | undefined) {
     this.#route = route;
     this.#context = context;
+    this.#site = site;
   }
 
   get peer(): string | undefined {
@@ -103,6 +112,20 @@ class IncomingConnectCall implements IncomingCall {
 
   header(name: string): string | undefined {
     return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  /**
+   * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
+   * claims.
+   */
+  get sessionCookie(): string | undefined {
+    const { protocolName, requestMethod } = this.#context;
+    const isOfPage =
+      protocolName === "connect" &&
+      requestMethod === "POST" &&
+      this.header("connect-protocol-version") === "1" &&
+      this.#route.role !== "CALLER";
+    return isOfPage ? this.#site?.sessionCookie((name) => this.header(name)) : undefined;
   }
 
   get timeoutMs(): number | undefined {

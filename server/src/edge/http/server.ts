@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import type { AddressLimit } from "../connections.ts";
+import type { Console } from "../console/console.ts";
 import {
   createOutboundBudget,
   type InboundBudget,
@@ -40,6 +41,8 @@ export interface HttpServerOptions extends AddressLimit {
   /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
   readonly tls: Tls | undefined;
+  /** Undefined: the console is off. */
+  readonly console: Console | undefined;
 }
 
 const MAX_HEADERS_TIMEOUT_MS = 10_000;
@@ -60,7 +63,7 @@ const MAX_CONNECTIONS = 10_000;
 /** @see HttpServer */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { routes, pipeline, log, requestTimeoutMs, tls } = options;
-  const handlers = createConnectHandlers(routes, pipeline);
+  const handlers = createConnectHandlers(routes, pipeline, options.console?.site);
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
   const limits = {
     headersTimeout,
@@ -90,7 +93,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (!hasUsableHost(request)) return refuseHost(response);
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handle = handlers.get(path);
-    if (handle === undefined) return refusePath(response);
+    if (handle === undefined) {
+      if (draining) response.setHeader("connection", "close");
+      if (options.console?.answer(path, request, response)) return;
+      return refusePath(response);
+    }
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
     handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)

@@ -15,6 +15,7 @@ const ALL = ["select", "insert", "update", "delete"];
 const NEEDED: Readonly<Record<string, readonly string[]>> = {
   api_keys: ALL,
   audit_events: ["select", "insert"],
+  console_sessions: ALL,
   encryption_pass: ALL,
   insight_hours: ALL,
   insight_key_days: ALL,

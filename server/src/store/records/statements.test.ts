@@ -12,6 +12,7 @@ import {
   takeOverRecords,
 } from "./claim-statements.ts";
 import { MAX_EXAMINED_ROWS } from "./count-matching.ts";
+import { MAX_EXAMINED_AMBIGUOUS } from "./list-ambiguous.ts";
 import { FILTER_STATE, MAX_EXAMINED } from "./list-records.ts";
 import { FENCING_MARGIN_MS, MAX_INLINE_PAYLOAD_BYTES, RESULT_KIND, TOKENS_PER_DRAW } from "./record-row.ts";
 
@@ -104,6 +105,7 @@ test("limits in SQL are the defined ones", () => {
     ["read_records", "lock_record"].map((name) => [name, String(MAX_INLINE_PAYLOAD_BYTES)]),
   );
   expect(textOf("look_at_records")).toContain(` limit ${MAX_EXAMINED} )`);
+  expect(textOf("look_at_ambiguous_records")).toContain(` limit ${MAX_EXAMINED_AMBIGUOUS} )`);
   expect(textOf("count_matching_ambiguous")).toContain(` limit ${MAX_EXAMINED_ROWS} )`);
 });
 
@@ -167,6 +169,7 @@ test("statements that return records return the same columns", () => {
   expectSamePart(/(r\.tenant_id, r\.namespace, r\.key, r\.state, r\.attempt.*? as result_digest),/g, [
     ...["take_over_records", "release_records", "extend_leases", "read_records"],
     ...["lock_record", "resolve_as_released", "resolve_as_completed", "look_at_records"],
+    "look_at_ambiguous_records",
   ]);
 });
 

@@ -11,6 +11,7 @@ const OWNED_TABLES = [
   "insight_key_days",
   "usage_hours",
   "namespaces",
+  "console_sessions",
   "api_keys",
 ] as const;
 

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { decadeTicks, durationTicks, linearScale, linearTicks, logScale } from "./scales.ts";
+
+describe("scales", () => {
+  it("map values to positions and back, also on an axis that points up", () => {
+    const scale = linearScale([0, 50], [100, 0]);
+    expect(scale.toPosition(25)).toBe(50);
+    expect(scale.toValue(50)).toBe(25);
+    expect(scale.toValue(-20)).toBe(50);
+    expect(scale.toValue(900)).toBe(0);
+  });
+
+  it("put equal ratios equally far apart, and 0 at the beginning", () => {
+    const scale = logScale([1, 10_000], [0, 400]);
+    expect(scale.toPosition(10)).toBeCloseTo(100);
+    expect(scale.toPosition(1_000)).toBeCloseTo(300);
+    expect(scale.toPosition(0)).toBe(0);
+    expect(scale.toValue(200)).toBeCloseTo(100);
+    expect(scale.toValue(-5)).toBeCloseTo(1);
+    expect(() => logScale([0, 1], [0, 1])).toThrow(RangeError);
+  });
+
+  it("of a single value have no division by zero", () => {
+    expect(linearScale([0, 0], [0, 10]).toPosition(0)).toBe(0);
+    expect(logScale([5, 5], [0, 10]).toValue(3)).toBeCloseTo(5);
+  });
+});
+
+describe("ticks", () => {
+  it("are round, begin at 0 and reach the largest value", () => {
+    expect(linearTicks(87, 4)).toEqual([0, 50, 100]);
+    expect(linearTicks(3, 4)).toEqual([0, 1, 2, 3]);
+    expect(linearTicks(0, 4)).toEqual([0, 1]);
+  });
+
+  it("of a logarithmic scale are powers of ten", () => {
+    expect(decadeTicks(950)).toEqual([1, 10, 100, 1_000]);
+    expect(decadeTicks(0)).toEqual([1, 10]);
+  });
+
+  it("of durations keep their distance, and the day before others", () => {
+    const domain = [1_000, 90 * 86_400_000] as const;
+    const wide = durationTicks(domain, logScale(domain, [0, 900]), 50);
+    expect(wide).toContain(86_400_000);
+    expect(wide.length).toBeGreaterThan(7);
+    expect(wide).toEqual([...wide].sort((a, b) => a - b));
+    const narrow = durationTicks(domain, logScale(domain, [0, 200]), 50);
+    expect(narrow).toContain(86_400_000);
+    expect(narrow.length).toBeLessThanOrEqual(5);
+  });
+});

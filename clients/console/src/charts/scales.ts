@@ -1,0 +1,85 @@
+/** Maps values to positions in pixels, and back. */
+export interface Scale {
+  readonly toPosition: (value: number) => number;
+  /** Positions outside of the range give the domain's nearest end. */
+  readonly toValue: (position: number) => number;
+}
+
+/** The first and the last of something: values, or positions, which may fall. */
+export type Range = readonly [from: number, to: number];
+
+/** Returns the scale on which equal differences are equally far apart. */
+export function linearScale([from, to]: Range, range: Range): Scale {
+  const [start, end] = range;
+  const width = to - from || 1;
+  return {
+    toPosition: (value) => start + ((value - from) / width) * (end - start),
+    toValue(position) {
+      const share = (position - start) / (end - start || 1);
+      return from + Math.min(1, Math.max(0, share)) * (to - from);
+    },
+  };
+}
+
+/**
+ * Returns the scale on which equal ratios are equally far apart. Values below the domain, such as 0, which has no
+ * logarithm, are at its beginning.
+ */
+export function logScale(domain: Range, range: Range): Scale {
+  const [lowest] = domain;
+  if (lowest <= 0) throw new RangeError("a logarithmic scale begins above 0");
+  const { toPosition, toValue } = linearScale([Math.log(lowest), Math.log(domain[1])], range);
+  return {
+    toPosition: (value) => toPosition(Math.log(Math.max(value, lowest))),
+    toValue: (position) => Math.exp(toValue(position)),
+  };
+}
+
+/** Returns 0 and up to `count` further round numbers of which the last is at least `max`. */
+export function linearTicks(max: number, count: number): readonly number[] {
+  const step = roundStep(Math.max(max, 1) / count);
+  return Array.from({ length: Math.ceil(Math.max(max, 1) / step) + 1 }, (_, index) => index * step);
+}
+
+function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const factor = [1, 2, 5, 10].find((each) => each * power >= least) ?? 10;
+  return Math.max(1, factor * power);
+}
+
+/** Returns the powers of ten from 1 to the first that is at least `max`. */
+export function decadeTicks(max: number): readonly number[] {
+  const last = Math.max(1, Math.ceil(Math.log10(Math.max(1, max))));
+  return Array.from({ length: last + 1 }, (_, power) => 10 ** power);
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Round durations, the more telling ones first: a narrow chart leaves out the later ones. */
+const TICKS_MS = [
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  7 * DAY_MS,
+  SECOND_MS,
+  30 * DAY_MS,
+  6 * HOUR_MS,
+  10 * MINUTE_MS,
+  10 * SECOND_MS,
+  90 * DAY_MS,
+  3 * DAY_MS,
+  400 * DAY_MS,
+];
+
+/** Returns the round durations of a scale that are at least `apart` pixels apart, the shortest first. */
+export function durationTicks([from, to]: Range, scale: Scale, apart: number): readonly number[] {
+  const kept: number[] = [];
+  for (const ms of TICKS_MS) {
+    const isFree = kept.every((other) => Math.abs(scale.toPosition(other) - scale.toPosition(ms)) >= apart);
+    if (ms >= from && ms <= to && isFree) kept.push(ms);
+  }
+  return kept.sort((a, b) => a - b);
+}

@@ -1,0 +1,46 @@
+import { formatDuration } from "./duration.ts";
+
+/** Differences below this are "now": the clocks of the browser and the server differ by as much. */
+const NOW_MS = 2_000;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/**
+ * Returns a time as "2026-11-23 18:06:17 UTC": 24 hours, with the zone, so that two people who compare notes read the
+ * same. `zone` is an IANA name; undefined: the browser's.
+ */
+export function formatAbsolute(at: Date, zone?: string): string {
+  const parts = Object.fromEntries(
+    formatFor(zone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
+  const { year, month, day, hour, minute, second, timeZoneName } = parts;
+  return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
+}
+
+/** Returns how far a time is from `now`: "3 min ago", "in 2 h", "now". */
+export function formatRelative(at: Date, now: Date): string {
+  const differenceMs = at.getTime() - now.getTime();
+  const size = Math.abs(differenceMs);
+  if (size < NOW_MS) return "now";
+  return differenceMs < 0 ? `${formatDuration(size)} ago` : `in ${formatDuration(size)}`;
+}
+
+function formatFor(zone: string | undefined): Intl.DateTimeFormat {
+  const known = formats.get(zone ?? "");
+  if (known !== undefined) return known;
+  const made = new Intl.DateTimeFormat("en-GB", {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+    timeZoneName: "short",
+    ...(zone === undefined ? {} : { timeZone: zone }),
+  });
+  formats.set(zone ?? "", made);
+  return made;
+}

@@ -1,0 +1,103 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { readFailure } from "../session/failure.ts";
+import styles from "./confirm-dialog.module.css";
+import { Dialog } from "./dialog.tsx";
+import { TextArea, TextField } from "./field.tsx";
+import { FailureText } from "./list-states.tsx";
+
+interface ConfirmDialogProps {
+  readonly title: string;
+  /** What will happen, with numbers. */
+  readonly children: ReactNode;
+  /** The button that acts, such as "Forget 12 records". */
+  readonly action: string;
+  /** What has to be typed, such as a name or a count; undefined: nothing. */
+  readonly typed?: string;
+  /** Ask for a reason, kept in the audit event. Default: "none". */
+  readonly reason?: "required" | "none";
+  readonly look?: "plain" | "danger";
+  /** False while a field among the children has a problem: the button waits. Default: true. */
+  readonly isValid?: boolean;
+  /** Acts; `reason` is empty if none was asked for. What it throws is shown, and the dialog stays. */
+  readonly act: (reason: string) => Promise<unknown>;
+  /** Called when the dialog is left, and after `act`. */
+  readonly close: () => void;
+}
+
+const REASON_MAX_BYTES = 1_024;
+
+/** A dialog before a change: says what happens, asks to type it, and for a reason. */
+export function ConfirmDialog({
+  title,
+  children,
+  action,
+  typed,
+  reason = "none",
+  look = "plain",
+  isValid = true,
+  act,
+  close,
+}: ConfirmDialogProps) {
+  const [typedText, setTypedText] = useState("");
+  const [reasonText, setReasonText] = useState("");
+  const [error, setError] = useState<unknown>();
+  const [waiting, setWaiting] = useState(false);
+  const isTyped = typed === undefined || typedText.trim() === typed;
+  const problem = reasonProblem(reasonText);
+  const hasReason = reason === "none" || (reasonText.trim() !== "" && problem === undefined);
+  const isReady = isValid && isTyped && hasReason && !waiting;
+
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    if (!isReady) return;
+    setWaiting(true);
+    setError(undefined);
+    try {
+      await act(reasonText.trim());
+      close();
+    } catch (thrown) {
+      setError(thrown);
+      setWaiting(false);
+    }
+  }
+
+  return (
+    <Dialog title={title} close={close}>
+      <form className={styles.form} onSubmit={(event) => void submit(event)}>
+        <div>{children}</div>
+        {reason === "required" && (
+          <TextArea
+            label="Reason"
+            help="Kept in the audit event."
+            problem={problem}
+            value={reasonText}
+            onChange={(event) => setReasonText(event.target.value)}
+          />
+        )}
+        {typed !== undefined && (
+          <TextField
+            label={`Type ${typed} to confirm`}
+            value={typedText}
+            onChange={(event) => setTypedText(event.target.value)}
+          />
+        )}
+        <div role="alert" className={styles.failure}>
+          {error !== undefined && <FailureText failure={readFailure(error)} />}
+        </div>
+        <div className={styles.buttons}>
+          <button type="submit" data-look={look} disabled={!isReady}>
+            {waiting ? "Working" : action}
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function reasonProblem(reason: string): string | undefined {
+  const bytes = new TextEncoder().encode(reason).length;
+  return bytes > REASON_MAX_BYTES ? `At most ${REASON_MAX_BYTES} bytes; this has ${bytes}.` : undefined;
+}

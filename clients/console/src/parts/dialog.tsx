@@ -1,0 +1,35 @@
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import styles from "./dialog.module.css";
+
+interface DialogProps {
+  readonly title: string;
+  /** Called when the dialog is closed by its button or Escape: the parent stops rendering it. */
+  readonly close: () => void;
+  readonly children: ReactNode;
+}
+
+/** A modal dialog: the browser keeps the focus inside, and returns it afterwards. Render it only while it is open. */
+export function Dialog({ title, close, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    const focused = document.activeElement;
+    element?.showModal();
+    return () => {
+      element?.close();
+      if (focused instanceof HTMLElement) focused.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby={id} onCancel={close} onClose={close}>
+      <div className={styles.head}>
+        <h2 id={id}>{title}</h2>
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+      {children}
+    </dialog>
+  );
+}

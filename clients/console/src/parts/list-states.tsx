@@ -1,0 +1,116 @@
+import type { ReactNode } from "react";
+import { formatDuration } from "../format/duration.ts";
+import { type Failure, readFailure } from "../session/failure.ts";
+import { type Role, useSession } from "../session/session.ts";
+import { CliHint } from "./cli-hint.tsx";
+import styles from "./list-states.module.css";
+
+/** Shows that there is nothing, why, and the command that does the same. */
+export function Empty({ children, command }: { readonly children: ReactNode; readonly command?: string }) {
+  return (
+    <div className={styles.state}>
+      <p>{children}</p>
+      {command !== undefined && <CliHint command={command} />}
+    </div>
+  );
+}
+
+/** Keeps the room of `rows` rows of a table, so that nothing moves when they arrive. */
+export function Loading({ rows }: { readonly rows: number }) {
+  return (
+    <div className={styles.loading} role="status" aria-label="Loading" aria-busy="true">
+      {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all the same.
+        <div key={row} className={styles.bar} />
+      ))}
+    </div>
+  );
+}
+
+/**
+ * Shows why a call failed: the reason, the request's id in the server's log, and a button that repeats it. A call
+ * that the session may not make is shown as `Denied`.
+ */
+export function ErrorState({ error, retry }: { readonly error: unknown; readonly retry?: () => unknown }) {
+  const failure = readFailure(error);
+  if (failure.reason === "ROLE_DENIED") return <Denied />;
+  if (failure.reason === "NAMESPACE_DENIED") return <NamespaceDenied failure={failure} />;
+  return (
+    <div className={styles.error} role="alert">
+      <FailureText failure={failure} />
+      {retry !== undefined && (
+        <button type="button" onClick={() => void retry()}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Writes what a failure says. */
+export function FailureText({ failure }: { readonly failure: Failure }) {
+  const { message, reason, requestId, violations, retryAfterMs } = failure;
+  return (
+    <>
+      <p>
+        {message}
+        {reason !== "" && (
+          <>
+            {" "}
+            (<code>{reason}</code>)
+          </>
+        )}
+        {retryAfterMs !== undefined && ` A retry can succeed in ${formatDuration(retryAfterMs)}.`}
+      </p>
+      {violations.length > 0 && (
+        <ul>
+          {violations.map(({ field, description }) => (
+            <li key={`${field} ${description}`}>
+              <code>{field}</code>: {description}
+            </li>
+          ))}
+        </ul>
+      )}
+      {requestId !== "" && (
+        <p className={styles.request}>
+          Request <code>{requestId}</code>
+        </p>
+      )}
+    </>
+  );
+}
+
+const ROLE_WORDS: Readonly<Record<Role, string>> = {
+  CALLER: "a caller",
+  TENANT_ADMIN: "a tenant administrator",
+  OPERATOR: "an operator",
+};
+
+/** Shows which role a screen needs. Undefined: the server did not say which. */
+export function Denied({ neededRole }: { readonly neededRole?: Role }) {
+  const { role } = useSession();
+  return (
+    <div className={styles.state}>
+      <p>
+        {neededRole === undefined ? "Your role may not see this" : `This needs the role ${neededRole}`}: you
+        are signed in as {ROLE_WORDS[role]} (<code>{role}</code>). Sign out, and sign in with a key that may.
+      </p>
+      <CliHint command="onceward whoami" />
+    </div>
+  );
+}
+
+function NamespaceDenied({ failure }: { readonly failure: Failure }) {
+  const { namespaces } = useSession();
+  const { namespace } = failure.metadata;
+  return (
+    <div className={styles.state}>
+      <p>
+        {namespace === undefined
+          ? "This concerns the whole tenant, and your key is limited to namespaces."
+          : `Your key is not valid for the namespace ${namespace}.`}{" "}
+        It is valid for: {namespaces.join(", ")}.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,34 @@
+import { useSearch } from "wouter";
+
+/** The parameter of the address that holds a page's token. */
+export const PAGE_PARAMETER = "page";
+
+/** Returns the page token of the address, for a request's `pageToken`; empty: the first page. */
+export function usePageToken(): { readonly token: string; readonly search: string } {
+  const search = useSearch();
+  return { token: new URLSearchParams(search).get(PAGE_PARAMETER) ?? "", search };
+}
+
+/** Returns the query of another page of the same list: the filters stay. */
+export function pageHref(search: string, token: string): string {
+  return `?${withParameters(search, { [PAGE_PARAMETER]: token })}`;
+}
+
+/**
+ * Returns the link to this screen with another query, such as "?state=done"; empty: without one. The router puts its base before
+ * every link but those that begin with "~", so a query alone would lead to the first screen.
+ */
+export function hereWith(query: string): string {
+  return `~${window.location.pathname}${query}`;
+}
+
+/** Returns a query with some parameters changed; empty values are removed. A new filter begins at the first page. */
+export function withParameters(search: string, changes: Readonly<Record<string, string>>): string {
+  const parameters = new URLSearchParams(search);
+  if (!(PAGE_PARAMETER in changes)) parameters.delete(PAGE_PARAMETER);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === "") parameters.delete(name);
+    else parameters.set(name, value);
+  }
+  return parameters.toString();
+}

@@ -1,0 +1,48 @@
+import { useState } from "react";
+import { readPayload } from "../format/payload.ts";
+import { formatBytes } from "../format/quantity.ts";
+import { CopyButton } from "./copy-button.tsx";
+import styles from "./payload.module.css";
+
+interface PayloadProps {
+  readonly bytes: Uint8Array;
+  /** What the bytes are, such as "the result". */
+  readonly name: string;
+  readonly contentType?: string;
+}
+
+/**
+ * Shows stored bytes when a person asks for them, because they can be confidential: the first 64 KiB, only ever as
+ * text, whichever media type they claim.
+ */
+export function Payload({ bytes, name, contentType = "" }: PayloadProps) {
+  const [isShown, setShown] = useState(false);
+  const about = [formatBytes(bytes.length), contentType].filter((part) => part !== "").join(", ");
+  if (bytes.length === 0) return <span>Empty</span>;
+  return (
+    <div>
+      <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+        {isShown ? `Hide ${name}` : `Show ${name}`}
+      </button>{" "}
+      <span>{about}</span>
+      {isShown && <PayloadText bytes={bytes} name={name} />}
+    </div>
+  );
+}
+
+function PayloadText({ bytes, name }: { readonly bytes: Uint8Array; readonly name: string }) {
+  const { form, text, hiddenBytes } = readPayload(bytes);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard. */}
+      <pre className={styles.payload} tabIndex={0}>
+        {text}
+      </pre>
+      <p>
+        {form === "hex" && "Not text: shown as hexadecimal bytes. "}
+        {hiddenBytes > 0 && `${formatBytes(hiddenBytes)} more are not shown. `}
+        <CopyButton text={text} label={`Copy ${name}`} />
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { durationMs, formatDuration } from "../format/duration.ts";
+import { formatBytes, formatCount } from "../format/quantity.ts";
+import styles from "./quantity.module.css";
+
+/** Shows a whole number, exactly, with its unit if it has one. */
+export function Quantity({ value, unit }: { readonly value: number | bigint; readonly unit?: string }) {
+  return (
+    <span className={styles.number}>
+      {formatCount(value)}
+      {unit !== undefined && ` ${unit}`}
+    </span>
+  );
+}
+
+/** Shows a size in binary units; its title is the exact number. */
+export function Bytes({ value }: { readonly value: number | bigint }) {
+  return (
+    <span className={styles.number} title={`${formatCount(value)} bytes`}>
+      {formatBytes(value)}
+    </span>
+  );
+}
+
+/** Shows a duration in at most two units; a dash for undefined. */
+export function DurationText({ value }: { readonly value: Duration | undefined }) {
+  return (
+    <span className={styles.number}>{value === undefined ? "-" : formatDuration(durationMs(value))}</span>
+  );
+}

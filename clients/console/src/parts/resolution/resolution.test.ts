@@ -1,0 +1,51 @@
+import { Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { describe, expect, it } from "vitest";
+import {
+  checkResult,
+  EMPTY_RESULT,
+  isResolvable,
+  resolutionMessage,
+  resolutionsOf,
+  typedName,
+} from "./resolution.ts";
+
+describe("A resolution", () => {
+  it("sends a result byte for byte, and only with a completion", () => {
+    const draft = { outcome: "failure", contentType: " text/plain ", text: " é\n" } as const;
+    expect(resolutionMessage("release", draft)).toEqual({ case: "release", value: {} });
+    expect(resolutionMessage("complete", draft)).toEqual({
+      case: "complete",
+      value: {
+        result: {
+          kind: Result_Kind.FAILURE,
+          payload: new Uint8Array([0x20, 0xc3, 0xa9, 0x0a]),
+          contentType: "text/plain",
+        },
+      },
+    });
+  });
+
+  it("is not sent with a result that its media type contradicts, or that is too large", () => {
+    const draft = { ...EMPTY_RESULT, text: "{paid}" };
+    expect(checkResult(draft).text).toContain("JSON");
+    expect(isResolvable("complete", draft)).toBe(false);
+    expect(isResolvable("release", draft)).toBe(true);
+    expect(isResolvable("complete", { ...draft, contentType: "text/plain" })).toBe(true);
+    expect(isResolvable("complete", { ...draft, contentType: "application/problem+json" })).toBe(false);
+    expect(isResolvable("complete", EMPTY_RESULT)).toBe(true);
+    expect(checkResult({ ...draft, contentType: "", text: "é".repeat(600_000) }).text).toContain("1200000");
+    expect(checkResult({ ...draft, contentType: "x".repeat(256) }).contentType).toContain("255");
+  });
+
+  it("of a completed record can only be to forget it", () => {
+    expect(resolutionsOf({ state: Record_State.COMPLETED })).toEqual(["forget"]);
+    expect(resolutionsOf({ state: Record_State.AMBIGUOUS })).toEqual(["complete", "release", "forget"]);
+  });
+
+  it("is confirmed by the key, or by the namespace if the key is hard to type", () => {
+    expect(typedName({ namespace: "charges", key: "order-7" })).toBe("order-7");
+    for (const key of [" order-7", "\u202eorder", "é", "k".repeat(65)]) {
+      expect(typedName({ namespace: "charges", key }), key).toBe("charges");
+    }
+  });
+});

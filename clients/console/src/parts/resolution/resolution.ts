@@ -1,0 +1,124 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { ResolveRecordRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+
+/** A decision about a record that its holder left unresolved. */
+export type ResolutionKind = "complete" | "release" | "forget";
+
+/** A result as a person types it. */
+export interface ResultDraft {
+  readonly outcome: "success" | "failure";
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** What a form begins with. */
+export const EMPTY_RESULT: ResultDraft = { outcome: "success", contentType: "application/json", text: "" };
+
+/** More than a person types; the policy of a namespace can allow less, which the server tells. */
+const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
+/** The contract's. */
+const MAX_CONTENT_TYPE_BYTES = 255;
+
+/** What is wrong with a result, by field; undefined: nothing. */
+export interface ResultProblems {
+  readonly text: string | undefined;
+  readonly contentType: string | undefined;
+}
+
+/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every repeat of the key. */
+export function checkResult({ text, contentType }: ResultDraft): ResultProblems {
+  return {
+    text: bytesProblem(text, MAX_PAYLOAD_BYTES) ?? jsonProblem(text, contentType),
+    contentType: bytesProblem(contentType, MAX_CONTENT_TYPE_BYTES),
+  };
+}
+
+/** Tells whether a resolution can be sent. */
+export function isResolvable(kind: ResolutionKind, draft: ResultDraft): boolean {
+  return kind !== "complete" || Object.values(checkResult(draft)).every((problem) => problem === undefined);
+}
+
+type ResolutionField = NonNullable<MessageInitShape<typeof ResolveRecordRequestSchema>["resolution"]>;
+
+/** Returns the request's field. Of the kinds, only "complete" takes the result. */
+export function resolutionMessage(
+  kind: ResolutionKind,
+  { outcome, contentType, text }: ResultDraft,
+): ResolutionField {
+  switch (kind) {
+    case "forget":
+      return { case: kind, value: {} };
+    case "release":
+      return { case: kind, value: {} };
+    case "complete": {
+      const result = {
+        kind: outcome === "success" ? Result_Kind.SUCCESS : Result_Kind.FAILURE,
+        payload: new TextEncoder().encode(text),
+        contentType: contentType.trim(),
+      };
+      return { case: kind, value: { result } };
+    }
+  }
+}
+
+/** Returns the resolutions that the server allows for a record: a completed claim can only be forgotten. */
+export function resolutionsOf({ state }: Pick<Record, "state">): readonly ResolutionKind[] {
+  switch (state) {
+    case Record_State.IN_PROGRESS:
+    case Record_State.AMBIGUOUS:
+      return ["complete", "release", "forget"];
+    case Record_State.RELEASED:
+      return ["complete", "forget"];
+    case Record_State.COMPLETED:
+      return ["forget"];
+    default:
+      return [];
+  }
+}
+
+/** How each resolution is called, and what it says about the effect. */
+export const RESOLUTIONS: Readonly<
+  globalThis.Record<
+    ResolutionKind,
+    { readonly verb: string; readonly done: string; readonly meaning: string }
+  >
+> = {
+  complete: {
+    verb: "Complete",
+    done: "completed",
+    meaning: "The effect happened, or failed for good. Every repeat of the key gets the result below.",
+  },
+  release: {
+    verb: "Release",
+    done: "released",
+    meaning: "The effect did not happen. The next claim gets the key and performs the operation.",
+  },
+  forget: {
+    verb: "Forget",
+    done: "forgotten",
+    meaning:
+      "The record is removed, as if its key had never been claimed: a repeat is a new operation. This cannot be undone.",
+  },
+};
+
+/** Returns what has to be typed before a record is forgotten: its key, or its namespace if the key is hard to type. */
+export function typedName({ namespace, key }: Pick<Record, "namespace" | "key">): string {
+  return /^[!-~]{1,64}$/.test(key) ? key : namespace;
+}
+
+function bytesProblem(text: string, limit: number): string | undefined {
+  const bytes = new TextEncoder().encode(text).length;
+  return bytes > limit ? `At most ${limit} bytes; this has ${bytes}.` : undefined;
+}
+
+function jsonProblem(text: string, contentType: string): string | undefined {
+  const isJson = /^application\/(.+\+)?json\b/i.test(contentType.trim());
+  if (!isJson || text.trim() === "") return undefined;
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch {
+    return "Not valid JSON: correct the result, or change its media type.";
+  }
+}

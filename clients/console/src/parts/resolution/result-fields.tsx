@@ -1,0 +1,45 @@
+import { SelectField, TextArea, TextField } from "../field.tsx";
+import styles from "./resolution.module.css";
+import { checkResult, type ResultDraft } from "./resolution.ts";
+
+interface ResultFieldsProps {
+  readonly draft: ResultDraft;
+  readonly change: (draft: ResultDraft) => void;
+}
+
+/** The fields of the result that a completion stores. */
+export function ResultFields({ draft, change }: ResultFieldsProps) {
+  const problems = checkResult(draft);
+  return (
+    <div className={styles.fields}>
+      <div className={styles.row}>
+        <SelectField
+          label="Outcome"
+          value={draft.outcome}
+          onChange={({ target }) =>
+            change({ ...draft, outcome: target.value === "failure" ? "failure" : "success" })
+          }
+        >
+          <option value="success">Success</option>
+          <option value="failure">Permanent failure</option>
+        </SelectField>
+        <TextField
+          label="Media type"
+          problem={problems.contentType}
+          value={draft.contentType}
+          onChange={({ target }) => change({ ...draft, contentType: target.value })}
+        />
+      </div>
+      <TextArea
+        label="Result"
+        help="Replayed byte for byte to every repeat. Can be empty."
+        problem={problems.text}
+        rows={5}
+        spellCheck={false}
+        className={styles.payload}
+        value={draft.text}
+        onChange={({ target }) => change({ ...draft, text: target.value })}
+      />
+    </div>
+  );
+}

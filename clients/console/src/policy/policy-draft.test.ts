@@ -1,0 +1,91 @@
+import { create } from "@bufbuild/protobuf";
+import { Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { describe, expect, test } from "vitest";
+import {
+  changedFields,
+  effectOnFields,
+  fieldOfPath,
+  followSaved,
+  readDraft,
+  type SavedPolicy,
+  startDraft,
+  typeField,
+} from "./policy-draft.ts";
+import { fieldWords, policyText } from "./policy-fields.ts";
+
+const POLICY = create(PolicySchema, {
+  keyRetention: { seconds: 259_200n },
+  onLeaseExpiry: Policy_OnLeaseExpiry.HOLD,
+  maxResultBytes: 4_096,
+  requireFingerprint: false,
+});
+
+function saved(etag: string, changes: object = {}): SavedPolicy {
+  return { etag, own: { ...policyText(POLICY), ...changes } };
+}
+
+describe("The form of a policy", () => {
+  test("is written as the command line writes values, and empty for what is inherited", () => {
+    expect(policyText(POLICY)).toEqual({
+      ...{ keyRetention: "3d", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
+      ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", requireFingerprint: "false" },
+    });
+    expect(fieldWords("keyRetention", "15m")).toBe("15 min");
+    expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
+    expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
+    expect(fieldWords("onLeaseExpiry", "hold")).toBe("Hold");
+    expect(fieldWords("maxLease", "")).toBe("inherited");
+  });
+
+  test("changes a field only by another value, not by another way to write it", () => {
+    let draft = typeField(startDraft(saved("a")), "keyRetention", " 72 h ");
+    expect(changedFields(draft)).toEqual([]);
+    draft = typeField(draft, "keyRetention", "96h");
+    expect(changedFields(draft)).toEqual(["keyRetention"]);
+  });
+
+  test("asks to change what was changed, and unsets what was emptied", () => {
+    let draft = typeField(startDraft(saved("a")), "keyRetention", "");
+    draft = typeField(draft, "maxResultBytes", "1 MiB");
+    draft = typeField(draft, "requireFingerprint", "true");
+    expect(readDraft(draft)).toEqual({
+      policy: { maxResultBytes: 1_048_576, requireFingerprint: true },
+      paths: ["policy.key_retention", "policy.max_result_bytes", "policy.require_fingerprint"],
+      problems: {},
+    });
+  });
+
+  test("says which text it can't read", () => {
+    const draft = typeField(typeField(startDraft(saved("a")), "maxLease", "soon"), "maxResultBytes", "1GiB");
+    expect(Object.keys(readDraft(draft).problems)).toEqual(["maxLease", "maxResultBytes"]);
+    expect(fieldOfPath("namespace.policy.max_lease")).toBe("maxLease");
+    expect(fieldOfPath("namespace.name")).toBeUndefined();
+  });
+
+  test("keeps what was typed when another person saved, and tells both values", () => {
+    const draft = typeField(startDraft(saved("a")), "keyRetention", "7d");
+    const followed = followSaved(draft, saved("b", { keyRetention: "1d", maxLease: "1h" }));
+    expect(followed.typed).toMatchObject({ keyRetention: "7d", maxLease: "1h" });
+    expect(followed.saved.etag).toBe("b");
+    expect(followed.news).toEqual([
+      { field: "keyRetention", before: "3d", now: "1d", typed: "7d" },
+      { field: "maxLease", before: "", now: "1h", typed: undefined },
+    ]);
+    expect(changedFields(followed)).toEqual(["keyRetention"]);
+  });
+
+  test("follows a newer state silently where nothing is left to save", () => {
+    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).news).toEqual([]);
+    const same = typeField(startDraft(saved("a")), "keyRetention", "168h");
+    expect(followSaved(same, saved("b", { keyRetention: "7d" }))).toEqual(
+      startDraft(saved("b", { keyRetention: "7d" })),
+    );
+  });
+
+  test("shows which values in force change", () => {
+    const now = policyText(POLICY);
+    expect(effectOnFields(now, { ...now, maxLease: "1h" })).toEqual([
+      { field: "maxLease", now: "", after: "1h" },
+    ]);
+  });
+});

@@ -1,0 +1,182 @@
+import { useState } from "react";
+import { FailureText } from "../parts/list-states.tsx";
+import { useNotice } from "../parts/notice.tsx";
+import { type Failure, readFailure } from "../session/failure.ts";
+import {
+  changedFields,
+  fieldOfPath,
+  followSaved,
+  type PolicyDraft,
+  readDraft,
+  type SavedPolicy,
+  startDraft,
+  typeField,
+} from "./policy-draft.ts";
+import styles from "./policy-editor.module.css";
+import { FIELD_NAMES, type PolicyField, type PolicyInit, type PolicyText } from "./policy-fields.ts";
+import { NewsPanel } from "./policy-news.tsx";
+import { PolicyReview } from "./policy-review.tsx";
+import { PolicyRow } from "./policy-row.tsx";
+
+/** A change of a policy, for the RPC of its resource. */
+export interface PolicyChange {
+  readonly policy: PolicyInit;
+  readonly paths: string[];
+  readonly etag: string;
+  readonly validateOnly: boolean;
+}
+
+interface PolicyEditorProps {
+  /** What the policy is of, in a sentence: "the namespace charges". */
+  readonly subject: string;
+  readonly saved: SavedPolicy;
+  /** The values in force, with the inherited ones. */
+  readonly inForce: PolicyText;
+  /** What the tenant sets; undefined: the policy is the tenant's own. */
+  readonly tenantOwn?: PolicyText;
+  /** Where a change of retention is previewed, below `/console`. */
+  readonly retentionHref: string;
+  /** The button, such as "Save". A form that may be saved without a change says so with `mayBeUnchanged`. */
+  readonly action: string;
+  readonly mayBeUnchanged?: boolean;
+  /** Sends a change, and returns the values in force after it. */
+  readonly send: (change: PolicyChange) => Promise<PolicyText>;
+  /** Reads the policy once more. */
+  readonly reload: () => Promise<SavedPolicy>;
+}
+
+type Problems = Readonly<Partial<Record<PolicyField, string>>>;
+
+/** Reasons that mean that the policy is no longer what the form began with. */
+const CHANGED_MEANWHILE = new Set(["ETAG_MISMATCH", "NAMESPACE_NOT_FOUND"]);
+
+/**
+ * A form over the fields of a policy: own values beside the inherited ones. The server checks a change before it is
+ * confirmed, and refuses it if another person saved first; then both values are told, and what was typed stays.
+ */
+export function PolicyEditor(props: PolicyEditorProps) {
+  const { subject, saved, inForce, tenantOwn, retentionHref, action, mayBeUnchanged = false } = props;
+  const form = usePolicyForm(props);
+  const { draft, setDraft, problems, failure, waiting, after } = form;
+  const changed = changedFields(draft);
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void form.review();
+      }}
+    >
+      <NewsPanel news={draft.news} hide={() => setDraft({ ...draft, news: [] })} />
+      <div className={styles.head} aria-hidden="true">
+        <span>Field</span>
+        <span>Own value</span>
+        <span>Inherited</span>
+        <span>In force</span>
+      </div>
+      {FIELD_NAMES.map((field) => (
+        <PolicyRow
+          key={field}
+          field={field}
+          text={draft.typed[field]}
+          savedText={saved.own[field]}
+          isChanged={changed.includes(field)}
+          inForce={inForce[field]}
+          tenantOwn={tenantOwn}
+          problem={problems[field]}
+          type={(text) => setDraft(typeField(draft, field, text))}
+        />
+      ))}
+      <div role="alert" className={styles.failure}>
+        {failure !== undefined && <FailureText failure={failure} />}
+      </div>
+      <div className={styles.buttons}>
+        <button type="submit" disabled={waiting || (changed.length === 0 && !mayBeUnchanged)}>
+          {action}
+        </button>
+        <button
+          type="button"
+          disabled={changed.length === 0}
+          onClick={() => setDraft(startDraft(draft.saved))}
+        >
+          Undo all
+        </button>
+        <span className={styles.count} role="status">
+          {changed.length > 0 && `${changed.length} changed`}
+        </span>
+      </div>
+      {after !== undefined && (
+        <PolicyReview
+          subject={subject}
+          action={action}
+          draft={draft}
+          now={inForce}
+          after={after}
+          retentionHref={retentionHref}
+          act={form.save}
+          close={form.closeReview}
+        />
+      )}
+    </form>
+  );
+}
+
+function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
+  const notify = useNotice();
+  const [state, setDraft] = useState<PolicyDraft>(() => startDraft(saved));
+  const [problems, setProblems] = useState<Problems>({});
+  const [failure, setFailure] = useState<Failure>();
+  const [waiting, setWaiting] = useState(false);
+  /** The values in force after the change, while it is confirmed. */
+  const [after, setAfter] = useState<PolicyText>();
+  // A newer state can arrive with any answer; followed here, no frame shows the older one.
+  const draft = followSaved(state, saved);
+  if (draft !== state) setDraft(draft);
+
+  async function request(validateOnly: boolean): Promise<PolicyText | undefined> {
+    const { policy, paths } = readDraft(draft);
+    // A policy that does not exist has no etag that the server could compare.
+    const isStale = draft.saved.etag === "" && (await reload()).etag !== "";
+    if (isStale) return undefined;
+    try {
+      return await send({ policy, paths, etag: draft.saved.etag, validateOnly });
+    } catch (error) {
+      if (!CHANGED_MEANWHILE.has(readFailure(error).reason)) throw error;
+      await reload();
+      return undefined;
+    }
+  }
+
+  async function review(): Promise<void> {
+    const { problems: unread } = readDraft(draft);
+    setProblems(unread);
+    setFailure(undefined);
+    if (Object.keys(unread).length > 0) return;
+    setWaiting(true);
+    try {
+      setAfter(await request(true));
+    } catch (error) {
+      const refused = readFailure(error);
+      const known = refused.violations.flatMap(({ field, description }) => {
+        const name = fieldOfPath(field);
+        return name === undefined ? [] : [[name, `It ${description}.`]];
+      });
+      setProblems(Object.fromEntries(known));
+      setFailure(refused);
+    } finally {
+      setWaiting(false);
+    }
+  }
+
+  async function save(): Promise<void> {
+    const result = await request(false);
+    if (result === undefined) return;
+    await reload();
+    notify(`Saved the policy of ${subject}. Every replica follows within 10 s.`);
+  }
+
+  return {
+    ...{ draft, setDraft, problems, failure, waiting, after, review, save },
+    closeReview: () => setAfter(undefined),
+  };
+}

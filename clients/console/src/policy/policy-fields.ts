@@ -1,0 +1,194 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Policy, Policy_OnLeaseExpiry } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { durationMs, durationOf, parseDuration, writeDuration } from "../format/duration.ts";
+import { formatBytes, formatCount } from "../format/quantity.ts";
+
+/** A field of a policy, as messages name it. */
+export type PolicyField = keyof PolicyText;
+
+/** Each field as a person types it, in the forms of the command line; empty: not set, so inherited. */
+export interface PolicyText {
+  readonly keyRetention: string;
+  readonly resultRetention: string;
+  readonly failureRetention: string;
+  readonly defaultLease: string;
+  readonly maxLease: string;
+  readonly onLeaseExpiry: string;
+  readonly maxResultBytes: string;
+  readonly requireFingerprint: string;
+}
+
+/** How a field is shown and typed. */
+export interface FieldInfo {
+  /** The name in an update mask, below "policy." */
+  readonly path: string;
+  readonly label: string;
+  readonly help: string;
+  /** Undefined: the value is typed; else each value with its words. */
+  readonly choices?: Readonly<Record<string, string>>;
+}
+
+/** Every field of a policy, in the order of the screens. The ranges are the contract's (policy.proto). */
+export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
+  keyRetention: {
+    path: "key_retention",
+    label: "Key retention",
+    help: "How long a key is remembered: 1m to 400d.",
+  },
+  resultRetention: {
+    path: "result_retention",
+    label: "Result retention",
+    help: "How long a success is replayed: at most the key retention.",
+  },
+  failureRetention: {
+    path: "failure_retention",
+    label: "Failure retention",
+    help: "How long a failure is replayed: at most the key retention.",
+  },
+  defaultLease: {
+    path: "default_lease",
+    label: "Default lease",
+    help: "The lease of a claim that asks for none: 1s to 24h.",
+  },
+  maxLease: { path: "max_lease", label: "Longest lease", help: "What a claim may ask for: 1s to 24h." },
+  onLeaseExpiry: {
+    path: "on_lease_expiry",
+    label: "When a lease expires",
+    help: "Reclaim: the effect happens at least once. Hold: at most once.",
+    choices: { reclaim: "Reclaim: the next claim gets the key", hold: "Hold: a person decides" },
+  },
+  maxResultBytes: {
+    path: "max_result_bytes",
+    label: "Largest result",
+    help: "Of a result's payload: at most 1MiB.",
+  },
+  requireFingerprint: {
+    path: "require_fingerprint",
+    label: "Fingerprint",
+    help: "Whether a claim without one is refused.",
+    choices: { true: "Required", false: "Not required" },
+  },
+};
+
+/** The names of all fields, in the order of the screens. */
+export const FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyField[];
+
+/** The fields whose change concerns records that exist, which the screen Retention previews. */
+export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
+  "keyRetention",
+  "resultRetention",
+  "failureRetention",
+]);
+
+/** What a tenant inherits: the service's defaults, as the contract names them (policy.proto). */
+export const SERVICE_DEFAULTS: PolicyText = {
+  keyRetention: "3d",
+  resultRetention: "",
+  failureRetention: "",
+  defaultLease: "30s",
+  maxLease: "15m",
+  onLeaseExpiry: "reclaim",
+  maxResultBytes: "64KiB",
+  requireFingerprint: "false",
+};
+
+const KIB = 1_024;
+const MIB = KIB * KIB;
+const BYTE_UNITS: Readonly<Record<string, number>> = { "": 1, b: 1, kib: KIB, mib: MIB };
+
+/** Returns the fields that a policy sets, as a person types them. */
+export function policyText(policy: Policy | undefined): PolicyText {
+  const expiry = policy?.onLeaseExpiry;
+  return {
+    keyRetention: durationTextOf(policy?.keyRetention),
+    resultRetention: durationTextOf(policy?.resultRetention),
+    failureRetention: durationTextOf(policy?.failureRetention),
+    defaultLease: durationTextOf(policy?.defaultLease),
+    maxLease: durationTextOf(policy?.maxLease),
+    onLeaseExpiry:
+      expiry === Policy_OnLeaseExpiry.HOLD
+        ? "hold"
+        : expiry === Policy_OnLeaseExpiry.RECLAIM
+          ? "reclaim"
+          : "",
+    maxResultBytes: policy?.maxResultBytes === undefined ? "" : writeBytes(policy.maxResultBytes),
+    requireFingerprint: policy?.requireFingerprint === undefined ? "" : String(policy.requireFingerprint),
+  };
+}
+
+/** Some fields of a policy, as a request sends them. */
+export type PolicyInit = Partial<Omit<Policy, "$typeName" | "$unknown">>;
+
+/** Returns the value of a typed field for a request, empty for an inherited one; undefined: it can't be read. */
+export function parseField(field: PolicyField, text: string): PolicyInit | undefined {
+  const value = text.trim();
+  if (value === "") return {};
+  switch (field) {
+    case "onLeaseExpiry":
+      return {
+        onLeaseExpiry: value === "hold" ? Policy_OnLeaseExpiry.HOLD : Policy_OnLeaseExpiry.RECLAIM,
+      };
+    case "requireFingerprint":
+      return { requireFingerprint: value === "true" };
+    case "maxResultBytes": {
+      const bytes = parseBytes(value);
+      return bytes === undefined ? undefined : { maxResultBytes: bytes };
+    }
+    case "keyRetention":
+    case "resultRetention":
+    case "failureRetention":
+    case "defaultLease":
+    case "maxLease": {
+      const ms = parseDuration(value);
+      return ms === undefined ? undefined : { [field]: durationOf(ms) };
+    }
+    default:
+      return field satisfies never;
+  }
+}
+
+/** Returns what to type instead of a text that `parseField` does not read. */
+export function fieldProblem(field: PolicyField): string {
+  return field === "maxResultBytes"
+    ? "A whole number of bytes, such as 65536, 64KiB or 1MiB."
+    : "A whole number with a unit, such as 90s, 15m, 72h or 30d.";
+}
+
+/** Returns a field's text in the one form that `policyText` has; a text that can't be read stays as it is. */
+export function canonicalText(field: PolicyField, text: string): string {
+  const trimmed = text.trim();
+  if (field === "maxResultBytes") {
+    const bytes = parseBytes(trimmed);
+    return bytes === undefined ? trimmed : writeBytes(bytes);
+  }
+  if (POLICY_FIELDS[field].choices !== undefined) return trimmed;
+  const ms = parseDuration(trimmed);
+  return ms === undefined ? trimmed : writeDuration(ms);
+}
+
+/** Returns a field's text in words, such as "3 d" or "Required". */
+export function fieldWords(field: PolicyField, text: string): string {
+  if (text === "") return "inherited";
+  const words = POLICY_FIELDS[field].choices?.[text];
+  if (words !== undefined) return words.split(":")[0] ?? words;
+  if (field !== "maxResultBytes") return text.replace(/(\d)m$/, "$1 min").replace(/(\d)([a-z]+)$/, "$1 $2");
+  const bytes = parseBytes(text);
+  if (bytes === undefined) return text;
+  return bytes % KIB === 0 ? formatBytes(bytes).replace(/\.0+ /, " ") : `${formatCount(bytes)} B`;
+}
+
+function durationTextOf(duration: Duration | undefined): string {
+  return duration === undefined ? "" : writeDuration(durationMs(duration));
+}
+
+function writeBytes(bytes: number): string {
+  if (bytes > 0 && bytes % MIB === 0) return `${bytes / MIB}MiB`;
+  if (bytes > 0 && bytes % KIB === 0) return `${bytes / KIB}KiB`;
+  return String(bytes);
+}
+
+function parseBytes(text: string): number | undefined {
+  const match = /^(\d{1,9})\s*([a-z]{0,3})$/.exec(text.toLowerCase());
+  const unit = BYTE_UNITS[match?.[2] ?? "none"];
+  return match === null || unit === undefined ? undefined : Number(match[1]) * unit;
+}

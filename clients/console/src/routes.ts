@@ -1,0 +1,88 @@
+import { type ComponentType, lazy } from "react";
+
+/** Who a screen is for: the administrators of a tenant, the operator, or both. */
+export type Audience = "tenant" | "operator" | "both";
+
+/** A screen, and where it is. */
+export interface ScreenRoute {
+  /** A wouter pattern below `/console`. */
+  readonly path: string;
+  readonly audience: Audience;
+  /** Loaded when the screen is first shown, as a chunk of its own. */
+  readonly screen: ComponentType;
+  /** Where the navigation shows the screen; undefined: another screen links to it. */
+  readonly link?: NavigationLink;
+}
+
+/** An entry of the navigation. */
+export interface NavigationLink {
+  readonly href: string;
+  readonly label: string;
+  /** The letter that opens the screen after `g`. */
+  readonly letter: string;
+}
+
+type Load = () => Promise<{ default: ComponentType }>;
+
+function route(path: string, audience: Audience, load: Load, link?: NavigationLink): ScreenRoute {
+  const screen = lazy(load);
+  return link === undefined ? { path, audience, screen } : { path, audience, screen, link };
+}
+
+function link(href: string, label: string, letter: string): NavigationLink {
+  return { href, label, letter };
+}
+
+/** Every screen. The navigation shows the entries in this order. */
+export const ROUTES: readonly ScreenRoute[] = [
+  route("/", "tenant", () => import("./screens/home/home.tsx"), link("/", "Home", "h")),
+  route(
+    "/retention/:namespace?",
+    "tenant",
+    () => import("./screens/retention/retention.tsx"),
+    link("/retention", "Retention", "r"),
+  ),
+  route(
+    "/ambiguous",
+    "tenant",
+    () => import("./screens/ambiguous/ambiguous.tsx"),
+    link("/ambiguous", "Ambiguous", "a"),
+  ),
+  route(
+    "/records",
+    "tenant",
+    () => import("./screens/records/records.tsx"),
+    link("/records", "Records", "e"),
+  ),
+  route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
+  route(
+    "/namespaces",
+    "tenant",
+    () => import("./screens/namespaces/namespaces.tsx"),
+    link("/namespaces", "Namespaces", "n"),
+  ),
+  route("/namespaces/:name", "tenant", () => import("./screens/namespace/namespace.tsx")),
+  route("/settings", "tenant", () => import("./screens/settings/settings.tsx")),
+  route(
+    "/api-keys",
+    "tenant",
+    () => import("./screens/api-keys/api-keys.tsx"),
+    link("/api-keys", "API keys", "k"),
+  ),
+  route(
+    "/key-quality",
+    "tenant",
+    () => import("./screens/key-quality/key-quality.tsx"),
+    link("/key-quality", "Key quality", "q"),
+  ),
+  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), link("/jobs", "Jobs", "j")),
+  route(
+    "/tenants",
+    "operator",
+    () => import("./screens/tenants/tenants.tsx"),
+    link("/tenants", "Tenants", "t"),
+  ),
+  route("/tenants/:name", "operator", () => import("./screens/tenant/tenant.tsx")),
+  route("/fleet", "operator", () => import("./screens/fleet/fleet.tsx"), link("/fleet", "Fleet", "f")),
+  route("/audit", "both", () => import("./screens/audit/audit.tsx"), link("/audit", "Audit", "u")),
+];

@@ -1,0 +1,79 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useState } from "react";
+import { Link, useParams } from "wouter";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time } from "../../parts/time.tsx";
+import { FIELD_NAMES } from "../../policy/policy-fields.ts";
+import { readFailure } from "../../session/failure.ts";
+import { Screen } from "../../shell/screen.tsx";
+import { isNamespaceName } from "../namespaces/namespace-name.ts";
+import { DeleteNamespace } from "./delete-namespace.tsx";
+import styles from "./namespace.module.css";
+import { NamespacePolicy } from "./namespace-policy.tsx";
+
+/** The screen of one namespace: its policy beside the tenant's. Declares it if it is not. */
+export default function NamespaceScreen() {
+  const { name = "" } = useParams<{ name: string }>();
+  if (!isNamespaceName(name)) {
+    return (
+      <Screen title="Namespace">
+        <Empty command="onceward namespaces list">This is not the name of a namespace: {name}</Empty>
+      </Screen>
+    );
+  }
+  // A new name is a new form.
+  return <NamespaceOf key={name} name={name} />;
+}
+
+function NamespaceOf({ name }: { readonly name: string }) {
+  const [isDeleting, setDeleting] = useState(false);
+  const found = useQuery(TenantAdminService.method.getNamespace, { name });
+  const tenant = useQuery(TenantAdminService.method.getTenant);
+  const isMissing = found.error !== null && readFailure(found.error).reason === "NAMESPACE_NOT_FOUND";
+  const namespace = isMissing ? undefined : found.data?.namespace;
+  const error = isMissing ? null : (found.error ?? tenant.error);
+  const isKnown = namespace !== undefined || isMissing;
+  return (
+    <Screen title={name} lead="The policy of a namespace: what it sets itself, and what it inherits.">
+      {error !== null && !isKnown && <ErrorState error={error} retry={found.refetch} />}
+      {isKnown && tenant.error !== null && <ErrorState error={tenant.error} retry={tenant.refetch} />}
+      {isKnown && tenant.data?.tenant !== undefined && (
+        <>
+          <div className={styles.facts}>
+            {namespace === undefined ? (
+              <StateMark tone="attention">Not declared: it follows the tenant's policy</StateMark>
+            ) : (
+              <span>
+                Declared <Time at={namespace.createdAt} />
+              </span>
+            )}
+            <Link href={`/retention/${name}`}>Retention</Link>
+            <Link href={`/records?namespace=${name}`}>Records</Link>
+            <Link href={`/key-quality?namespace=${name}`}>Key quality</Link>
+            <Link href={`/audit?${new URLSearchParams({ target: `namespace ${name}` })}`}>Audit</Link>
+          </div>
+          <NamespacePolicy name={name} namespace={namespace} tenant={tenant.data.tenant} />
+          {namespace !== undefined && (
+            <section>
+              <h2>Delete</h2>
+              <p>Removes the own values, and the namespace from the list of declared ones.</p>
+              <button type="button" data-look="danger" onClick={() => setDeleting(true)}>
+                Delete the policy
+              </button>
+            </section>
+          )}
+          <div className={styles.hint}>
+            <CliHint command={`onceward namespaces ${namespace === undefined ? "set" : "show"} ${name}`} />
+          </div>
+        </>
+      )}
+      {error === null && (!isKnown || tenant.data === undefined) && <Loading rows={FIELD_NAMES.length * 2} />}
+      {isDeleting && namespace !== undefined && (
+        <DeleteNamespace namespace={namespace} close={() => setDeleting(false)} />
+      )}
+    </Screen>
+  );
+}

@@ -1,0 +1,153 @@
+import { createQueryOptions, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Namespace, RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import { durationMs, formatDuration } from "../../format/duration.ts";
+import { formatCount } from "../../format/quantity.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
+import { readFailure } from "../../session/failure.ts";
+import { type Change, compareRetentions, requestFor } from "./change.ts";
+
+/** A change that was refused because the policy had changed: retentions in words. */
+export interface Conflict {
+  readonly was: string;
+  readonly is: string;
+  readonly proposed: string;
+}
+
+interface ChangeDialogProps {
+  readonly namespace: string;
+  /** The namespace as the person saw it; undefined: it was never declared. */
+  readonly declared: Namespace | undefined;
+  readonly change: Change;
+  /** Called with a conflict, or with undefined once a change was made. */
+  readonly report: (conflict: Conflict | undefined) => void;
+  readonly close: () => void;
+}
+
+/** Previews a change by the API's own dry run, and makes it once the namespace's name is typed. */
+export function ChangeDialog({ namespace, declared, change, report, close }: ChangeDialogProps) {
+  // What the person saw when the dialog opened: a refresh behind it must not change what is confirmed.
+  const [seen] = useState(declared);
+  const [toExisting, setToExisting] = useState(false);
+  const request = requestFor(namespace, change, seen?.etag ?? "");
+  const preview = useQuery(
+    TenantAdminService.method.updateNamespace,
+    { ...request, validateOnly: true },
+    { staleTime: 0, gcTime: 0 },
+  );
+  const tenant = useQuery(TenantAdminService.method.getTenant, {}, { enabled: seen === undefined });
+  const before = (seen ?? tenant.data?.tenant)?.effectivePolicy;
+  const make = useChange(request, { namespace, change, seen, report });
+  return (
+    <ConfirmDialog
+      title={`Change the retention of ${namespace}`}
+      action={toExisting ? "Change, with existing records" : "Change for later claims"}
+      typed={namespace}
+      look={toExisting ? "danger" : "plain"}
+      act={() => make(toExisting)}
+      close={close}
+    >
+      {preview.data === undefined ? (
+        preview.error === null ? (
+          <Loading rows={5} />
+        ) : (
+          <ErrorState error={preview.error} retry={preview.refetch} />
+        )
+      ) : (
+        <>
+          <DataTable
+            caption="Every replica follows within 10 s. New claims get these retentions:"
+            rows={compareRetentions(before, preview.data.namespace?.effectivePolicy)}
+            rowKey={({ name }) => name}
+            columns={[
+              { heading: "", cell: ({ name }) => name },
+              { heading: "Now", kind: "number", cell: (row) => row.before },
+              { heading: "Afterwards", kind: "number", cell: (row) => row.after },
+            ]}
+          />
+          <p>
+            <label>
+              <input
+                type="checkbox"
+                checked={toExisting}
+                onChange={(event) => setToExisting(event.target.checked)}
+              />{" "}
+              Also change existing records: {describeEffect(preview.data.effect)}.
+            </label>
+          </p>
+        </>
+      )}
+    </ConfirmDialog>
+  );
+}
+
+interface Circumstances extends Pick<ChangeDialogProps, "namespace" | "change" | "report"> {
+  readonly seen: Namespace | undefined;
+}
+
+/** Returns the function that makes the change, and leads to its job. A conflict is reported and is no error. */
+function useChange(
+  request: ReturnType<typeof requestFor>,
+  { namespace, change, seen, report }: Circumstances,
+) {
+  const { getNamespace, listNamespaces, getRetentionAdvice } = TenantAdminService.method;
+  const update = useMutation(TenantAdminService.method.updateNamespace);
+  const refresh = useRefresh();
+  const queryClient = useQueryClient();
+  const transport = useTransport();
+  const notify = useNotice();
+  const [, setParameters] = useSearchParams();
+
+  async function explainConflict(): Promise<void> {
+    await refresh(getNamespace, listNamespaces, getRetentionAdvice);
+    const current = await queryClient.fetchQuery(
+      createQueryOptions(getRetentionAdvice, { namespace }, { transport }),
+    );
+    report({
+      was: formatPolicy(seen),
+      is: current.keyRetention === undefined ? "not known" : formatDuration(durationMs(current.keyRetention)),
+      proposed: change.kind === "set" ? formatDuration(change.retentionMs) : "the tenant's",
+    });
+  }
+
+  return async function make(applyToExisting: boolean): Promise<void> {
+    try {
+      const { job } = await update.mutateAsync({ ...request, applyToExisting });
+      report(undefined);
+      setParameters(
+        (before) => {
+          const after = new URLSearchParams(before);
+          after.delete("to");
+          if (job === undefined) after.delete("job");
+          else after.set("job", `${job.id}`);
+          return after;
+        },
+        { replace: true },
+      );
+      notify(`The retention of ${namespace} is changed. Every replica follows within 10 s.`);
+      await refresh(getNamespace, listNamespaces, getRetentionAdvice);
+    } catch (error) {
+      if (readFailure(error).reason !== "ETAG_MISMATCH") throw error;
+      await explainConflict();
+    }
+  };
+}
+
+function formatPolicy(seen: Namespace | undefined): string {
+  const retention = seen?.effectivePolicy?.keyRetention;
+  return retention === undefined ? "the tenant's" : formatDuration(durationMs(retention));
+}
+
+/** Returns what a change does to existing records, such as "12 would change, 3 of them be forgotten at once". */
+function describeEffect(effect: RetentionEffect | undefined): string {
+  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
+  const atLeast = truncated ? "at least " : "";
+  return `${atLeast}${formatCount(recordsChanged)} would change, ${atLeast}${formatCount(recordsForgotten)} of them be forgotten at once`;
+}

@@ -1,0 +1,99 @@
+import { formatDuration } from "../../format/duration.ts";
+import { formatBytes, formatEstimate } from "../../format/quantity.ts";
+import { DataTable } from "../../parts/data-table.tsx";
+import { type Advice, type Proposal, proposalOf } from "./candidates.ts";
+import { formatLate } from "./words.ts";
+
+interface Row {
+  readonly name: string;
+  readonly today: string;
+  readonly proposed: string;
+  readonly difference: string;
+}
+
+/** What the proposed retention changes: late repeats, records and bytes. */
+export function Comparison({ advice, proposal }: { readonly advice: Advice; readonly proposal: Proposal }) {
+  const today = proposalOf(advice, advice.retentionMs);
+  if (today === undefined) return undefined;
+  const bound =
+    proposal.evidenceOfMs === proposal.retentionMs || proposal.evidence === undefined
+      ? ""
+      : ` Late repeats of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
+  return (
+    <DataTable
+      caption={`What the line changes.${bound}`}
+      rows={rowsOf(today, proposal)}
+      rowKey={({ name }) => name}
+      columns={[
+        { heading: "", cell: ({ name }) => name },
+        {
+          heading: `Today, ${formatDuration(today.retentionMs)}`,
+          kind: "number",
+          cell: (row) => row.today,
+        },
+        {
+          heading: `Proposed, ${formatDuration(proposal.retentionMs)}`,
+          kind: "number",
+          cell: (row) => row.proposed,
+        },
+        { heading: "Difference", kind: "number", cell: (row) => row.difference },
+      ]}
+    />
+  );
+}
+
+function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
+  return [
+    {
+      name: "Late repeats a month (interval of 95 %)",
+      today: formatLate(today.evidence),
+      proposed: formatLate(proposed.evidence),
+      difference: lateDifference(today, proposed),
+    },
+    {
+      name: "Days with a late repeat",
+      today: describeDays(today),
+      proposed: describeDays(proposed),
+      difference: "",
+    },
+    {
+      name: "Late in a million claims, long term",
+      today: describeBound(today),
+      proposed: describeBound(proposed),
+      difference: "",
+    },
+    {
+      name: "Records kept, at the present rate",
+      today: formatEstimate(today.records),
+      proposed: formatEstimate(proposed.records),
+      difference: signed(proposed.records - today.records, formatEstimate),
+    },
+    {
+      name: "Their size, without indexes",
+      today: formatBytes(today.bytes),
+      proposed: formatBytes(proposed.bytes),
+      difference: signed(proposed.bytes - today.bytes, formatBytes),
+    },
+  ];
+}
+
+function lateDifference({ evidence: today }: Proposal, { evidence: proposed }: Proposal): string {
+  if (today?.kind !== "late" || proposed?.kind !== "late") return "";
+  return signed(proposed.perMonth - today.perMonth, formatEstimate);
+}
+
+function describeDays({ evidence }: Proposal): string {
+  if (evidence?.kind !== "late") return "not known";
+  return `${evidence.daysWithLate} of ${Math.round(evidence.daysObserved)}`;
+}
+
+function describeBound({ evidence }: Proposal): string {
+  return evidence?.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "not known";
+}
+
+/** Rounding can leave a zero with a sign. */
+function signed(value: number, format: (value: number) => string): string {
+  const text = format(Math.abs(value));
+  if (text === format(0)) return "none";
+  return value > 0 ? `+${text}` : `−${text}`;
+}

@@ -1,0 +1,93 @@
+import type { Frame } from "../../charts/figure.tsx";
+import type { Scale } from "../../charts/scales.ts";
+import { formatDuration } from "../../format/duration.ts";
+import type { Advice, Candidate } from "./candidates.ts";
+import styles from "./retention.module.css";
+import type { SurvivalPoint } from "./survival.ts";
+
+/** Narrower regions have no label; the legend names their colour. */
+const UNKNOWN_LABEL_WIDTH = 160;
+
+interface CurveProps {
+  readonly frame: Frame;
+  readonly x: Scale;
+  readonly y: Scale;
+  readonly points: readonly SurvivalPoint[];
+  readonly advice: Advice;
+}
+
+/**
+ * Draws the survival curve: solid for recognised repeats up to today's retention, then dots with their intervals for
+ * longer retentions, and the time that was not observed long enough.
+ */
+export function Curve({ frame, x, y, points, advice }: CurveProps) {
+  const { retentionMs, candidates } = advice;
+  const today = x.toPosition(retentionMs);
+  const longer = candidates.filter(
+    (candidate) => candidate.retentionMs >= retentionMs && candidate.evidence.kind === "late",
+  );
+  const unknown = candidates.find(
+    (candidate) => candidate.retentionMs > retentionMs && candidate.evidence.kind === "missing",
+  );
+  return (
+    <g pointerEvents="none">
+      {unknown !== undefined && <Unknown frame={frame} from={x.toPosition(unknown.retentionMs)} />}
+      <path d={steps(points, x, y)} className={styles.curve} />
+      <path d={steps(longer.flatMap(pointOf), x, y)} className={styles.estimate} />
+      {longer.map((candidate) => (
+        <Dot key={candidate.retentionMs} candidate={candidate} x={x} y={y} />
+      ))}
+      <line x1={today} x2={today} y1={frame.top} y2={frame.bottom} className={styles.today} />
+      <text x={today - 5} y={frame.top + 12} textAnchor="end" className={styles.label}>
+        today {formatDuration(retentionMs)}
+      </text>
+    </g>
+  );
+}
+
+function pointOf({ evidence, retentionMs }: Candidate): readonly SurvivalPoint[] {
+  return evidence.kind === "late" ? [{ afterMs: retentionMs, perMonth: evidence.perMonth }] : [];
+}
+
+function Dot({ candidate, x, y }: { readonly candidate: Candidate; readonly x: Scale; readonly y: Scale }) {
+  const { evidence, retentionMs } = candidate;
+  if (evidence.kind !== "late") return undefined;
+  const at = x.toPosition(retentionMs);
+  return (
+    <g className={styles.dot}>
+      <line x1={at} x2={at} y1={y.toPosition(evidence.low)} y2={y.toPosition(evidence.high)} />
+      <circle cx={at} cy={y.toPosition(evidence.perMonth)} r={3.5} />
+    </g>
+  );
+}
+
+function Unknown({ frame, from }: { readonly frame: Frame; readonly from: number }) {
+  const width = Math.max(0, frame.right - from);
+  return (
+    <>
+      <rect
+        x={from}
+        y={frame.top}
+        width={width}
+        height={frame.bottom - frame.top}
+        className={styles.unknown}
+      />
+      {width > UNKNOWN_LABEL_WIDTH && (
+        <text x={from + 6} y={frame.top + 12} className={styles.label}>
+          not observed long enough
+        </text>
+      )}
+    </>
+  );
+}
+
+/** Each point's height holds until the next point. */
+function steps(points: readonly SurvivalPoint[], x: Scale, y: Scale): string {
+  return points
+    .map(({ afterMs, perMonth }, index) => {
+      const at = x.toPosition(afterMs);
+      const height = y.toPosition(perMonth);
+      return index === 0 ? `M${at} ${height}` : `H${at}V${height}`;
+    })
+    .join("");
+}

@@ -1,0 +1,161 @@
+import { createQueryOptions, useQuery, useTransport } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useQueries } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { useLocation } from "wouter";
+import { formatDuration } from "../../format/duration.ts";
+import { DataTable } from "../../parts/data-table.tsx";
+import { TextField } from "../../parts/field.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { usePageToken } from "../../parts/pages.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { useSession } from "../../session/session.ts";
+import { Screen } from "../../shell/screen.tsx";
+import { type Advice, adviceOf } from "./candidates.ts";
+import styles from "./retention.module.css";
+import { judge } from "./verdict.ts";
+import { describeVerdict, formatLate, nameVerdict } from "./words.ts";
+
+/** Each namespace on a page is a call of its own for its advice. */
+const PAGE_SIZE = 20;
+/** Advice is computed from whole hours. */
+const ADVICE_FRESH_MS = 60_000;
+
+/** The namespaces with what the evidence says about their retention. */
+export function RetentionOverview() {
+  return (
+    <Screen
+      title="Retention"
+      lead="How long keys are remembered, and how many repeats come later: each of those would take effect a second time."
+    >
+      <NamespaceForm />
+      <DeclaredNamespaces />
+      <UndeclaredNamespaces />
+    </Screen>
+  );
+}
+
+function DeclaredNamespaces() {
+  const { token } = usePageToken();
+  const { namespaces: allowed } = useSession();
+  const listed = useQuery(
+    TenantAdminService.method.listNamespaces,
+    { pageSize: PAGE_SIZE, pageToken: token },
+    { enabled: allowed.length === 0 },
+  );
+  if (allowed.length > 0) return <AdviceTable caption="The namespaces of your key" names={allowed} />;
+  if (listed.data === undefined) {
+    return listed.error === null ? (
+      <Loading rows={PAGE_SIZE / 2} />
+    ) : (
+      <ErrorState error={listed.error} retry={listed.refetch} />
+    );
+  }
+  const names = listed.data.namespaces.map(({ name }) => name);
+  if (names.length === 0) {
+    return (
+      <Empty command="onceward retention set NAMESPACE --key 7d">
+        No namespace has a policy of its own: all follow the tenant's.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <AdviceTable caption="Namespaces with a policy of their own" names={names} />
+      <Pager nextPageToken={listed.data.nextPageToken} />
+    </>
+  );
+}
+
+/** These follow the tenant's policy; the screen "Namespaces" has all of them. */
+function UndeclaredNamespaces() {
+  const { namespaces: allowed } = useSession();
+  const listed = useQuery(
+    TenantAdminService.method.listUndeclaredNamespaces,
+    { pageSize: PAGE_SIZE },
+    { enabled: allowed.length === 0 },
+  );
+  if (listed.data === undefined || listed.data.names.length === 0) return undefined;
+  const more = listed.data.nextPageToken === "" ? "" : `, the first ${PAGE_SIZE}`;
+  return (
+    <AdviceTable caption={`Namespaces that follow the tenant's policy${more}`} names={listed.data.names} />
+  );
+}
+
+interface Row {
+  readonly name: string;
+  readonly advice: Advice | undefined;
+  readonly error: unknown;
+}
+
+function AdviceTable({ caption, names }: { readonly caption: string; readonly names: readonly string[] }) {
+  const transport = useTransport();
+  const answers = useQueries({
+    queries: names.map((namespace) => ({
+      ...createQueryOptions(TenantAdminService.method.getRetentionAdvice, { namespace }, { transport }),
+      staleTime: ADVICE_FRESH_MS,
+    })),
+  });
+  const rows = names.map((name, index): Row => {
+    const answer = answers[index];
+    return { name, advice: answer?.data && adviceOf(answer.data), error: answer?.error ?? undefined };
+  });
+  return (
+    <DataTable
+      caption={caption}
+      rows={rows}
+      rowKey={({ name }) => name}
+      href={({ name }) => `/retention/${name}`}
+      columns={[
+        { heading: "Namespace", cell: ({ name }) => name },
+        {
+          heading: "Key retention",
+          kind: "number",
+          cell: ({ advice }) => advice && formatDuration(advice.retentionMs),
+        },
+        {
+          heading: "Late a month",
+          kind: "number",
+          cell: ({ advice }) => advice && formatLate(evidenceInForce(advice)),
+        },
+        { heading: "Verdict", cell: (row) => <VerdictCell row={row} /> },
+        { heading: "Why", cell: ({ advice }) => advice && describeVerdict(judge(advice)) },
+      ]}
+    />
+  );
+}
+
+function VerdictCell({ row: { advice, error } }: { readonly row: Row }) {
+  if (error !== undefined) return <StateMark tone="quiet">Not answered</StateMark>;
+  if (advice === undefined) return <span aria-busy="true" />;
+  const { tone, word } = nameVerdict(judge(advice));
+  return <StateMark tone={tone}>{word}</StateMark>;
+}
+
+function evidenceInForce({ candidates, retentionMs }: Advice) {
+  return candidates.find((candidate) => candidate.retentionMs === retentionMs)?.evidence;
+}
+
+/** Opens a namespace by its name, without paging to it. */
+function NamespaceForm() {
+  const [, navigate] = useLocation();
+  const [name, setName] = useState("");
+  function submit(event: FormEvent): void {
+    event.preventDefault();
+    if (name.trim() !== "") navigate(`/retention/${encodeURIComponent(name.trim())}`);
+  }
+  return (
+    <search>
+      <form className={styles.open} onSubmit={submit}>
+        <TextField
+          label="Open a namespace"
+          value={name}
+          maxLength={63}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <button type="submit">Open</button>
+      </form>
+    </search>
+  );
+}

@@ -1,0 +1,145 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useState } from "react";
+import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
+import { Figure, type Frame } from "../../charts/figure.tsx";
+import { decadeTicks, durationTicks, logScale } from "../../charts/scales.ts";
+import { ThresholdLine } from "../../charts/threshold-line.tsx";
+import { formatDuration } from "../../format/duration.ts";
+import { formatBytes, formatCount, formatEstimate } from "../../format/quantity.ts";
+import { DataTable } from "../../parts/data-table.tsx";
+import type { Advice } from "./candidates.ts";
+import { Curve } from "./curve.tsx";
+import styles from "./retention.module.css";
+import { daysCovered, SHORTEST_MS, survivalOf } from "./survival.ts";
+import { describeMissing, formatLate } from "./words.ts";
+
+const HEIGHT = 320;
+const DAYS_SHOWN = 30;
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** An hour of a namespace is one row of usage: 30 days are 720, and one page has 1,000. */
+const MAX_HOURS = 1_000;
+/** Fewer than one a month are at the bottom of the axis, which is labelled 0. */
+const LEAST_PER_MONTH = 0.5;
+/** Room beyond the longest retention. */
+const BEYOND = 1.3;
+const TICKS_APART = 52;
+
+interface RetentionFigureProps {
+  readonly namespace: string;
+  readonly advice: Advice;
+  readonly proposedMs: number;
+  readonly propose: (ms: number) => void;
+}
+
+/** The picture of a namespace's retention: how many repeats come later than a time, and where retention cuts them off. */
+export function RetentionFigure({ namespace, advice, proposedMs, propose }: RetentionFigureProps) {
+  // Whole hours: the request stays the same while the screen is open.
+  const [now] = useState(() => new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS));
+  const after = new Date(now.getTime() - DAYS_SHOWN * DAY_MS);
+  const usage = useQuery(TenantAdminService.method.getUsage, {
+    namespace,
+    after: timestampFromDate(after),
+    pageSize: MAX_HOURS,
+  });
+  const points = survivalOf(usage.data?.hours ?? [], daysCovered(after, advice.observedSince, now), advice);
+  return (
+    <Figure
+      title="Repeats later than a time after the first claim, a month"
+      caption="Right of the line, a repeat takes effect a second time. Drag the line, or use the arrow keys."
+      legend="Solid: recognised repeats of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
+      height={HEIGHT}
+      use="operate"
+      table={<CandidateTable advice={advice} />}
+      draw={(frame) => (
+        <Picture frame={frame} advice={advice} proposedMs={proposedMs} propose={propose} points={points} />
+      )}
+    />
+  );
+}
+
+interface PictureProps extends Omit<RetentionFigureProps, "namespace"> {
+  readonly frame: Frame;
+  readonly points: ReturnType<typeof survivalOf>;
+}
+
+function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
+  const retentions = advice.candidates.map(({ retentionMs }) => retentionMs);
+  const domain = [SHORTEST_MS, Math.max(proposedMs, ...retentions) * BEYOND] as const;
+  const x = logScale(domain, [frame.left, frame.right]);
+  const most = Math.max(
+    ...points.map(({ perMonth }) => perMonth),
+    ...advice.candidates.map(({ evidence }) => (evidence.kind === "late" ? evidence.high : 0)),
+  );
+  const decades = decadeTicks(most);
+  const y = logScale([LEAST_PER_MONTH, decades.at(-1) ?? 1], [frame.bottom, frame.top]);
+  const cut = x.toPosition(proposedMs);
+  return (
+    <>
+      <rect
+        x={cut}
+        y={frame.top}
+        width={Math.max(0, frame.right - cut)}
+        height={frame.bottom - frame.top}
+        className={styles.beyond}
+      />
+      <LeftAxis
+        frame={frame}
+        scale={y}
+        ticks={[LEAST_PER_MONTH, ...decades]}
+        format={(value) => (value === LEAST_PER_MONTH ? "0" : formatCount(value))}
+        label="repeats a month"
+      />
+      <BottomAxis
+        frame={frame}
+        scale={x}
+        ticks={durationTicks(domain, x, TICKS_APART)}
+        format={formatDuration}
+        label="time after the first claim"
+      />
+      <Curve frame={frame} x={x} y={y} points={points} advice={advice} />
+      <ThresholdLine
+        frame={frame}
+        scale={x}
+        stops={retentions}
+        value={proposedMs}
+        label="Proposed key retention"
+        format={formatDuration}
+        move={propose}
+      />
+    </>
+  );
+}
+
+function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { readonly advice: Advice }) {
+  return (
+    <DataTable
+      caption="Retentions, and the repeats that would come later. Intervals hold with 95 %."
+      rows={candidates}
+      rowKey={({ retentionMs }) => `${retentionMs}`}
+      columns={[
+        {
+          heading: "Key retention",
+          cell: ({ retentionMs }) =>
+            `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
+        },
+        { heading: "Late a month", kind: "number", cell: ({ evidence }) => formatLate(evidence) },
+        {
+          heading: "Late in a million claims",
+          kind: "number",
+          cell: ({ evidence }) =>
+            evidence.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "",
+        },
+        { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(records) },
+        { heading: "Size", kind: "number", cell: ({ bytes }) => formatBytes(bytes) },
+        {
+          heading: "Missing",
+          cell: ({ evidence }) =>
+            evidence.kind === "missing" ? describeMissing(evidence.days, evidence.claims) : "",
+        },
+      ]}
+    />
+  );
+}

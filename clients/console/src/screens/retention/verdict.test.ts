@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { type Advice, type Candidate, type Evidence, proposalOf, type Recommendation } from "./candidates.ts";
+import { judge } from "./verdict.ts";
+
+const HOUR_MS = 3_600_000;
+const NONE_KNOWN: Recommendation = { kind: "missing", days: 0, claims: 2_993_565n };
+
+function late(perMonth: number, high = perMonth): Evidence {
+  const counts = { daysWithLate: 1, daysObserved: 28, claims: 2_512, maxPerMillion: 45_621 };
+  return { kind: "late", perMonth, low: 0, high, ...counts };
+}
+
+function candidate(hours: number, evidence: Evidence): Candidate {
+  return { retentionMs: hours * HOUR_MS, evidence, records: hours * 10, bytes: hours * 1_000 };
+}
+
+function advice(hours: number, candidates: readonly Candidate[], recommendation: Recommendation): Advice {
+  const observedSince = new Date("2026-10-26T18:00:00Z");
+  return { retentionMs: hours * HOUR_MS, observedSince, target: 1, candidates, recommendation };
+}
+
+describe("the verdict on a retention", () => {
+  it("is 'too short' as soon as more late repeats were seen than the target accepts, and names a better one", () => {
+    const candidates = [candidate(6, late(61)), candidate(24, late(60.5)), candidate(72, late(0))];
+    expect(judge(advice(6, candidates, NONE_KNOWN))).toMatchObject({
+      kind: "too short",
+      perMonth: 61,
+      better: { retentionMs: 72 * HOUR_MS },
+    });
+    // An estimate of 0 with an interval above it is no evidence of none.
+    expect(
+      judge(advice(6, [candidate(6, late(61)), candidate(72, late(0, 4))], { kind: "none" })),
+    ).toMatchObject({
+      kind: "too short",
+      better: undefined,
+    });
+  });
+
+  it("accepts late repeats up to the target", () => {
+    const given = { ...advice(6, [candidate(6, late(61))], NONE_KNOWN), target: 100_000 };
+    expect(judge(given)).toMatchObject({ kind: "unproven", claims: 2_993_565n });
+  });
+
+  it("follows the recommendation where no late repeat was seen", () => {
+    const candidates = [candidate(6, late(0)), candidate(24, late(0))];
+    const recommended = (hours: number): Recommendation => ({
+      kind: "retention",
+      retentionMs: hours * HOUR_MS,
+    });
+    expect(judge(advice(24, candidates, recommended(6)))).toEqual({
+      kind: "longer than needed",
+      enoughMs: 6 * HOUR_MS,
+    });
+    expect(judge(advice(24, candidates, recommended(24)))).toEqual({ kind: "enough" });
+    expect(judge(advice(6, candidates, recommended(24)))).toMatchObject({ kind: "unproven" });
+    expect(judge({ ...advice(6, [], NONE_KNOWN), observedSince: undefined })).toEqual({ kind: "no claims" });
+  });
+});
+
+describe("a proposed retention", () => {
+  const given = advice(6, [candidate(6, late(61)), candidate(24, late(5))], NONE_KNOWN);
+
+  it("between two candidates has the evidence of the shorter one, and the cost of its time", () => {
+    expect(proposalOf(given, 12 * HOUR_MS)).toMatchObject({
+      evidenceOfMs: 6 * HOUR_MS,
+      evidence: { perMonth: 61 },
+      records: 120,
+      bytes: 12_000,
+    });
+  });
+
+  it("shorter than all candidates has none", () => {
+    expect(proposalOf(given, HOUR_MS)).toMatchObject({ evidence: undefined, records: 10 });
+  });
+});

@@ -1,0 +1,32 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
+import type { ReactNode } from "react";
+import { Redirect, useLocation, useSearch } from "wouter";
+import { ErrorState } from "../parts/list-states.tsx";
+import { signInPath } from "./return-path.ts";
+import { SessionContext, sessionOf } from "./session.ts";
+import { useSessionEnd } from "./session-end.ts";
+
+/** Often enough that a page that only lies open learns within a minute that its session has ended. */
+const CHECK_MS = 60_000;
+
+/** Shows `children` to a person who is signed in, and leads everyone else to the sign-in page. */
+export function SessionGate({ children }: { readonly children: ReactNode }) {
+  const [location] = useLocation();
+  const search = useSearch();
+  const end = useSessionEnd();
+  const identity = useQuery(
+    IdentityService.method.whoAmI,
+    {},
+    { enabled: end === undefined, staleTime: CHECK_MS, refetchInterval: CHECK_MS },
+  );
+  const session = identity.data === undefined ? undefined : sessionOf(identity.data);
+  if (end !== undefined || (identity.data !== undefined && session === undefined)) {
+    // A first visit has not lost a session: the form alone says enough.
+    const error = session === undefined ? undefined : end;
+    return <Redirect to={signInPath(search === "" ? location : `${location}?${search}`, error)} replace />;
+  }
+  if (session !== undefined) return <SessionContext value={session}>{children}</SessionContext>;
+  if (identity.error !== null) return <ErrorState error={identity.error} retry={() => identity.refetch()} />;
+  return <div aria-busy="true" />;
+}

@@ -1,0 +1,50 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type WhoAmIResponse, WhoAmIResponse_Kind } from "@onceward/gen/onceward/v1/identity_pb.ts";
+import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { createContext, useContext } from "react";
+
+/** The role of a session, as the contract names it. */
+export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
+
+/** Who is signed in. */
+export interface Session {
+  readonly role: Role;
+  /** The id of the API key, or the subject of the token. */
+  readonly actor: string;
+  readonly kind: "key" | "token";
+  /** Empty for an operator. */
+  readonly tenant: string;
+  /** The only namespaces that the session sees; empty: all. */
+  readonly namespaces: readonly string[];
+  /** When the key or token expires; undefined: never. */
+  readonly expiresAt: Date | undefined;
+}
+
+/** Returns the session that an answer describes; undefined for an anonymous caller, who has none. */
+export function sessionOf(answer: WhoAmIResponse): Session | undefined {
+  if (answer.kind === WhoAmIResponse_Kind.ANONYMOUS) return undefined;
+  return {
+    role: roleOf(answer.role),
+    actor: answer.actor,
+    kind: answer.kind === WhoAmIResponse_Kind.TOKEN ? "token" : "key",
+    tenant: answer.tenant,
+    namespaces: answer.namespaces,
+    expiresAt: answer.expiresAt === undefined ? undefined : timestampDate(answer.expiresAt),
+  };
+}
+
+function roleOf(role: ApiKey_Role): Role {
+  if (role === ApiKey_Role.OPERATOR) return "OPERATOR";
+  if (role === ApiKey_Role.TENANT_ADMIN) return "TENANT_ADMIN";
+  return "CALLER";
+}
+
+/** Holds the session below SessionGate. */
+export const SessionContext = createContext<Session | undefined>(undefined);
+
+/** Returns who is signed in. Only below SessionGate. */
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === undefined) throw new Error("useSession is used outside of SessionGate");
+  return session;
+}

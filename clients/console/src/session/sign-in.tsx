@@ -1,0 +1,88 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useId, useRef, useState } from "react";
+import { useLocation, useSearchParams } from "wouter";
+import { returnPathOf } from "./return-path.ts";
+import { fetchSignInOptions, oidcStartAddress, signIn } from "./session-api.ts";
+import { beginSession } from "./session-end.ts";
+import styles from "./sign-in.module.css";
+import { describeRefusal, describeSignInError } from "./sign-in-errors.ts";
+
+/** The sign-in page: an API key, or the OIDC issuer if the server has one. */
+export function SignIn() {
+  const [parameters] = useSearchParams();
+  const returnPath = returnPathOf(parameters.get("return"));
+  const options = useQuery({ queryKey: ["sign-in-options"], queryFn: fetchSignInOptions });
+  useEffect(() => {
+    document.title = "Sign in · Onceward";
+  }, []);
+  const reason = describeSignInError(parameters.get("error"));
+  return (
+    <main className={styles.page}>
+      <h1>Onceward</h1>
+      {reason !== undefined && (
+        <p className={styles.reason} role="status">
+          {reason}
+        </p>
+      )}
+      <ApiKeyForm returnPath={returnPath} />
+      {options.data?.oidc === true && (
+        <p className={styles.issuer}>
+          <a href={oidcStartAddress(returnPath)}>Sign in with {options.data.issuer ?? "your issuer"}</a>
+        </p>
+      )}
+    </main>
+  );
+}
+
+function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
+  const [, navigate] = useLocation();
+  const queryClient = useQueryClient();
+  const [refusal, setRefusal] = useState<string>();
+  const [waiting, setWaiting] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const id = useId();
+
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    const input = field.current;
+    if (input === null || waiting) return;
+    setWaiting(true);
+    try {
+      await signIn(input.value.trim());
+      input.value = "";
+      queryClient.clear();
+      beginSession();
+      navigate(returnPath, { replace: true });
+    } catch (error) {
+      setRefusal(describeRefusal(error));
+      input.focus();
+      setWaiting(false);
+    }
+  }
+
+  return (
+    <form onSubmit={(event) => void submit(event)} className={styles.form}>
+      <label htmlFor={id}>API key</label>
+      <input
+        ref={field}
+        id={id}
+        type="password"
+        autoComplete="off"
+        spellCheck={false}
+        required
+        maxLength={200}
+        aria-invalid={refusal !== undefined}
+        aria-describedby={`${id}-help ${id}-refusal`}
+      />
+      <p id={`${id}-help`} className={styles.help}>
+        Starts with <code>ow_</code>. The key is sent once; the browser keeps only a session.
+      </p>
+      <p id={`${id}-refusal`} role="alert" className={styles.refusal}>
+        {refusal}
+      </p>
+      <button type="submit" aria-disabled={waiting}>
+        {waiting ? "Signing in" : "Sign in"}
+      </button>
+    </form>
+  );
+}

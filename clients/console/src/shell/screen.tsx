@@ -1,0 +1,46 @@
+import { type ReactNode, useEffect, useRef } from "react";
+import { useLocation } from "wouter";
+import { useSession } from "../session/session.ts";
+import styles from "./screen.module.css";
+
+/** The first screen of a visit leaves the focus where the browser puts it: at the top. */
+let shownBefore = false;
+
+interface ScreenProps {
+  readonly title: string;
+  /** A sentence that says what the screen answers. */
+  readonly lead?: ReactNode;
+  /** Buttons beside the heading. */
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/**
+ * Frames a screen: its heading, and the document's title. A navigation moves the focus to the heading, so that a
+ * screen reader says where it leads.
+ */
+export function Screen({ title, lead, actions, children }: ScreenProps) {
+  const { tenant } = useSession();
+  const [location] = useLocation();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = [title, tenant, "Onceward"].filter((part) => part !== "").join(" · ");
+  }, [title, tenant]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each navigation moves the focus, also within a screen.
+  useEffect(() => {
+    if (shownBefore) heading.current?.focus();
+    shownBefore = true;
+  }, [location]);
+  return (
+    <>
+      <div className={styles.head}>
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {actions !== undefined && <div className={styles.actions}>{actions}</div>}
+      </div>
+      {lead !== undefined && <p className={styles.lead}>{lead}</p>}
+      {children}
+    </>
+  );
+}

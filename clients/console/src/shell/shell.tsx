@@ -1,0 +1,60 @@
+import { Suspense } from "react";
+import { Redirect, Route, Switch } from "wouter";
+import { Denied, Loading } from "../parts/list-states.tsx";
+import { NoticeProvider } from "../parts/notice.tsx";
+import { ROUTES, type ScreenRoute } from "../routes.ts";
+import { useSession } from "../session/session.ts";
+import { Header } from "./header.tsx";
+import { missingRole } from "./links.ts";
+import { Navigation } from "./navigation.tsx";
+import { NotFound } from "./not-found.tsx";
+import { Screen } from "./screen.tsx";
+import { ScreenBoundary } from "./screen-boundary.tsx";
+import styles from "./shell.module.css";
+
+/** The frame around every screen: header, navigation, and the screen of the address. */
+export function Shell() {
+  return (
+    <NoticeProvider>
+      <a className={styles.skip} href="#content">
+        Skip to the content
+      </a>
+      <Header />
+      <div className={styles.body}>
+        <Navigation />
+        <main id="content" className={styles.content} tabIndex={-1}>
+          <Switch>
+            {ROUTES.map((route) => (
+              <Route key={route.path} path={route.path}>
+                <RoutedScreen route={route} />
+              </Route>
+            ))}
+            <Route>
+              <NotFound />
+            </Route>
+          </Switch>
+        </main>
+      </div>
+    </NoticeProvider>
+  );
+}
+
+function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
+  const { role } = useSession();
+  const missing = missingRole(route.audience, role);
+  if (route.path === "/" && role === "OPERATOR") return <Redirect to="/tenants" replace />;
+  if (missing !== undefined) {
+    return (
+      <Screen title={route.link?.label ?? "Not allowed"}>
+        <Denied neededRole={missing} />
+      </Screen>
+    );
+  }
+  return (
+    <ScreenBoundary key={route.path}>
+      <Suspense fallback={<Loading rows={8} />}>
+        <route.screen />
+      </Suspense>
+    </ScreenBoundary>
+  );
+}

@@ -1,0 +1,63 @@
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { useStoredFlag } from "../parts/stored-flag.ts";
+import { useSession } from "../session/session.ts";
+import { linksFor } from "./links.ts";
+import { ShortcutDialog } from "./shortcut-dialog.tsx";
+import { nextKeyState, type Shortcut, START, type Typed } from "./shortcut-keys.ts";
+import { ShortcutContext } from "./use-shortcut.ts";
+
+/** Listens for keys: `?`, `g` and a letter, and the keys that the screen names by `useShortcut`. */
+export function ShortcutProvider({ children }: { readonly children: ReactNode }) {
+  const { role } = useSession();
+  const [, navigate] = useLocation();
+  const [isOn, setOn] = useStoredFlag("shortcuts", true);
+  const [isShown, setShown] = useState(false);
+  const [registry] = useState(() => new Map<string, Shortcut>());
+  const state = useRef(START);
+
+  useEffect(() => {
+    if (!isOn) return undefined;
+    function act(typed: Typed): void {
+      if (typed.kind === "help") setShown(true);
+      if (typed.kind === "go") {
+        const link = linksFor(role).find(({ letter }) => letter === typed.letter);
+        if (link !== undefined) navigate(link.href);
+      }
+      if (typed.kind === "key") registry.get(typed.key)?.run();
+    }
+    function onKey(event: KeyboardEvent): void {
+      if (event.defaultPrevented || isForPage(event)) return;
+      const { state: next, typed } = nextKeyState(state.current, event.key, event.timeStamp);
+      state.current = next;
+      if (typed === undefined) return;
+      if (typed.kind !== "key" || registry.has(typed.key)) event.preventDefault();
+      act(typed);
+    }
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [isOn, navigate, registry, role]);
+
+  return (
+    <ShortcutContext value={{ shortcuts: registry, showDialog: () => setShown(true) }}>
+      {children}
+      {isShown && (
+        <ShortcutDialog
+          links={linksFor(role)}
+          shortcuts={[...registry.values()]}
+          isOn={isOn}
+          setOn={setOn}
+          close={() => setShown(false)}
+        />
+      )}
+    </ShortcutContext>
+  );
+}
+
+/** Tells whether the key belongs to a field, a dialog or the browser itself. */
+function isForPage(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;
+  if (document.querySelector("dialog[open]") !== null) return true;
+  const { target } = event;
+  return target instanceof Element && target.closest("input, select, textarea, [role=slider]") !== null;
+}

@@ -1,0 +1,36 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+import { compressFiles } from "./build/compress-files.ts";
+
+const BUILD_DIR = fileURLToPath(new URL("../../server/console/", import.meta.url));
+const GENERATED_CODE = fileURLToPath(new URL("../typescript/src/gen/", import.meta.url));
+/** The HTTP port of `npm start`. */
+const SERVER = "http://localhost:8080";
+
+/**
+ * Builds the page into `server/console/`. Nothing is inline, because the server's Content-Security-Policy allows
+ * only files of its own origin: no small assets as data URLs, no polyfill for preloading.
+ */
+export default defineConfig({
+  base: "/console/",
+  resolve: { alias: { "@onceward/gen": GENERATED_CODE } },
+  build: {
+    outDir: BUILD_DIR,
+    emptyOutDir: true,
+    // Browsers with light-dark(), popover and invoker-free <dialog>: all current ones since May 2024.
+    target: ["chrome123", "firefox125", "safari17.5"],
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    rolldownOptions: {
+      onwarn(warning, warn) {
+        // TanStack Query marks its modules for React's server components, which the console has none of.
+        if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
+      },
+    },
+  },
+  plugins: [compressFiles()],
+  server: {
+    proxy: { "^/(console/api/|onceward\\.v1\\.)": SERVER },
+  },
+});

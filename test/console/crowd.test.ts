@@ -1,0 +1,84 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { plantCrowd } from "../helpers/console/crowd.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { ROUTES } from "../helpers/console/routes.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+
+/** Of one list. */
+const MAX_ROWS = 200;
+/** A screen reads a few lists; one that calls for each row would call far more often. */
+const MAX_CALLS = 25;
+/** A few pages of any list. */
+const MAX_BYTES = 512 * 1024;
+
+interface Load {
+  calls: number;
+  bytes: number;
+}
+
+/** Counts the calls of a page, and the bytes of their answers. */
+function measureCalls(page: Page): Load {
+  const load: Load = { calls: 0, bytes: 0 };
+  page.on("response", (response) => {
+    if (!response.url().includes("/onceward.v1.")) return;
+    load.calls++;
+    // The answer of a call that the page gave up has no body.
+    void response.body().then(
+      (body) => {
+        load.bytes += body.length;
+      },
+      () => {},
+    );
+  });
+  return load;
+}
+
+function rows(page: Page): Promise<number> {
+  return page.locator("main tr, main li").count();
+}
+
+describeInBrowser("With 10,000 namespaces and 20,000 records", () => {
+  const { server, database } = useConsole();
+
+  test("every screen reads and shows a bounded part, and lists go on by pages", async () => {
+    const tenant = await plantCrowd(server, database, { namespaces: 10_000, records: 20_000 });
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const page = await openConsole(server, { key });
+
+    for (const { path } of ROUTES.filter(({ role }) => role === "adminKey")) {
+      const load = measureCalls(page);
+      await visit(page, path.replace(/webhooks|payments/, "crowd-000001"));
+      const shown = { path, rows: await rows(page), ...load };
+      expect(shown.rows, JSON.stringify(shown)).toBeLessThanOrEqual(MAX_ROWS);
+      expect(shown.calls, JSON.stringify(shown)).toBeLessThanOrEqual(MAX_CALLS);
+      expect(shown.bytes, JSON.stringify(shown)).toBeLessThanOrEqual(MAX_BYTES);
+      page.removeAllListeners("response");
+    }
+
+    for (const path of ["/namespaces", "/records"]) {
+      await visit(page, path);
+      const firsts = [await firstOfCrowd(page)];
+      for (let pages = 1; pages < 3; pages++) {
+        await page.getByRole("link", { name: "Next page" }).click();
+        await expect.poll(() => firstOfCrowd(page)).not.toBe(firsts.at(-1));
+        await untilLoaded(page);
+        firsts.push(await firstOfCrowd(page));
+      }
+      expect(firsts).toEqual([...new Set(firsts)].sort());
+      // A page of a list can be shared.
+      await page.reload();
+      await untilLoaded(page);
+      expect(await firstOfCrowd(page)).toBe(firsts.at(-1));
+      await page.goBack();
+      await expect.poll(() => firstOfCrowd(page)).toBe(firsts.at(-2));
+    }
+  });
+});
+
+/** Returns the first planted name that the page shows. */
+async function firstOfCrowd(page: Page): Promise<string> {
+  return /crowd-\d{6}/.exec(await page.getByRole("main").innerText())?.[0] ?? "";
+}

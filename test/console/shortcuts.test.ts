@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+describeInBrowser("The keys of the console", () => {
+  const { server } = useConsole();
+
+  test.each(["adminKey", "operatorKey"] as const)(
+    "lead to every screen of the navigation (%s)",
+    async (role) => {
+      const page = await openConsole(server, { key: seedOfRun()[role] });
+      await page.keyboard.press("?");
+      const dialog = page.getByRole("dialog", { name: "Keys" });
+      await dialog.waitFor();
+      await expectAccessible(page);
+      const goTo = (await dialog.getByRole("row").allInnerTexts()).flatMap((row) => {
+        const [, letter, label] = /^g\s*([a-z])\s+(.+)$/.exec(row.trim()) ?? [];
+        return letter === undefined || label === undefined ? [] : [{ letter, label }];
+      });
+      const links = page.getByRole("navigation", { name: "Screens" }).getByRole("link");
+      expect(goTo.map(({ label }) => label)).toEqual(await links.allInnerTexts());
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "hidden" });
+
+      for (const { letter, label } of goTo) {
+        await page.keyboard.press("g");
+        await page.keyboard.press(letter);
+        await expect
+          .poll(() => links.and(page.locator("[aria-current=page]")).allInnerTexts())
+          .toEqual([label]);
+        await untilLoaded(page);
+      }
+    },
+  );
+
+  test("can be switched off, also for the next visit", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey });
+    const dialog = page.getByRole("dialog", { name: "Keys" });
+    const keys = page.getByRole("button", { name: "Keys", exact: true });
+    await keys.click();
+    await dialog.getByRole("checkbox").uncheck();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    expect(await keys.evaluate((button) => button === document.activeElement)).toBe(true);
+    for (const reload of [false, true]) {
+      if (reload) await page.reload();
+      await untilLoaded(page);
+      await page.keyboard.press("?");
+      await page.keyboard.press("g");
+      await page.keyboard.press("j");
+      // Had a key acted, then before this click.
+      await keys.click();
+      await dialog.waitFor();
+      expect(new URL(page.url()).pathname).toBe("/console/");
+      expect(await page.getByRole("dialog").count()).toBe(1);
+      await page.keyboard.press("Escape");
+    }
+    await keys.click();
+    await dialog.getByRole("checkbox").check();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("g");
+    await page.keyboard.press("j");
+    await page.waitForURL("**/console/jobs");
+  });
+});

@@ -1,0 +1,115 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+/** The page learns of the end of its session by an answer with this status. */
+const ENDED = { statuses: [401] };
+const LASTING = { clock: "movable", allowed: ENDED } as const;
+/** A page that only lies open asks this often who is signed in. */
+const CHECK_MS = 61_000;
+
+describeInBrowser("The sign-in page", () => {
+  // Credentials are cached shorter than in production, so that their end is seen sooner.
+  const { server, database } = useConsole({}, { credentialAgeMs: 200 });
+
+  async function newAdmin() {
+    const tenant = await createTenant(database);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    return { tenant, key, admin: connectAdmin(server, key) };
+  }
+
+  /** Expects the form, with a sentence that says why. */
+  async function expectSignInPage(page: Page, why: RegExp): Promise<void> {
+    await page.getByLabel("API key").waitFor();
+    await page.getByRole("status").filter({ hasText: why }).waitFor();
+  }
+
+  test("exchanges an API key for a session whose cookie no script can read", async () => {
+    const { tenant, key } = await newAdmin();
+    const page = await openConsole(server, { path: "/audit?outcome=DENIED", allowed: ENDED });
+    expect(page.url()).toBe(
+      `${originOf(server)}/console/sign-in?return=${encodeURIComponent("/console/audit?outcome=DENIED")}`,
+    );
+    expect(await page.title()).toMatch(/^Sign in/);
+    const field = page.getByLabel("API key");
+    expect(await field.getAttribute("type")).toBe("password");
+    expect(await field.getAttribute("autocomplete")).toBe("off");
+    await expectAccessible(page);
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "sign-in");
+
+    const wrong = key.replace(/.{4}$/, "AAAA");
+    await field.fill(wrong);
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "unknown, expired or revoked" }).waitFor();
+    await expectAccessible(page);
+
+    await field.fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL("**/console/audit?outcome=DENIED");
+    await page.getByRole("banner").getByText(tenant.name).waitFor();
+
+    const [cookie, ...others] = await page.context().cookies();
+    expect(others).toEqual([]);
+    expect(cookie).toMatchObject({ name: "onceward-session", httpOnly: true, sameSite: "Lax", path: "/" });
+    const readable = await page.evaluate(() =>
+      JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.body.innerHTML]),
+    );
+    const [, , secret = ""] = key.split("_");
+    for (const text of [cookie?.value ?? "", secret, wrong]) expect(readable).not.toContain(text);
+  });
+
+  test("returns when the key is revoked, and says why", async () => {
+    const { key } = await newAdmin();
+    const other = await newAdmin();
+    const page = await openConsole(server, { key, ...LASTING });
+    await database.query("update api_keys set revoked_at = now() where id = $1", [key.split("_")[1]]);
+    await page.clock.runFor(CHECK_MS);
+    await expectSignInPage(page, /session has ended/i);
+
+    await page.getByLabel("API key").fill(other.key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("banner").getByText(other.tenant.name).waitFor();
+    await untilLoaded(page);
+  });
+
+  test("returns when the session expires", async () => {
+    const { key } = await newAdmin();
+    const page = await openConsole(server, { key, ...LASTING });
+    await database.query("update console_sessions set ends_at = now() where actor = $1", [key.split("_")[1]]);
+    await page.clock.runFor(CHECK_MS);
+    await expectSignInPage(page, /session has ended/i);
+  });
+
+  test("returns after a sign-out, after which nothing is shown by the back button", async () => {
+    const { key, tenant } = await newAdmin();
+    const page = await openConsole(server, { key, ...LASTING });
+    await visit(page, "/audit");
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await expectSignInPage(page, /signed out/i);
+    expect(await page.context().cookies()).toEqual([]);
+    await page.goBack();
+    await page.getByLabel("API key").waitFor();
+    await page.reload();
+    await page.getByLabel("API key").waitFor();
+    expect(await page.content()).not.toContain(tenant.name);
+  });
+
+  test("returns in every browser after a sign-out everywhere", async () => {
+    const { key } = await newAdmin();
+    const first = await openConsole(server, { key, ...LASTING });
+    forgetSession(server, key);
+    const second = await openConsole(server, { key, ...LASTING });
+    await first.getByRole("button", { name: "Sign out everywhere" }).click();
+    await expectSignInPage(first, /signed out/i);
+    await second.clock.runFor(CHECK_MS);
+    await expectSignInPage(second, /session has ended/i);
+  });
+});

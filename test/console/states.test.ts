@@ -1,0 +1,91 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { ROUTES } from "../helpers/console/routes.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+const TENANT_PATHS = ROUTES.filter(({ role }) => role === "adminKey").map(({ path }) => path);
+/** The audit is for both. */
+const ONLY_OPERATOR_PATHS = ["/tenants", "/fleet"];
+/** Lists that a new tenant has nothing in. */
+const EMPTY_PATHS = ["/ambiguous", "/records", "/namespaces", "/key-quality", "/jobs"];
+
+describeInBrowser("A screen", () => {
+  const { server, database } = useConsole();
+
+  /** Returns the paths whose screen does not say so. */
+  async function pathsWithout(
+    page: Page,
+    paths: readonly string[],
+    said: RegExp,
+  ): Promise<readonly string[]> {
+    const without: string[] = [];
+    for (const path of paths) {
+      await visit(page, path);
+      const text = await page.getByRole("main").innerText();
+      if (!said.test(text)) without.push(`${path}: ${text}`);
+    }
+    return without;
+  }
+
+  test("that the role may not see says which role may", async () => {
+    const { callerKey, operatorKey, adminKey } = seedOfRun();
+    for (const [key, paths, needed] of [
+      [callerKey, TENANT_PATHS, /needs the role TENANT_ADMIN/],
+      [
+        operatorKey,
+        TENANT_PATHS.filter((path) => path !== "/" && path !== "/audit"),
+        /needs the role TENANT_ADMIN/,
+      ],
+      [adminKey, ONLY_OPERATOR_PATHS, /needs the role OPERATOR/],
+    ] as const) {
+      const page = await openConsole(server, { key, path: "/no-screen" });
+      expect(await pathsWithout(page, paths, needed)).toEqual([]);
+    }
+  });
+
+  test("without anything to list says so, with the command that does the same", async () => {
+    const tenant = await createTenant(database);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const page = await openConsole(server, { key });
+    expect(await pathsWithout(page, EMPTY_PATHS, /\bonceward [a-z]/)).toEqual([]);
+  });
+
+  test("whose call fails says why, with the request's id, and repeats the call when asked", async () => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/no-screen" },
+      allowed: { statuses: [500] },
+    });
+    const calls = /\/onceward\.v1\.TenantAdminService\//;
+    const failing: string[] = [];
+    for (const path of TENANT_PATHS) {
+      await page.route(calls, (route) =>
+        route.fulfill({
+          status: 500,
+          headers: { "content-type": "application/json", "x-request-id": "request-of-test" },
+          body: JSON.stringify({ code: "internal", message: "the disk is on fire" }),
+        }),
+      );
+      await visit(page, path);
+      const text = await page.getByRole("main").innerText();
+      if (!/the disk is on fire/.test(text) || !/request-of-test/.test(text))
+        failing.push(`${path}: ${text}`);
+      await page.unroute(calls);
+      await page.getByRole("button", { name: "Try again" }).first().click();
+      await untilLoaded(page);
+      const left = page.getByText("the disk is on fire");
+      while ((await left.count()) > 0) await page.getByRole("button", { name: "Try again" }).first().click();
+    }
+    expect(failing).toEqual([]);
+  });
+
+  test("that is none says so", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey, path: "/no-screen" });
+    expect(await page.getByRole("main").innerText()).toContain("There is no such page");
+    expect(await page.title()).toContain("Not found");
+  });
+});

@@ -1,0 +1,24 @@
+import { mkdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
+
+/** Ignored by git. */
+const FOLDER = fileURLToPath(new URL("../../console/screenshots/", import.meta.url));
+const README_FOLDER = fileURLToPath(new URL("../../../clients/console/screenshots/", import.meta.url));
+
+/** Writes a picture of the whole page for reviewers, in both colour schemes: `NAME-light.png` and `NAME-dark.png`. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  await mkdir(FOLDER, { recursive: true });
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: `${FOLDER}${name}-${colorScheme}.png`, fullPage: true });
+  }
+}
+
+/** Writes a picture that README shows, if `ONCEWARD_WRITE_SCREENSHOTS` is `true`: its times differ each run. */
+export async function readmeScreenshot(page: Page, name: string): Promise<void> {
+  if (process.env.ONCEWARD_WRITE_SCREENSHOTS !== "true") return;
+  await mkdir(README_FOLDER, { recursive: true });
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.screenshot({ path: `${README_FOLDER}${name}.png` });
+}

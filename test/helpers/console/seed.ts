@@ -1,0 +1,76 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createOperator } from "@onceward/client/admin";
+import pg from "pg";
+import { inject } from "vitest";
+import { openPool } from "../../../server/src/store/pool.ts";
+import { plantTraffic } from "../../demo/traffic/run.ts";
+import { openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
+import { startTestServer, TEST_PEPPER } from "../servers/server.ts";
+import { createApiKey } from "../servers/tenants.ts";
+
+/** The database with the traffic, of which each test file gets a copy. */
+export const SEEDED_DATABASE = "onceward_seeded";
+
+/** The least that has a week's redriven events, and the days after which their repeats are known. */
+const TRAFFIC = { seed: 24, days: 9, operations: 400, liveMs: 1000 };
+const LIMIT_MS = 120_000;
+
+/** Who can sign in to a server on the database with the traffic. */
+export interface Seed {
+  /** The name of the tenant of `npm run demo:traffic`, in whose namespace `webhooks` the retention is too short. */
+  readonly tenant: string;
+  readonly adminKey: string;
+  readonly callerKey: string;
+  readonly operatorKey: string;
+}
+
+/** Returns the seed of this run. */
+export function seedOfRun(): Seed {
+  return inject("seed");
+}
+
+/** Creates the database and plants traffic in it, by the code of `npm run demo:traffic`. */
+export async function plantSeed(postgresUrl: string): Promise<Seed> {
+  await copyTemplate(postgresUrl);
+  const url = new URL(postgresUrl);
+  url.pathname = `/${SEEDED_DATABASE}`;
+  await using ended = new AsyncDisposableStack();
+  const database = openDatabase(url.href);
+  ended.defer(() => database.close());
+  const server = await startTestServer(url.href);
+  ended.defer(() => server.stop());
+  const operatorKey = await createApiKey(database, { role: "OPERATOR" });
+  const address = `http://127.0.0.1:${server.grpcPort}`;
+  const operator = createOperator({ address, apiKey: operatorKey });
+  ended.defer(() => operator.close());
+  const pool = openPool({ databaseUrl: url.href, size: 2, throughPgBouncer: false });
+  ended.defer(() => pool.close());
+  const dataDir = await mkdtemp(join(tmpdir(), "ow-seed-"));
+  ended.defer(() => rm(dataDir, { recursive: true, force: true }));
+  const dev = {
+    ...{ address, operator, pool, dataDir, databaseUrl: url.href, pepper: TEST_PEPPER },
+    [Symbol.asyncDispose]: async () => {},
+  };
+  const planted = await plantTraffic(dev, TRAFFIC, () => {}, AbortSignal.timeout(LIMIT_MS));
+  const [row] = await database.query<{ id: number }>("select id from tenants where name = $1", [
+    planted.tenant,
+  ]);
+  return {
+    tenant: planted.tenant,
+    adminKey: (await readFile(planted.adminKeyFile, "utf8")).trim(),
+    callerKey: await createApiKey(database, { role: "CALLER", ...(row && { tenantId: row.id }) }),
+    operatorKey,
+  };
+}
+
+async function copyTemplate(postgresUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  try {
+    await client.query(`create database ${SEEDED_DATABASE} template ${TEMPLATE_DATABASE}`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,175 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import {
+  type BrowserAnswer,
+  browse,
+  callRpc,
+  sessionCookie,
+  setCookies,
+  whoIs,
+} from "../../helpers/console/browser.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { type OidcIssuer, startOidcIssuer } from "../../helpers/oidc/issuer.ts";
+import { beginSignIn, signInAtIssuer, visitIssuer } from "../../helpers/oidc/sign-in.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+
+let database: TestDatabase;
+let issuer: OidcIssuer;
+let server: TestServer;
+let other: TestServer;
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  issuer = await startOidcIssuer();
+  const tuning = { jwksCooldownMs: 0 };
+  server = await startTestServer(database.url, issuer.settings, tuning);
+  other = await startTestServer(database.url, issuer.settings, tuning);
+  tenant = await createTenant(database);
+});
+
+afterAll(async () => {
+  await Promise.all([server?.stop(), other?.stop()]);
+  await issuer?.close();
+  await database?.drop();
+});
+
+afterEach(() => {
+  issuer.answer = undefined;
+  issuer.person = {};
+});
+
+/** The reason with which the browser returns to the sign-in page; undefined: it is signed in. */
+function failureOf({ headers }: BrowserAnswer): string | undefined {
+  const { pathname, searchParams } = new URL(String(headers.location), "http://here");
+  return pathname === "/console/sign-in" ? (searchParams.get("error") ?? undefined) : undefined;
+}
+
+test("a person signs in at the issuer: begun on one replica, ended on another, with the token's access", async () => {
+  expect((await browse(server, "/console/api/sign-in-options")).json).toEqual({
+    oidc: true,
+    issuer: issuer.url,
+  });
+  issuer.person = { sub: "ann@example", onceward_tenant: tenant.name, onceward_role: "TENANT_ADMIN" };
+  const answer = await signInAtIssuer(server, {
+    endsOn: other,
+    returnPath: "/console/records?state=COMPLETED#a",
+  });
+  expect([answer.status, answer.headers.location]).toEqual([302, "/console/records?state=COMPLETED#a"]);
+  const cookie = sessionCookie(answer) ?? "";
+  expect(setCookies(answer.headers)).toEqual([
+    expect.stringMatching(/^onceward-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
+    "onceward-sign-in=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0",
+  ]);
+  expect((await callRpc(server, "IdentityService/WhoAmI", { cookie })).json).toMatchObject({
+    kind: "KIND_TOKEN",
+    actor: "ann@example",
+    role: "ROLE_TENANT_ADMIN",
+    tenant: tenant.name,
+  });
+  // The session ends with the token, five minutes after it was issued.
+  const [row] = await database.query<{ left: number }>(
+    "select date_part('epoch', ends_at - now())::float8 as left from console_sessions where actor = 'ann@example'",
+  );
+  expect(row?.left).toBeLessThanOrEqual(300);
+
+  issuer.person = { onceward_role: "OPERATOR" };
+  const operator = sessionCookie(await signInAtIssuer(server)) ?? "";
+  expect((await callRpc(server, "OperatorService/GetServerInfo", { cookie: operator })).status).toBe(200);
+});
+
+test("an issuer's answer counts once, with the cookie of the browser that began, and its state", async () => {
+  issuer.person = { onceward_tenant: tenant.name };
+  const begun = await beginSignIn(server);
+  const path = await visitIssuer(begun);
+  const calls = issuer.requests.length;
+  expect(failureOf(await browse(server, path))).toBe("SIGN_IN_EXPIRED");
+  expect(failureOf(await browse(server, path, { headers: { cookie: `${begun.cookie}x` } }))).toBe(
+    "SIGN_IN_EXPIRED",
+  );
+  const elsewhere = await beginSignIn(server);
+  const withOther = await browse(server, path, { headers: { cookie: elsewhere.cookie } });
+  expect(failureOf(withOther)).toBe("CREDENTIAL_INVALID");
+  const denied = path.replace(/code=\w+/, "error=access_denied");
+  expect(failureOf(await browse(server, denied, { headers: { cookie: begun.cookie } }))).toBe(
+    "CREDENTIAL_INVALID",
+  );
+  // None of these asked the issuer for a token.
+  expect(issuer.requests.slice(calls)).toEqual([]);
+
+  const host = { host: `127.0.0.1:${server.httpPort}` };
+  const first = await browse(server, path, { headers: { cookie: begun.cookie, ...host } });
+  expect([failureOf(first), await whoIs(server, sessionCookie(first) ?? "")]).toEqual([
+    undefined,
+    "somebody",
+  ]);
+  const again = await browse(server, path, { headers: { cookie: begun.cookie, ...host } });
+  expect([failureOf(again), sessionCookie(again)]).toEqual(["CREDENTIAL_INVALID", undefined]);
+});
+
+test.each<[string, () => Record<string, unknown>]>([
+  ["of no tenant", () => ({})],
+  ["of a tenant that does not exist", () => ({ onceward_tenant: "nobody" })],
+  ["of an operator who has a tenant", () => ({ onceward_tenant: tenant.name, onceward_role: "OPERATOR" })],
+  ["with another role", () => ({ onceward_tenant: tenant.name, onceward_role: "ROOT" })],
+  ["with another nonce", () => ({ onceward_tenant: tenant.name, nonce: "another" })],
+  ["for another client", () => ({ onceward_tenant: tenant.name, aud: "another" })],
+  ["of another issuer", () => ({ onceward_tenant: tenant.name, iss: "https://another.example" })],
+  ["that has expired", () => ({ onceward_tenant: tenant.name, exp: Math.floor(Date.now() / 1000) - 60 })],
+])("an ID token %s signs nobody in", async (_, claims) => {
+  issuer.person = claims();
+  const answer = await signInAtIssuer(server);
+  expect([failureOf(answer), sessionCookie(answer)]).toEqual(["CREDENTIAL_INVALID", undefined]);
+});
+
+test("an issuer that does not answer, or answers with too much, is unavailable, and people can try again", async () => {
+  const own = await startTestServer(database.url, issuer.settings, { jwksCooldownMs: 0 });
+  issuer.person = { onceward_tenant: tenant.name };
+  const huge = {
+    status: 200,
+    headers: { "content-type": "application/json" },
+    body: `"${"x".repeat(300_000)}"`,
+  };
+  const elsewhere = { status: 302, headers: { location: `${issuer.url}/keys` } };
+  try {
+    for (const forced of [{ status: 0 }, { status: 503 }, elsewhere, huge]) {
+      issuer.answer = (path) => (path.startsWith("/.well-known") ? forced : undefined);
+      expect(failureOf(await browse(own, "/console/api/oidc/start"))).toBe("ISSUER_UNAVAILABLE");
+    }
+    for (const forced of [{ status: 0 }, { status: 503 }, huge]) {
+      issuer.answer = (path) => (path === "/token" ? forced : undefined);
+      expect(failureOf(await signInAtIssuer(own))).toBe("ISSUER_UNAVAILABLE");
+    }
+    issuer.answer = undefined;
+    expect(failureOf(await signInAtIssuer(own))).toBeUndefined();
+  } finally {
+    await own.stop();
+  }
+});
+
+test("no link leads through the sign-in to another site", async () => {
+  issuer.person = { onceward_tenant: tenant.name };
+  for (const path of [
+    "//evil.example",
+    "/\\evil.example",
+    "https://evil.example/console/",
+    "/console/..//evil.example",
+  ]) {
+    expect((await signInAtIssuer(server, { returnPath: path })).headers.location).toBe("/console/");
+  }
+});
+
+test("a suspended tenant's person is told so, and a session ends when the tenant is suspended", async () => {
+  const own = await createTenant(database);
+  issuer.person = { onceward_tenant: own.name };
+  const young = await startTestServer(database.url, issuer.settings, { credentialAgeMs: 0 });
+  try {
+    const cookie = sessionCookie(await signInAtIssuer(young)) ?? "";
+    expect(await whoIs(young, cookie)).toBe("somebody");
+    await database.query("update tenants set suspended_at = now() where id = $1", [own.id]);
+    expect(await whoIs(young, cookie)).toBe("TENANT_SUSPENDED");
+    expect(failureOf(await signInAtIssuer(young))).toBe("TENANT_SUSPENDED");
+  } finally {
+    await young.stop();
+  }
+});

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { formatApiKey, generateApiKey } from "../../../server/src/auth/api-key.ts";
+import { connectAdmin } from "../../helpers/calls/admin.ts";
+import {
+  browse,
+  OF_PAGE,
+  postKey,
+  reasonOf,
+  setCookies,
+  signIn,
+  whoIs,
+} from "../../helpers/console/browser.ts";
+import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { createCopiedDatabase } from "../../helpers/database/restores.ts";
+import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
+import { createApiKey, createTenant } from "../../helpers/servers/tenants.ts";
+
+let database: TestDatabase;
+let server: TestServer;
+/** Another replica, whose cached rows are used for a shorter time than in production. */
+let other: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startTestServer(database.url, {}, { credentialAgeMs: 0 });
+  other = await startTestServer(database.url, {}, { credentialAgeMs: 200 });
+});
+
+afterAll(async () => {
+  await Promise.all([server?.stop(), other?.stop()]);
+  await database?.drop();
+});
+
+/** Signs in as an administrator of a new tenant, on one replica; both replicas know the session. */
+async function newSession() {
+  const { id: tenantId } = await createTenant(database);
+  const key = await createApiKey(database, { tenantId, role: "TENANT_ADMIN" });
+  const keyId = key.slice(3, 19);
+  const cookie = await signIn(server, key);
+  expect([await whoIs(server, cookie), await whoIs(other, cookie)]).toEqual([keyId, keyId]);
+  return { tenantId, key, keyId, cookie };
+}
+
+/** Expects that both replicas refuse a session. */
+async function expectEnded(cookie: string, reason = "CREDENTIAL_INVALID"): Promise<void> {
+  await expect.poll(() => whoIs(other, cookie)).toBe(reason);
+  expect(await whoIs(server, cookie)).toBe(reason);
+}
+
+function signOut(cookie: string, path = "/console/api/session") {
+  return browse(other, path, { method: "DELETE", headers: { ...OF_PAGE, cookie } });
+}
+
+test.each([
+  ["its key is revoked", "update api_keys set revoked_at = now() where id = $2"],
+  ["its key has expired", "update api_keys set expires_at = now() where id = $2"],
+  ["its key has another secret", "update api_keys set digest = sha256('another') where id = $2"],
+  ["its tenant is suspended", "update tenants set suspended_at = now() where id = $1"],
+  ["its tenant is deleted", "update tenants set deleted_at = now() where id = $1"],
+  [
+    "nobody has used it for half an hour",
+    "update console_sessions set last_used_at = now() - interval '30 minutes' where actor = $2",
+  ],
+  ["twelve hours have passed", "update console_sessions set ends_at = now() where actor = $2"],
+])("a session ends on every replica when %s", async (why, change) => {
+  const { tenantId, keyId, cookie } = await newSession();
+  await database.query(change.replace("$2", "$1"), [change.includes("$1") ? tenantId : keyId]);
+  await expectEnded(cookie, why.includes("suspended") ? "TENANT_SUSPENDED" : "CREDENTIAL_INVALID");
+});
+
+test("a key that is revoked through a replica ends its sessions there at once", async () => {
+  const { key, keyId, cookie } = await newSession();
+  const own = await startTestServer(database.url);
+  onTestFinished(() => own.stop());
+  expect(await whoIs(own, cookie)).toBe(keyId);
+  await connectAdmin(own, key).revokeApiKey({ id: keyId });
+  expect(await whoIs(own, cookie)).toBe("CREDENTIAL_INVALID");
+});
+
+test("signing out ends one session, or all of the same key, on every replica", async () => {
+  const { key, keyId, cookie } = await newSession();
+  const [second, third] = [await signIn(server, key), await signIn(other, key)];
+  const elsewhere = await newSession();
+  const answer = await signOut(cookie);
+  expect([answer.status, setCookies(answer.headers)]).toEqual([
+    204,
+    ["onceward-session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"],
+  ]);
+  await expectEnded(cookie);
+  expect(await whoIs(server, second)).toBe(keyId);
+  // Once more, there is nothing to end; and an ended session names no others.
+  expect((await signOut(cookie)).status).toBe(204);
+  expect(reasonOf(await signOut(cookie, "/console/api/sessions"))).toBe("CREDENTIAL_INVALID");
+
+  expect((await signOut(second, "/console/api/sessions")).status).toBe(204);
+  await Promise.all([expectEnded(second), expectEnded(third)]);
+  expect(await whoIs(server, elsewhere.cookie)).toBe(elsewhere.keyId);
+  expect(await whoIs(server, await signIn(server, key))).toBe(keyId);
+  const events = await database.query<{ action: string }>(
+    "select action from audit_events where actor = $1 order by id",
+    [keyId],
+  );
+  const signIns = ["SignIn", "SignIn", "SignIn"];
+  expect(events.map(({ action }) => action)).toEqual([...signIns, "SignOut", "SignOutEverywhere", "SignIn"]);
+});
+
+test("a browser that signs in again leaves its earlier session", async () => {
+  const { key, keyId, cookie } = await newSession();
+  const answer = await postKey(server, key, { ...OF_PAGE, cookie });
+  expect(answer.status).toBe(204);
+  await expectEnded(cookie);
+  const rows = await database.query("select 1 from console_sessions where actor = $1", [keyId]);
+  expect(rows).toHaveLength(1);
+});
+
+test("a session in use lasts, and never longer than its key", async () => {
+  const { tenantId, keyId, cookie } = await newSession();
+  await database.query(
+    "update console_sessions set last_used_at = now() - interval '29 minutes' where actor = $1",
+    [keyId],
+  );
+  expect(await whoIs(server, cookie)).toBe(keyId);
+  const [used] = await database.query(
+    "select 1 from console_sessions where actor = $1 and last_used_at > now() - interval '1 minute'",
+    [keyId],
+  );
+  expect(used).toBeDefined();
+
+  const shortLived = await createApiKey(database, { tenantId, role: "TENANT_ADMIN" });
+  const id = shortLived.slice(3, 19);
+  await database.query("update api_keys set expires_at = now() + interval '1 hour' where id = $1", [id]);
+  await signIn(server, shortLived);
+  const lasts = await database.query<{ actor: string; hours: number }>(
+    `select actor, round(date_part('epoch', ends_at - now()) / 3600)::int as hours
+       from console_sessions where actor in ($1, $2) order by hours`,
+    [id, keyId],
+  );
+  expect(lasts).toEqual([
+    { actor: id, hours: 1 },
+    { actor: keyId, hours: 12 },
+  ]);
+});
+
+test("a key has a bounded number of sessions: the oldest end, even if all sign in at once", async () => {
+  const { key, keyId, cookie } = await newSession();
+  await Promise.all(Array.from({ length: 25 }, (_, i) => signIn(i % 2 === 0 ? server : other, key)));
+  const rows = await database.query("select 1 from console_sessions where actor = $1", [keyId]);
+  expect(rows).toHaveLength(20);
+  await expectEnded(cookie);
+});
+
+test("the operator's key of the environment signs in, and another one in its place ends its sessions", async () => {
+  const key = generateApiKey();
+  const start = async (secret: string) => {
+    const operatorKey = formatApiKey({ id: key.id, secret });
+    const started = await startTestServer(database.url, { ONCEWARD_OPERATOR_KEY: operatorKey });
+    onTestFinished(() => started.stop());
+    return started;
+  };
+  const first = await start(key.secret);
+  const cookie = await signIn(first, formatApiKey(key));
+  expect(await whoIs(first, cookie)).toBe(key.id);
+  // A replica without the key, and one with another secret for it.
+  expect(await whoIs(server, cookie)).toBe("CREDENTIAL_INVALID");
+  expect(await whoIs(await start(generateApiKey().secret), cookie)).toBe("CREDENTIAL_INVALID");
+});
+
+test("a session that was ended before a restore stays ended after it", async () => {
+  const restorable = await createCopiedDatabase();
+  const replica = await startTestServer(restorable.url);
+  onTestFinished(() => replica.stop());
+  const { id: tenantId } = await createTenant(restorable);
+  const key = await createApiKey(restorable, { tenantId, role: "TENANT_ADMIN" });
+  const cookie = await signIn(replica, key);
+  await restorable.dump();
+  await browse(replica, "/console/api/session", { method: "DELETE", headers: { ...OF_PAGE, cookie } });
+  expect(await whoIs(replica, cookie)).toBe("CREDENTIAL_INVALID");
+
+  await restorable.restore();
+  const seen = new Set<string | undefined>();
+  await expect
+    .poll(async () => {
+      const answer = await whoIs(replica, cookie);
+      seen.add(answer);
+      return answer;
+    })
+    .toBe("CREDENTIAL_INVALID");
+  expect(seen).not.toContain(key.slice(3, 19));
+  expect(await whoIs(replica, await signIn(replica, key))).toBe(key.slice(3, 19));
+});
