@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createOperator, type Operator } from "@onceward/client/admin";
+import { DEMO_TENANT } from "../../../server/dev/banner.ts";
 import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { openPool, type Pool } from "../../../server/src/store/pool.ts";
@@ -14,6 +15,15 @@ export interface DevServer extends AsyncDisposable {
   readonly pepper: string;
   /** The directory with the keys. */
   readonly dataDir: string;
+  /** The tenant whose keys `npm start` prints. Undefined: a server that was started otherwise. */
+  readonly demo?: DemoTenant;
+}
+
+/** The tenant that `npm start` creates. */
+export interface DemoTenant {
+  readonly name: string;
+  readonly callerKey: string;
+  readonly adminKeyFile: string;
 }
 
 const DATA_DIR = ".onceward";
@@ -40,6 +50,11 @@ export async function findDevServer(workingDir: string, address: string): Promis
   const dataDir = join(workingDir, DATA_DIR);
   const operatorKey = await readKept(join(dataDir, "operator.key"));
   const { pepper } = JSON.parse(await readKept(join(dataDir, "dev-secrets.json"))) as { pepper: string };
+  const demo = {
+    name: DEMO_TENANT,
+    callerKey: await readKept(join(dataDir, "caller.key")),
+    adminKeyFile: join(dataDir, "admin.key"),
+  };
   const postgresDir = join(dataDir, "postgres");
   if ((await readPidFile(postgresDir)) === undefined)
     throw new NoDevServer(`no PostgreSQL runs in ${DATA_DIR}/: run \`npm start\` without DATABASE_URL first`);
@@ -62,7 +77,7 @@ export async function findDevServer(workingDir: string, address: string): Promis
   opened.defer(() => pool.close());
   const kept = opened.move();
   return {
-    ...{ address, operator, pool, databaseUrl, pepper, dataDir },
+    ...{ address, operator, pool, databaseUrl, pepper, dataDir, demo },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

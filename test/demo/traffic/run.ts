@@ -6,7 +6,7 @@ import { liveThroughPast } from "./past.ts";
 import { createPlanner } from "./plan.ts";
 import { createLedger, type PlantedNamespace } from "./planted.ts";
 import { liveInPresent } from "./present.ts";
-import { createTrafficTenant } from "./tenant.ts";
+import { prepareTrafficTenant } from "./tenant.ts";
 
 /** The size of a run. */
 export interface TrafficOptions {
@@ -35,7 +35,7 @@ export async function plantTraffic(
   signal: AbortSignal,
 ): Promise<Planted> {
   const { seed, days, operations, liveMs } = options;
-  const { id, name, callerKey, adminKeyFile } = await createTrafficTenant(dev);
+  const { id, name, callerKey, adminKeyFile } = await prepareTrafficTenant(dev);
   onProgress(
     `Tenant ${name}: ${days} days of ${operations} operations, whose times are moved back in SQL ...`,
   );

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiKey_Role, createTenantAdmin, type Operator, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { findTenantIds } from "../../../server/src/store/tenants/tenants.ts";
@@ -9,7 +9,7 @@ import { NAMESPACES, type TrafficNamespace } from "./namespaces.ts";
 const PREFIX = "traffic-";
 const REASON = "npm run demo:traffic";
 
-/** A tenant that only this run uses. */
+/** The tenant that gets the traffic. */
 export interface TrafficTenant {
   readonly id: number;
   readonly name: string;
@@ -18,15 +18,40 @@ export interface TrafficTenant {
   readonly adminKeyFile: string;
 }
 
+/** Finds a tenant in which nothing was ever claimed or declared. */
+const findUnusedTenant = {
+  name: "find_unused_tenant",
+  text: `
+select t.id
+  from tenants t
+ where t.name = $1::text
+   and not exists (select from records r where r.tenant_id = t.id)
+   and not exists (select from insight_hours h where h.tenant_id = t.id)
+   and not exists (select from namespaces n where n.tenant_id = t.id)`,
+};
+
 /**
- * Creates the run's tenant with its namespaces, after it deleted those of earlier runs. A new one each time:
- * what another run planted would falsify what is planted now.
+ * Returns the tenant of the run, with its namespaces: the demo tenant while it is unused, so that the keys that `npm start`
+ * printed show the traffic; otherwise a tenant of its own, because what was claimed before would falsify what is
+ * planted. Deletes the tenants of earlier runs.
  *
  * @throws NoDevServer if the server has another database.
  */
-export async function createTrafficTenant(dev: DevServer): Promise<TrafficTenant> {
+export async function prepareTrafficTenant(dev: DevServer): Promise<TrafficTenant> {
+  await deleteEarlier(dev.operator);
+  const tenant = (await findUnusedDemo(dev)) ?? (await createTrafficTenant(dev));
+  await declareNamespaces(dev.address, (await readFile(tenant.adminKeyFile, "utf8")).trim());
+  return tenant;
+}
+
+async function findUnusedDemo({ pool, demo }: DevServer): Promise<TrafficTenant | undefined> {
+  if (demo === undefined) return undefined;
+  const [unused] = await pool.run<{ id: number }>(findUnusedTenant, [demo.name]);
+  return unused && { ...demo, id: unused.id };
+}
+
+async function createTrafficTenant(dev: DevServer): Promise<TrafficTenant> {
   const { operator, address, dataDir } = dev;
-  await deleteEarlier(operator);
   const name = `${PREFIX}${randomBytes(3).toString("hex")}`;
   await operator.createTenant({ tenant: { name } });
   const id = (await findTenantIds(dev.pool, [name])).get(name);
@@ -38,7 +63,6 @@ export async function createTrafficTenant(dev: DevServer): Promise<TrafficTenant
   const adminKey = await createKey(operator, name, ApiKey_Role.TENANT_ADMIN);
   const adminKeyFile = join(dataDir, "traffic-admin.key");
   await writeFile(adminKeyFile, `${adminKey}\n`, { mode: 0o600 });
-  await declareNamespaces(address, adminKey);
   return { id, name, callerKey, adminKeyFile };
 }
 

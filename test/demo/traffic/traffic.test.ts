@@ -81,6 +81,8 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   const dev = await startDev(workplace);
   const { stdout } = await plantTraffic(workplace, [...SHORT_RUN, "--address", dev.grpcUrl, "--json"]);
   const planted: Planted = JSON.parse(stdout);
+  // The keys that `npm start` printed show the traffic.
+  expect(planted.tenant).toBe("demo");
   const admin = await connectAdmin(planted);
 
   for (const namespace of planted.namespaces) {
@@ -132,6 +134,10 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   // All fingerprints are sampled.
   const mintedKeys = planted.namespaces.find(({ name }) => name === "emails")?.mintedKeys;
   expect(within).toMatchObject({ measure: "other_key_within_15_minutes", count: mintedKeys });
+
+  const small = ["--seed", "12", "--days", "8", "--operations", "50", "--live", "1"];
+  const again = await plantTraffic(workplace, [...small, "--address", dev.grpcUrl, "--json"]);
+  expect(JSON.parse(again.stdout)).toMatchObject({ tenant: expect.stringMatching(/^traffic-/) });
 });
 
 test("the traffic refuses a directory in which npm start has not run, and addresses of other machines", async () => {
