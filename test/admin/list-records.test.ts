@@ -200,7 +200,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin)).toEqual(["there"]);
   });
 
-  test("continues after the last page, whatever was inserted or removed in between", async () => {
+  test("continues after the last page, also if records were inserted and removed in between", async () => {
     const one = await world().administeredTenant();
     await claimAll(one, ["b", "d", "f", "h"]);
     const first = await one.admin.listRecords({ pageSize: 2 });

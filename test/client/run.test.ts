@@ -416,7 +416,7 @@ test.each<[string, string, Partial<Codec<unknown>>]>([
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a failure is read whatever the codec", async () => {
+test("a failure is read with every codec", async () => {
   await using client = await newOnceward();
   const options = { ...operation, codec: bytesCodec };
   const fn = vi.fn(() => {

@@ -14,7 +14,7 @@ const MIN_DIVIDED_ITEMS = 32;
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
 /**
  * With more bytes than this in flight the next batch waits, so that at most two full batches are in flight. With
- * four, a server on Node sometimes refuses a stream (ENHANCE_YOUR_CALM), whatever memory it allows a connection.
+ * four, a server on Node sometimes refuses a stream (ENHANCE_YOUR_CALM), with any amount of memory that it allows a connection.
  */
 const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
@@ -104,7 +104,7 @@ export class Coalescer<Reply> {
     let items = 0;
     let bytes = 0;
     for (const { sizeBytes } of this.#queue) {
-      // The first call is sent whatever its size: if it is too large, the server refuses it alone.
+      // The first call is sent with any size: if it is too large, the server refuses it alone.
       if (items > 0 && (items === maxItems || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
       items++;
       bytes += sizeBytes;

@@ -9,7 +9,7 @@ const TOO_LARGE = 413;
 
 /**
  * Returns the error of an answer that is not from a gRPC service but from a load balancer, a proxy or another server;
- * undefined if it is from a gRPC service. The code is UNAVAILABLE whatever the HTTP status, so that the call is
+ * undefined if it is from a gRPC service. The code is UNAVAILABLE for every HTTP status, so that the call is
  * retried: without replicas, balancers answer 404 or 500 as well as 503, and gRPC's own mapping (UNIMPLEMENTED,
  * UNKNOWN) would end the call. Only a request that is too large fails on a retry as well: RESOURCE_EXHAUSTED.
  */

@@ -339,7 +339,7 @@ describe("a cancelled call", () => {
   });
 
   test("fails in time while the connection is being opened", async () => {
-    // Nobody answers at an address that is for documentation (RFC 5737), or the machine has no way there at
+    // No server answers at an address that is for documentation (RFC 5737), or the machine has no way there at
     // all.
     const nowhere = createUnaryTransport(new SessionManager("http://192.0.2.1:9"), "Bearer ow_x_y");
     const call = createClient(IdempotencyService, nowhere).lookup({ key: "order-1" }, { timeoutMs: 50 });
