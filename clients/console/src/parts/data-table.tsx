@@ -11,7 +11,7 @@ export interface Column<Row> {
 }
 
 interface DataTableProps<Row> {
-  /** Says what the rows are; shown above the table. */
+  /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
