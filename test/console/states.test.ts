@@ -70,7 +70,7 @@ describeInBrowser("A screen", () => {
           body: JSON.stringify({ code: "internal", message: "the disk is on fire" }),
         }),
       );
-      await visit(page, path);
+      await visit(page, path).catch(({ message }: Error) => failing.push(`${path}: ${message}`));
       const text = await page.getByRole("main").innerText();
       const isSaid = text.includes("the disk is on fire") && text.includes("request-of-test");
       await page.unroute(calls);
