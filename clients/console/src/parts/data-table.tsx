@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import { Link } from "wouter";
 import styles from "./data-table.module.css";
 
@@ -11,7 +11,7 @@ export interface Column<Row> {
 }
 
 interface DataTableProps<Row> {
-  /** Says what the rows are; shown above the table. */
+  /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
@@ -26,11 +26,12 @@ interface DataTableProps<Row> {
  */
 export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTableProps<Row>) {
   const [first, ...others] = columns;
+  const id = useId();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard.
-    <section className={styles.scroll} tabIndex={0} aria-label="Table">
+    <section className={styles.scroll} tabIndex={0} aria-labelledby={id}>
       <table className={styles.table}>
-        <caption>{caption}</caption>
+        <caption id={id}>{caption}</caption>
         <thead>
           <tr>
             {columns.map((column, index) => (
