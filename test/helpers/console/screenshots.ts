@@ -15,9 +15,14 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Writes a picture that README shows, if `ONCEWARD_WRITE_SCREENSHOTS` is `true`: its times differ each run. */
+/** Whether this run writes the pictures of README: not each run does, because the times in them differ. */
+export function writesPictures(): boolean {
+  return process.env.ONCEWARD_WRITE_SCREENSHOTS === "true";
+}
+
+/** Writes a picture that README shows, if this run writes them. */
 export async function readmeScreenshot(page: Page, name: string): Promise<void> {
-  if (process.env.ONCEWARD_WRITE_SCREENSHOTS !== "true") return;
+  if (!writesPictures()) return;
   await mkdir(README_FOLDER, { recursive: true });
   await page.emulateMedia({ colorScheme: "light" });
   await page.screenshot({ path: `${README_FOLDER}${name}.png` });
