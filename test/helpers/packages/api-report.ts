@@ -9,7 +9,7 @@ const HEADER = `# What \`@onceward/client\` exports
 
 Written by \`npm run api:report\`: every export, and the declarations that it needs, with their docstrings. Messages,
 schemas and enums of the service are not repeated here: the
-[proto files](https://github.com/onceward/onceward/tree/main/proto/onceward/v1) document them.
+[proto files](../../proto/onceward/v1) document them.
 `;
 
 /** Returns the exports of every entry by name, and all declarations that they need, each once. */

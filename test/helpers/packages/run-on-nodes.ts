@@ -27,7 +27,7 @@ try {
     });
     paths.push(join(home, "node_modules", name, "bin"));
   }
-  // npm and the tests themselves run on the Node of this process: the others follow.
+  // npm and the tests themselves run on the Node of this process, which comes first.
   const PATH = [process.env.PATH, ...paths].join(delimiter);
   const vitest = spawn("npx", ["vitest", "run", "--project", "tools", ...TESTS], {
     stdio: "inherit",

@@ -15,7 +15,7 @@ export const CODE = {
   UNAVAILABLE: 14,
 } as const satisfies Record<string, Code>;
 
-/** Returns whether the value is an error of Connect, of whichever copy of its package. */
+/** Returns whether the value is an error of Connect, also of another copy of its package. */
 export function isConnectError(value: unknown): value is ConnectError {
   return (
     value instanceof Error &&

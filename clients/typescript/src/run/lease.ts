@@ -81,7 +81,7 @@ export class Lease {
     this.#arm();
   }
 
-  /** Aborts the signal with the reason of the run's caller. The heartbeats go on: the function may still have its effect. */
+  /** Aborts the signal with the reason of the run's caller. The heartbeats continue: the function may still have its effect. */
   interrupt(reason: unknown): void {
     this.#callersEnd = { reason };
     this.#abort?.abort(reason);

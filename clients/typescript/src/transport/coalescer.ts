@@ -26,7 +26,7 @@ const { setImmediate: immediately, setTimeout: later } = globalThis;
 /**
  * Calls back after the microtasks, also where there is no setImmediate. Uses the timers that existed when the client
  * was loaded: fake timers that a unit test installs later would block every call until the test advances them. Timers
- * that were fake even then are left alone, and a few microtasks have to do.
+ * that were fake even then are not used: calls are gathered for a few microtasks instead.
  */
 const soon: (callback: () => void) => void = isFake(immediately ?? later)
   ? afterMicrotasks

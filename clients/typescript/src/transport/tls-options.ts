@@ -4,7 +4,7 @@ import { refusedField } from "../errors/violations.ts";
 /** The path of a PEM file, or the bytes of one. */
 export type Pem = string | Uint8Array;
 
-/** How connections to `https://` addresses prove who is who. */
+/** The certificates of connections to `https://` addresses. */
 export interface TlsOptions {
   /**
    * The certificates of the authorities that may have signed the service's certificate. Default: those that Node trusts.
