@@ -8,7 +8,7 @@ import {
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import type { Jsonify } from "../run/jsonify.ts";
-import { checkRunOptions } from "../run/run-options.ts";
+import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import { DeliveryIdWarning } from "./key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";
@@ -27,7 +27,8 @@ export type HandledValue<Value> = Jsonify<Value> | Value;
 /**
  * Returns a function that handles one delivery and resolves with its outcome; it never rejects.
  *
- * By default (`waitMs`), does not wait for another holder: the consumer has other messages to handle.
+ * By default (`waitMs`), does not wait for another holder: the consumer has other messages to handle. `signal` is that of
+ * `RunOptions`; if it aborts with an OncewardError before the function runs, the delivery is postponed.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options, before the first message.
  */
@@ -36,21 +37,21 @@ export function createHandler<Message, Value>(
   options: ConsumerOptions<Message>,
   { keyOf, deliveryIdsOf }: Source<Message>,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
-): (message: Message) => Promise<Delivery<HandledValue<Value>>> {
+): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
   const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
   const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
   checkRunOptions({ ...common, key: "any" });
   const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, onDelivery = warnOfTrouble } = options;
   const warning = new DeliveryIdWarning();
 
-  async function deliver(message: Message): Promise<Delivery<HandledValue<Value>>> {
+  async function deliver(message: Message, signal?: AbortSignal): Promise<Delivery<HandledValue<Value>>> {
     const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
     if (named instanceof OncewardError) return { kind: "refused", key: undefined, error: named };
     const { key } = named;
     warning.check(key, deliveryIdsOf(message));
     let claim: Claim | undefined;
     try {
-      const result = await onceward.runDetailed({ ...common, ...named }, (held) => {
+      const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {
         claim = held;
         return fn(message, held);
       });
@@ -64,8 +65,8 @@ export function createHandler<Message, Value>(
     }
   }
 
-  return async (message) => {
-    const delivery = await deliver(message);
+  return async (message, { signal } = {}) => {
+    const delivery = await deliver(message, signal);
     onDelivery(delivery);
     return delivery;
   };

@@ -46,7 +46,7 @@ export async function handleHeld<Value>(
  * message that waits for another holder or for the resolution of an ambiguous record is not held: it would block the
  * other messages.
  */
-function isServiceAway<Value>(
+export function isServiceAway<Value>(
   delivery: Delivery<Value>,
 ): delivery is Delivery<Value> & { kind: "postponed" } {
   if (delivery.kind !== "postponed") return false;

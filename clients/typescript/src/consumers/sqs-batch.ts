@@ -1,0 +1,141 @@
+import { OncewardError } from "../errors/errors.ts";
+import { checkFunction, refusedField } from "../errors/violations.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import { sleep } from "../run/retry.ts";
+import { type Delivery, isSettled } from "./delivery.ts";
+import { createHandler } from "./handle.ts";
+import { isServiceAway } from "./hold-message.ts";
+import { KEY_HEADER } from "./key.ts";
+import { type LambdaContext, untilTimeout } from "./lambda-timeout.ts";
+import type { ConsumerOptions } from "./options.ts";
+
+/** The part of a message of an SQS event that the adapter reads; `SQSRecord` of `@types/aws-lambda` has it. */
+export interface SqsRecord {
+  readonly messageId: string;
+  readonly receiptHandle: string;
+  /** The ARN of the queue. That of a FIFO queue ends in `.fifo`. */
+  readonly eventSourceARN: string;
+  readonly attributes: { readonly MessageGroupId?: string | undefined };
+  readonly messageAttributes: Readonly<Record<string, { readonly stringValue?: string | undefined }>>;
+}
+
+/** The event that an event source mapping of SQS sends: a batch of messages. */
+export interface SqsEvent<Message extends SqsRecord> {
+  readonly Records: readonly Message[];
+}
+
+/** The answer that leaves the named messages in the queue, and deletes the others (`ReportBatchItemFailures`). */
+export interface SqsBatchResponse {
+  batchItemFailures: { itemIdentifier: string }[];
+}
+
+/** {@link ConsumerOptions}, and how many messages of a batch are handled at once. */
+export interface SqsBatchOptions<Message> extends ConsumerOptions<Message> {
+  /** The most messages of one batch that are handled at the same time, 1-1,000. Default: 10. */
+  readonly concurrency?: number | undefined;
+}
+
+const DEFAULT_CONCURRENCY = 10;
+const MAX_CONCURRENCY = 1000;
+
+/**
+ * Returns a Lambda handler of an SQS event source mapping: each message's operation happens once, and the answer names
+ * the messages that stay in the queue. The mapping needs `FunctionResponseTypes: ["ReportBatchItemFailures"]`.
+ *
+ * ```ts
+ * export const handler = sqsBatchOnce(onceward, { namespace: "charges" }, async (message: SQSRecord, claim) => {
+ *   await provider.charge(readJson(message.body), { idempotencyKey: claim.deriveKey("provider") });
+ * });
+ * ```
+ *
+ * - The key is the message attribute `idempotency-key`; `withKey` of `@onceward/client/sqs` sets it. The function's value
+ *   is not kept.
+ * - A message is deleted once its operation is settled: done now, done before, or failed permanently (stored by Onceward).
+ * - A message stays in the queue if its function throws, it can't be claimed, or another holder runs its operation.
+ * - While the service is unreachable, a message is tried every `redeliverAfterMs` within the same invocation, and stays
+ *   in the queue if the invocation has no time left. The rest of the batch then stays without an attempt. So an outage
+ *   counts one receive for each visibility timeout, not one for each attempt.
+ * - Messages of a FIFO queue are handled in order within their group. After the first of a group that stays, the rest of
+ *   the group stays, too, without an attempt, so that the order is kept.
+ * - Half a second before the invocation's timeout, all waits end, and `claim.signal` aborts.
+ *
+ * Required settings: a function timeout longer than `timeoutMs` (15 s) plus the function's longest run; a visibility
+ * timeout of six times the function timeout or more, as AWS recommends; `maxReceiveCount` times the visibility timeout
+ * longer than the longest outage.
+ *
+ * @throws OncewardError INVALID_REQUEST for invalid options.
+ */
+export function sqsBatchOnce<Message extends SqsRecord>(
+  onceward: Runner,
+  options: SqsBatchOptions<Message>,
+  fn: (message: Message, claim: Claim) => unknown,
+): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
+  checkFunction("fn", fn);
+  const { concurrency = DEFAULT_CONCURRENCY } = options;
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY) {
+    throw refusedField("concurrency", `must be a whole number, 1-${MAX_CONCURRENCY}`);
+  }
+  const handle = createHandler(
+    onceward,
+    options,
+    { keyOf, deliveryIdsOf },
+    async (message: Message, claim) => void (await fn(message, claim)),
+  );
+  return ({ Records }, context) =>
+    untilTimeout(context, async (signal) => {
+      const settled = new Set<Message>();
+      const groups = groupsOf(Records).values();
+      const handleGroup = async (group: readonly Message[]) => {
+        for (const message of group) {
+          if (signal.aborted) return;
+          const delivery = await handleUntil(signal, () => handle(message, { signal }));
+          if (!isSettled(delivery)) return;
+          settled.add(message);
+        }
+      };
+      const work = async () => {
+        // The workers share the iterator: each takes the next group.
+        for (const group of groups) await handleGroup(group);
+      };
+      await Promise.all(Array.from({ length: Math.min(concurrency, Records.length) }, work));
+      const failures = Records.filter((message) => !settled.has(message));
+      return { batchItemFailures: failures.map(({ messageId }) => ({ itemIdentifier: messageId })) };
+    });
+}
+
+/** Handles a message, again and again while the service is unreachable, until the signal aborts. */
+async function handleUntil(signal: AbortSignal, handle: () => Promise<Delivery>): Promise<Delivery> {
+  for (;;) {
+    const delivery = await handle();
+    if (!isServiceAway(delivery) || signal.aborted) return delivery;
+    try {
+      await sleep(delivery.delayMs, signal);
+    } catch (error) {
+      if (error instanceof OncewardError && error === signal.reason) return delivery;
+      throw error;
+    }
+  }
+}
+
+/** Returns the messages that are handled one after the other: those of one FIFO group; otherwise each by itself. */
+function groupsOf<Message extends SqsRecord>(messages: readonly Message[]): readonly (readonly Message[])[] {
+  const groups = new Map<string | Message, Message[]>();
+  for (const message of messages) {
+    // Messages of a standard queue may have a group, too, for its fairness, and no order.
+    const isFifo = message.eventSourceARN.endsWith(".fifo");
+    const group = isFifo ? (message.attributes.MessageGroupId ?? "") : message;
+    const known = groups.get(group);
+    if (known === undefined) groups.set(group, [message]);
+    else known.push(message);
+  }
+  return [...groups.values()];
+}
+
+function keyOf({ messageAttributes }: SqsRecord): string | undefined {
+  return messageAttributes[KEY_HEADER]?.stringValue;
+}
+
+function deliveryIdsOf({ messageId, receiptHandle }: SqsRecord) {
+  return [messageId, receiptHandle];
+}

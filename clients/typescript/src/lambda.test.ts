@@ -1,0 +1,138 @@
+import { describe, expect, test, vi } from "vitest";
+import { KEY_HEADER, lambdaOnce, type SqsRecord, sqsBatchOnce } from "./lambda.ts";
+import { createTestingOnceward, describeConsumerAdapter, type SuiteConsumerFactory } from "./testing.ts";
+
+interface Message extends SqsRecord {
+  readonly body: string;
+}
+
+const STANDARD = "arn:aws:sqs:eu-central-1:123456789012:charges";
+const FIFO = `${STANDARD}.fifo`;
+const namespace = "charges";
+const context = (remainingMs = 60_000) => ({ getRemainingTimeInMillis: () => remainingMs });
+const quiet = { namespace, onDelivery: () => {} };
+
+function message(id: string, key: string | undefined = id, group?: string): Message {
+  return {
+    messageId: `message-${id}`,
+    receiptHandle: `receipt-${id}`,
+    body: id,
+    eventSourceARN: group === undefined ? STANDARD : FIFO,
+    attributes: { MessageGroupId: group },
+    messageAttributes: key === undefined ? {} : { [KEY_HEADER]: { stringValue: key } },
+  };
+}
+
+function failed(...ids: string[]) {
+  return { batchItemFailures: ids.map((id) => ({ itemIdentifier: `message-${id}` })) };
+}
+
+describe("a batch of SQS", () => {
+  const newConsumer: SuiteConsumerFactory = (onceward, options, fn) => {
+    const redelivered = { ...quiet, ...options, redeliverAfterMs: 10 };
+    const handler = sqsBatchOnce(onceward, redelivered, ({ body }: Message, claim) => fn(body, claim));
+    return {
+      async deliver({ key, body }) {
+        const attributes = key === undefined ? {} : { [KEY_HEADER]: { stringValue: key } };
+        const Records = [{ ...message("m"), body, messageAttributes: attributes }];
+        return (await handler({ Records }, context())).batchItemFailures.length === 0 ? "settled" : "kept";
+      },
+    };
+  };
+  describeConsumerAdapter(test, newConsumer);
+
+  test("only the messages that are not settled are returned, in the batch's order", async () => {
+    await using testing = createTestingOnceward();
+    await testing.onceward.api.claim({ namespace, key: "held", owner: "elsewhere" });
+    const handler = sqsBatchOnce(testing.onceward, quiet, ({ body }: Message) => {
+      if (body === "throws") throw new Error("the provider is down");
+    });
+    const Records = ["throws", "a", "held", "b"].map((id) => message(id));
+    expect(await handler({ Records }, context())).toEqual(failed("throws", "held"));
+  });
+
+  test("at most `concurrency` messages are handled at once, and all are handled", async () => {
+    await using testing = createTestingOnceward();
+    let [running, most, ran] = [0, 0, 0];
+    const handler = sqsBatchOnce(testing.onceward, { ...quiet, concurrency: 3 }, async () => {
+      most = Math.max(most, ++running);
+      await new Promise(setImmediate);
+      running--;
+      ran++;
+    });
+    const Records = Array.from({ length: 12 }, (_, index) => message(`${index}`));
+    expect(await handler({ Records }, context())).toEqual(failed());
+    expect([most, ran]).toEqual([3, 12]);
+    expect(() => sqsBatchOnce(testing.onceward, { ...quiet, concurrency: 0 }, () => {})).toThrow(
+      "concurrency must be a whole number, 1-1000",
+    );
+  });
+
+  test("after a message of a FIFO group that stays, the rest of the group stays and does not run", async () => {
+    await using testing = createTestingOnceward();
+    const ran: string[] = [];
+    const handler = sqsBatchOnce(testing.onceward, quiet, ({ body }: Message) => {
+      ran.push(body);
+      if (body === "a2") throw new Error("the provider is down");
+    });
+    const ids = ["a1", "b1", "a2", "a3", "b2"];
+    const Records = ids.map((id) => message(id, id, id.slice(0, 1)));
+    expect(await handler({ Records }, context())).toEqual(failed("a2", "a3"));
+    expect(ran.filter((id) => id.startsWith("a"))).toEqual(["a1", "a2"]);
+    expect(ran.filter((id) => id.startsWith("b"))).toEqual(["b1", "b2"]);
+  });
+
+  test("in an outage, the batch is returned shortly before the timeout, and nothing runs", async () => {
+    await using testing = createTestingOnceward();
+    testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+    const fn = vi.fn();
+    const options = { ...quiet, timeoutMs: 20, redeliverAfterMs: 20, concurrency: 1 };
+    const handler = sqsBatchOnce(testing.onceward, options, fn);
+    const Records = [message("a"), message("b")];
+    expect(await handler({ Records }, context(700))).toEqual(failed("a", "b"));
+    expect(fn).not.toHaveBeenCalled();
+  });
+});
+
+describe("a handler", () => {
+  interface Order {
+    readonly id: string;
+    readonly cents: number;
+  }
+  const options = { namespace, key: ({ id }: Order) => id, fingerprint: (order: Order) => order };
+
+  test("runs once per key of the event, and a repeat gets the value; another event with the key is refused", async () => {
+    await using testing = createTestingOnceward();
+    const fn = vi.fn(({ cents }: Order) => ({ cents, at: new Date(0) }));
+    const handler = lambdaOnce(testing.onceward, options, fn);
+    const value: { cents: number; at: string } = await handler({ id: "o-1", cents: 100 }, context());
+    expect(value).toEqual({ cents: 100, at: "1970-01-01T00:00:00.000Z" });
+    expect(await handler({ id: "o-1", cents: 100 }, context())).toEqual(value);
+    await expect(handler({ id: "o-1", cents: 200 }, context())).rejects.toMatchObject({
+      reason: "FINGERPRINT_MISMATCH",
+    });
+    expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("waits for another holder no longer than the invocation lasts", async () => {
+    await using testing = createTestingOnceward();
+    await testing.onceward.api.claim({ namespace, key: "o-1", owner: "elsewhere" });
+    const handler = lambdaOnce(testing.onceward, { namespace, key: ({ id }: Order) => id }, vi.fn());
+    await expect(handler({ id: "o-1", cents: 100 }, context(510))).rejects.toMatchObject({
+      reason: "ABORTED",
+    });
+  });
+
+  test("near the invocation's timeout, aborts the claim's signal, and a function that throws releases its claim", async () => {
+    await using testing = createTestingOnceward();
+    const fn = vi
+      .fn((_order: Order, _context: unknown, _claim: { signal: AbortSignal }): unknown => "charged")
+      .mockImplementationOnce((_order, _context, { signal }) => {
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      });
+    const handler = lambdaOnce(testing.onceward, options, fn);
+    const order = { id: "o-1", cents: 100 };
+    await expect(handler(order, context(600))).rejects.toMatchObject({ reason: "ABORTED" });
+    expect(await handler(order, context())).toBe("charged");
+  });
+});
