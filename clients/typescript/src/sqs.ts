@@ -9,6 +9,7 @@ import { createHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
+import { InProgressError, type OncewardError } from "./errors/errors.ts";
 import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
@@ -18,8 +19,11 @@ export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** The longest visibility timeout, by the API reference of ChangeMessageVisibility: 12 hours. */
-const MAX_VISIBILITY_S = 43_200;
+/**
+ * A message can be hidden until 12 hours after its receipt, by the API reference of ChangeMessageVisibility, which
+ * refuses more. Ten minutes are for the time between the receipt and the call of the handler.
+ */
+const MAX_HIDDEN_MS = 12 * 3_600_000 - 600_000;
 
 /** {@link ConsumerOptions}, and the queue of the messages. */
 export interface MessageOptions extends ConsumerOptions<Message> {
@@ -55,8 +59,9 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  *   value is not kept.
  * - The message is deleted once the operation is settled: done now, done before, or failed permanently (stored by
  *   Onceward).
- * - While another holder runs the operation, or the record is ambiguous, the message is visible again after
- *   `redeliverAfterMs`, which counts a receive.
+ * - While another holder runs the operation, the message is hidden until the holder's lease ends, and at least for
+ *   `redeliverAfterMs`: an earlier receive would only be counted. If the record is ambiguous, the message is visible again
+ *   after `redeliverAfterMs`.
  * - While the service is unreachable, the message is held: kept hidden and tried every `redeliverAfterMs`, for up to
  *   11 hours, so that an outage counts no receives and fills no dead-letter queue. The promise stays pending, so that
  *   a loop as above receives no more messages; `onDelivery` is called for each attempt. Closing the client returns
@@ -72,8 +77,8 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  * - Visibility timeout: longer than `timeoutMs` (15 s) plus the function's longest run, so that a message is held or
  *   handled before it is visible again.
  * - `maxReceiveCount` of its redrive policy: at least the number of attempts for a function that throws, and, for a
- *   message whose operation another holder runs, one for each `redeliverAfterMs` of the longest lease: with a lease
- *   of 30 s and 5 s, 6 more.
+ *   message whose operation another holder runs, one for each lease that the holder's run lasts: with a lease of 30 s and
+ *   runs of up to a minute, 2 more. For policy HOLD, also one for each `redeliverAfterMs` until a record is resolved.
  * - Retention period: longer than the longest outage.
  * - The consumer's role may call `sqs:ChangeMessageVisibility` and `sqs:DeleteMessage`.
  *
@@ -96,8 +101,10 @@ export function messageOnce(
   );
   return async (message) => {
     const { ReceiptHandle } = message;
+    const hiddenUntilMs = performance.now() + MAX_HIDDEN_MS;
     const hide = (forMs: number) => {
-      const VisibilityTimeout = Math.min(MAX_VISIBILITY_S, Math.ceil(forMs / 1000));
+      const leftMs = Math.max(0, hiddenUntilMs - performance.now());
+      const VisibilityTimeout = Math.ceil(Math.min(leftMs, forMs) / 1000);
       return client.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
     };
     const delivery = await handleHeld(() => handle(message), hide);
@@ -108,7 +115,7 @@ export function messageOnce(
         await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
         return;
       case "postponed":
-        await hide(delivery.delayMs);
+        await hide(Math.max(delivery.delayMs, leaseLeftMs(delivery.error)));
         return;
       case "refused":
       case "released":
@@ -117,6 +124,14 @@ export function messageOnce(
         return delivery satisfies never;
     }
   };
+}
+
+/**
+ * Returns how long the lease of another holder lasts, in milliseconds, by this machine's clock; 0 for other errors. A wrong
+ * clock changes when the message is visible, not what then runs.
+ */
+function leaseLeftMs(error: OncewardError): number {
+  return error instanceof InProgressError ? error.leaseExpiresAt.getTime() - Date.now() : 0;
 }
 
 type Attributes = Record<string, MessageAttributeValue>;

@@ -73,19 +73,22 @@ test("a message that is received twice is performed once, and deleted both times
 });
 
 test.each([
-  [undefined, 5],
-  [1500, 2],
-  [50_000_000, 43_200],
+  ["until the holder's lease ends", undefined, 20, 30],
+  ["for redeliverAfterMs, if that is longer", 60_000, 60, 60],
+  ["for the 12 hours that SQS allows, less ten minutes, at most", 50_000_000, 42_600, 42_600],
 ])(
-  "while another consumer processes it, a message is hidden for redeliverAfterMs, %s, in seconds: %s",
-  async (redeliverAfterMs, seconds) => {
+  "while another consumer processes it, a message is hidden %s",
+  async (_, redeliverAfterMs, atLeastS, atMostS) => {
     await using guard = await newGuard();
     await guard.holdElsewhere("order-1");
     const fn = vi.fn();
     const { receive, calls } = await consumer(guard, fn, { redeliverAfterMs });
     await receive();
-    const input = { ...deletion.input, VisibilityTimeout: seconds };
+    const input = { ...deletion.input, VisibilityTimeout: expect.any(Number) };
     expect(calls).toEqual([{ action: "ChangeMessageVisibility", input }]);
+    const { VisibilityTimeout } = calls[0]?.input ?? {};
+    expect(VisibilityTimeout).toBeGreaterThanOrEqual(atLeastS);
+    expect(VisibilityTimeout).toBeLessThanOrEqual(atMostS);
     expect(fn).not.toHaveBeenCalled();
   },
 );
