@@ -69,6 +69,7 @@ export function configuredIssuer(
             isTrustedUrl,
             idTokens: verifierFor(clientId),
             cooldownMs,
+            onRefused: (why) => log.info({ why }, "the issuer, or its answer, did not sign a person in"),
             onFailed: (error) => log.warn({ err: error }, "signing in at the issuer failed"),
           }),
   };

@@ -1,6 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { ListApiKeysResponseSchema } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
@@ -11,6 +11,7 @@ import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
 import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
 import { eventsOf } from "../helpers/database/audit.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
@@ -73,8 +74,11 @@ describeAdministration("API keys", (world, transport) => {
       await admin.createApiKey({ apiKey: CALLER }),
       await admin.createApiKey({ apiKey: CALLER }),
     ];
-    await callAs(used.secret).lookup(ORDER);
-    const wrong = callAs(unused.secret.replace(/.$/, (end) => (end === "A" ? "B" : "A")));
+    const eager = await startTestServer(world().database.url, { ONCEWARD_USAGE_FLUSH: "100ms" });
+    onTestFinished(() => eager.stop());
+    const callEager = (secret: string) => connectClient(eager, secret, transport);
+    await callEager(used.secret).lookup(ORDER);
+    const wrong = callEager(unused.secret.replace(/.$/, (end) => (end === "A" ? "B" : "A")));
     expect(await errorOf(wrong.lookup(ORDER))).toMatchObject({ reason: "CREDENTIAL_INVALID" });
     const lastUse = async (id: string | undefined) => {
       const { apiKeys } = await admin.listApiKeys({});

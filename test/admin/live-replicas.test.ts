@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 async function newReplica(): Promise<TestServer> {
-  const replica = await startTestServer(database.url);
+  const replica = await startTestServer(database.url, {}, { heartbeatMs: 200 });
   onTestFinished(() => replica.stop());
   return replica;
 }

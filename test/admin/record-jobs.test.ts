@@ -66,6 +66,7 @@ test("a job that always fails delays no other tenant's jobs", async () => {
     onFailed: (error) => failures.push(error),
     onSettled: () => {},
     encryption: WITHOUT_KEYS,
+    intervalMs: 100,
   });
   worker.start();
   onTestFinished(() => worker.stop());

@@ -183,6 +183,7 @@ test("a job whose batches fail changes nothing, is retried, and resolves each re
     log: createLog("silent", { write: () => true }),
     onFailed: (error) => failures.push(error),
     onSettled: (name) => settled.push(name),
+    intervalMs: 100,
   });
   worker.start();
   onTestFinished(() => worker.stop());

@@ -231,4 +231,6 @@ describeAdministration(
     });
   },
   EAGER,
+  // The change of retention is seen by the next claims.
+  { credentialAgeMs: 100 },
 );

@@ -11,7 +11,7 @@ const postgres = useOwnPostgres();
 const CLAIM = { namespace: "charges", key: "order-1" };
 const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;
 
-test("printed keys work, each for its tenant and its role", async () => {
+test("printed keys work and are audited, as are tenants that are created for them; a tenant that is being deleted gets none", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await postgres.createDatabase());
   const serve = await startServe(workplace, settings);
@@ -23,6 +23,7 @@ test("printed keys work, each for its tenant and its role", async () => {
   };
   const claimWith = (key: string) => connectClient(serve, key).claim(CLAIM);
 
+  const operatorKey = await keyOf("operator-key");
   const acme = await keyOf("tenant-key", "--tenant", "acme");
   expect((await claimWith(acme)).outcome.case).toBe("claimed");
   const acmeAgain = await keyOf("tenant-key", "--tenant", "acme");
@@ -30,59 +31,51 @@ test("printed keys work, each for its tenant and its role", async () => {
   expect((await claimWith(acmeAgain)).outcome.case).toBe("inProgress");
   const other = await keyOf("tenant-key", "--tenant", "other", "--role", "caller");
   expect((await claimWith(other)).outcome.case).toBe("claimed");
+  const admin = await keyOf("tenant-key", "--tenant", "acme", "--role", "admin");
+  const operator = connectOperator(serve, operatorKey);
+  const { events } = await operator.listAuditEvents({});
+  const done = { actor: "onceward-server", requestId: expect.stringMatching(/./) };
+  const created = (tenant: string) => ({
+    ...done,
+    tenant,
+    action: "CreateTenant",
+    target: `tenant ${tenant}`,
+  });
+  const keyFor = (tenant: string, key: string, role: string) => ({
+    ...done,
+    tenant,
+    action: "CreateTenantApiKey",
+    target: targetOf(key),
+    after: { role },
+  });
+  expect(events.toReversed()).toMatchObject([
+    { ...done, tenant: "", action: "CreateOperatorApiKey", target: targetOf(operatorKey) },
+    created("acme"),
+    keyFor("acme", acme, "CALLER"),
+    keyFor("acme", acmeAgain, "CALLER"),
+    created("other"),
+    keyFor("other", other, "CALLER"),
+    keyFor("acme", admin, "TENANT_ADMIN"),
+  ]);
+  const details = JSON.stringify(events.map(({ after }) => after));
+  expect(details).not.toContain(parseApiKey(operatorKey)?.secret);
 
-  for (const denied of [
-    await keyOf("operator-key"),
-    await keyOf("tenant-key", "--tenant", "acme", "--role", "admin"),
-  ]) {
+  for (const denied of [operatorKey, admin]) {
     expect(await errorOf(claimWith(denied))).toMatchObject({ reason: "ROLE_DENIED" });
   }
-});
 
-test("printed keys and tenants that are created for them are audited", async () => {
-  const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
-  const serve = await startServe(workplace, settings);
-  const keys: string[] = [];
-  for (const args of [
-    ["operator-key"],
-    ["tenant-key", "--tenant", "acme"],
-    ["tenant-key", "--tenant", "acme", "--role", "admin"],
-  ]) {
-    keys.push((await runCommand(args, workplace, settings)).stdout.trim());
-  }
-  const operator = connectOperator(serve, keys[0] ?? "");
-  const { events } = await operator.listAuditEvents({});
-  const [operatorsKey, callersKey, adminsKey] = keys.map((key) => `api key ${parseApiKey(key)?.id}`);
-  const done = { actor: "onceward-server", requestId: expect.stringMatching(/./) };
-  expect(events.toReversed()).toMatchObject([
-    { ...done, tenant: "", action: "CreateOperatorApiKey", target: operatorsKey },
-    { ...done, tenant: "acme", action: "CreateTenant", target: "tenant acme" },
-    { ...done, tenant: "acme", action: "CreateTenantApiKey", target: callersKey, after: { role: "CALLER" } },
-    {
-      ...done,
-      tenant: "acme",
-      action: "CreateTenantApiKey",
-      target: adminsKey,
-      after: { role: "TENANT_ADMIN" },
-    },
-  ]);
-  expect(JSON.stringify(events.map(({ after }) => after))).not.toContain(parseApiKey(keys[0] ?? "")?.secret);
-});
-
-test("a tenant that is being deleted gets no key", async () => {
-  const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
-  const serve = await startServe(workplace, settings);
-  const { stdout } = await runCommand(["operator-key"], workplace, settings);
-  await runCommand(["tenant-key", "--tenant", "acme"], workplace, settings);
-  await connectOperator(serve, stdout.trim()).deleteTenant({ name: "acme" });
+  await operator.deleteTenant({ name: "acme" });
   expect(await runCommand(["tenant-key", "--tenant", "acme"], workplace, settings)).toMatchObject({
     exit: 1,
     stdout: "",
     stderr: "tenant acme is being deleted\n",
   });
 });
+
+/** Returns the target of an event about a printed key. */
+function targetOf(key: string): string {
+  return `api key ${parseApiKey(key)?.id}`;
+}
 
 test.each([
   [["tenant-key"], /^--tenant must match /],

@@ -63,10 +63,12 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
       "server",
     ]);
     expect((await readdir(join(image.root, "onceward/server"))).toSorted()).toEqual([
+      "console",
       "dist",
       "migrations",
       "package.json",
     ]);
+    expect(await readdir(join(image.root, "onceward/server/console"))).toContain("index.html.br");
     expect((await filesUnder("/onceward/server")).filter((path) => path.includes(".test."))).toEqual([]);
   });
 

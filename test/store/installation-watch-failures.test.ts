@@ -112,7 +112,7 @@ test("concurrent looks renew the installation once, and none of them fails", asy
 
 test("while looks fail, calls are refused with a retry delay, and afterwards the service works as before", async () => {
   const database = await newDatabase();
-  const server = await startTestServer(database.url);
+  const server = await startTestServer(database.url, {}, { heartbeatMs: 200 });
   onTestFinished(() => server.stop());
   const client = connectClient(server, (await createTenant(database)).apiKey);
   const { fencingToken } = await grant(client);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 
 async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  const server = await startTestServer(database.url, env);
+  const server = await startTestServer(database.url, env, { heartbeatMs: 200 });
   onTestFinished(() => server.stop());
   return server;
 }

@@ -147,3 +147,9 @@ test("claim_records reads no rows: only the constraint decides", async () => {
   expect(plan.map((node) => node["Node Type"])).toContain("ModifyTable");
   expect(accessesIn(plan)).toEqual([]);
 });
+
+test("no statement is compiled, also if it has to read a whole table", async () => {
+  const explain = { name: "", text: "explain (analyze, format json) select id from installation" };
+  const [row] = await pool.run<{ "QUERY PLAN": [object] }>(explain, []);
+  expect(row?.["QUERY PLAN"][0]).not.toHaveProperty("JIT");
+});

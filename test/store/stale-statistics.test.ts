@@ -36,6 +36,11 @@ import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
 import { countMatching } from "../../server/src/store/records/count-matching.ts";
 import { countRecords } from "../../server/src/store/records/count-records.ts";
+import {
+  advanceEncryptionPass,
+  beginEncryptionPass,
+  takeEncryptionPage,
+} from "../../server/src/store/records/encryption-pass.ts";
 import { forgetPage, removePage } from "../../server/src/store/records/forget-records.ts";
 import { countKeyUsage } from "../../server/src/store/records/key-usage.ts";
 import { findAmbiguous } from "../../server/src/store/records/list-ambiguous.ts";
@@ -55,6 +60,7 @@ import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/store/replicas.ts";
 import { findTenantsThatHold } from "../../server/src/store/tenants/ambiguous-records.ts";
 import {
+  ensureApiKey,
   findApiKeys,
   listApiKeys,
   revokeApiKeys,
@@ -74,18 +80,21 @@ import {
   addTotals,
   countRecordsPage,
   FROM_THE_START,
+  storeCountedTotals,
   takeCount,
 } from "../../server/src/store/tenants/tenant-totals.ts";
 import { findTenantUse } from "../../server/src/store/tenants/tenant-use.ts";
 import {
   createFindTenants,
+  ensureTenant,
   findTenantIds,
+  findTenantResource,
   listTenantResources,
 } from "../../server/src/store/tenants/tenants.ts";
 import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, isOtherPostgres, type TestDatabase } from "../helpers/database/database.ts";
 import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 
@@ -234,6 +243,13 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
         BATCH_ROWS,
       ),
     ),
+  "encrypt all records page by page": async (pool) => {
+    await beginEncryptionPass(pool, 1);
+    await pool.transaction(async (transaction) => {
+      expect(await takeEncryptionPage(transaction, 1)).toMatchObject({ tenantId: 0 });
+      await advanceEncryptionPass(transaction, ONE_PAGE, 0);
+    });
+  },
   "list ambiguous records": (pool) => findAmbiguous(pool, FILTER, AMONG_AMBIGUOUS, BATCH_ROWS),
   "count ambiguous records": (pool) => countMatching(pool, FILTER, AMONG_AMBIGUOUS),
   "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
@@ -324,6 +340,8 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       pool,
       TENANTS.map((tenantId) => ({ tenantId, records: 1, storedBytes: 1 })),
     ),
+  "store a count": (pool) =>
+    storeCountedTotals(pool, { tenantId: CROWDED_TENANT, records: 1, storedBytes: 1 }, 1000),
   "count a page": (pool) => countRecordsPage(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
   "read tenants": (pool) => createFindTenants(pool)(TENANTS.slice(1)),
   "read tenants by name": (pool) =>
@@ -331,6 +349,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       pool,
       TENANTS.map((id) => `tenant-${id}`),
     ),
+  "read a tenant": (pool) => findTenantResource(pool, CROWDED_TENANT),
   "list tenants": (pool) => listTenantResources(pool, "", BATCH_ROWS),
   "load the policies of namespaces": async (pool) => {
     const tenant = (await createFindTenants(pool)([CROWDED_TENANT])).get(CROWDED_TENANT);
@@ -340,6 +359,10 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
     );
   },
   "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
+  "create a tenant with a key": async (pool) => {
+    const tenantId = await ensureTenant(pool, "other");
+    await ensureApiKey(pool, { ...KEY, tenantId });
+  },
   "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   "read sessions of the console": (pool) =>
     findSessions(
@@ -390,6 +413,16 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "store a heartbeat": (pool) =>
     beatReplicaRow(pool, { id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD }),
 };
+
+/** The whole installation, in one page. */
+const ONE_PAGE = { examined: 1, changed: 1, skipped: 0, unreadable: 0, after: undefined };
+const KEY = {
+  id: "other",
+  role: "CALLER",
+  digest: Buffer.alloc(32),
+  namespaces: undefined,
+  label: "",
+} as const;
 
 const NO_LOAD = {
   callsInFlight: 0,
@@ -458,22 +491,15 @@ function listEvents(pool: Pool, tenant: number | string | undefined) {
 
 /** Statements on the one row of a primary key or a unique name, or on a table of one row. */
 const ON_ONE_ROW = [
-  ...["insert_api_key", "lock_api_key", "revoke_api_key", "ensure_api_key", "ensure_tenant"],
+  ...["insert_api_key", "lock_api_key", "revoke_api_key"],
   ...["claim_record", "lock_record", "forget_record", "resolve_as_released", "resolve_as_completed"],
-  ...[
-    "read_namespace",
-    "put_namespace",
-    "delete_namespace",
-    "remove_tenant",
-    "store_count",
-    "raise_cache_generation",
-  ],
+  ...["read_namespace", "put_namespace", "delete_namespace", "remove_tenant", "raise_cache_generation"],
   ...["insert_record_job", "read_record_job", "lock_record_job", "cancel_record_job"],
   ...["read_past_attempts", "remove_replica", "read_server_facts"],
   ...["read_backend"],
-  ...["begin_encryption_pass", "take_encryption_page", "advance_encryption_pass", "read_encryption_pass"],
+  ...["read_encryption_pass"],
   ...["look_at_installation", "mark_installation", "renew_installation"],
-  ...["read_tenant", "lock_tenant", "read_tenant_by_name", "lock_tenant_by_name", "lock_deleted_tenant"],
+  ...["lock_tenant", "read_tenant_by_name", "lock_tenant_by_name", "lock_deleted_tenant"],
   ...["insert_tenant", "update_tenant", "remove_samples"],
 ];
 
@@ -482,7 +508,12 @@ const ON_OTHER_ROWS = ["delete_ended_records"];
 
 const explainedAnywhere = new Set<string>();
 
-describe.each(Object.keys(STATISTICS))("with statistics %s", (age) => {
+/** On the oldest Postgres, with what leads its planner astray most easily. */
+const TESTED_STATISTICS = isOtherPostgres()
+  ? ["that were never gathered", "of tables that were nearly emptied"]
+  : Object.keys(STATISTICS);
+
+describe.each(TESTED_STATISTICS)("with statistics %s", (age) => {
   let database: TestDatabase;
 
   beforeAll(async () => {

@@ -45,6 +45,8 @@ export interface IssuerClientOptions {
   readonly idTokens: TokenVerifier;
   /** Called with the error of each request that the issuer did not answer as it must. */
   readonly onFailed: (error: unknown) => void;
+  /** Called with the code of an error for which a sign-in was refused. Contains no text of a token. */
+  readonly onRefused: (why: string) => void;
   /** The shortest time between two requests for the issuer's endpoints while they fail. */
   readonly cooldownMs: number;
 }
@@ -52,6 +54,8 @@ export interface IssuerClientOptions {
 const TIMEOUT_S = 5;
 /** Metadata and tokens take some kilobytes. */
 const MAX_RESPONSE_BYTES = 256 * 1024;
+/** Longer than every registered error; a stranger can put any text into the address of a callback. */
+const MAX_CODE_LENGTH = 64;
 /** Endpoints that the issuer has changed are known after this time. */
 const MAX_DISCOVERY_AGE_MS = 3_600_000;
 
@@ -126,7 +130,10 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
         });
         idToken = tokens.id_token;
       } catch (error) {
-        if (!isUnanswered(error)) throw credentialInvalid(error);
+        if (!isUnanswered(error)) {
+          options.onRefused(codeOf(error));
+          throw credentialInvalid(error);
+        }
         options.onFailed(error);
         throw unavailable(cooldownMs, error);
       }
@@ -184,6 +191,13 @@ async function fetchOfIssuer(url: string, request: object): Promise<Response> {
 
 function isUnanswered(error: unknown): boolean {
   return error instanceof Error && (error instanceof NoAnswer || isUnanswered(error.cause));
+}
+
+/** Returns the issuer's error, such as `invalid_client` or `access_denied`, or the code of openid-client. */
+function codeOf(error: unknown): string {
+  const { error: answered, code } = error as { readonly error?: unknown; readonly code?: unknown };
+  const found = answered ?? code;
+  return typeof found === "string" ? found.slice(0, MAX_CODE_LENGTH) : "unknown";
 }
 
 function unavailable(retryAfterMs: number, cause: unknown): Refusal {

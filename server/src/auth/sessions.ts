@@ -58,6 +58,8 @@ export interface SessionsOptions {
 const VALUE_BYTES = 32;
 /** The form of a cookie's value: VALUE_BYTES in base64url. */
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
+/** Maximum time to look for the session that a sign-out ends. */
+const END_TIMEOUT_MS = 10_000;
 const MAX_CACHED_SESSIONS = 5000;
 const MAX_CACHE_BYTES = 8 * 1024 * 1024;
 const SESSION_BYTES = 800;
@@ -83,6 +85,11 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
     endsAtMs: ({ endsAtMs }) => endsAtMs,
   });
 
+  async function live(cookie: string, deadline: Deadline): Promise<KnownSession | undefined> {
+    if (!VALUE.test(cookie)) return undefined;
+    return await cache.get(digestSecret(cookie, pepper).toString("base64"), deadline);
+  }
+
   function endIn(cookie: string, which: EndedSessions, requestId: string): Promise<boolean> {
     return database.transaction(async (transaction) => {
       const owner = await endSessions(transaction, digestSecret(cookie, pepper), which);
@@ -95,8 +102,7 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
 
   return {
     async find(cookie, deadline) {
-      if (!VALUE.test(cookie)) throw credentialInvalid();
-      const session = await cache.get(digestSecret(cookie, pepper).toString("base64"), deadline);
+      const session = await live(cookie, deadline);
       if (session === undefined) throw credentialInvalid();
       return session;
     },
@@ -123,7 +129,9 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
       return cookie;
     },
     async end(cookie, which, requestId) {
-      if (!VALUE.test(cookie)) return false;
+      const deadline = { atMs: performance.now() + END_TIMEOUT_MS, cancelled: false };
+      // An invented cookie costs no more than in a call.
+      if ((await live(cookie, deadline)) === undefined) return false;
       try {
         return await endIn(cookie, which, requestId);
       } finally {

@@ -104,6 +104,31 @@ describe("the configuration", () => {
     }
   });
 
+  test("refuses a console whose address or issuer could not be trusted", () => {
+    const origin = (text: string) => problemsOf({ ONCEWARD_CONSOLE_ORIGIN: text });
+    const client = { ONCEWARD_CONSOLE_OIDC_CLIENT_ID: "console" };
+    for (const text of ["https://onceward.example", "https://a.example:8443/", "http://localhost:8080"])
+      expect([text, origin(text)]).toEqual([text, []]);
+    for (const text of [
+      "onceward.example",
+      "http://a.example",
+      "https://a.example/console/",
+      "https://u:p@a.example",
+    ])
+      expect([text, origin(text)]).toEqual([text, ["ONCEWARD_CONSOLE_ORIGIN"]]);
+    expect(problemsOf({ ...TOKENS, ...client })).toEqual([]);
+    expect(problemsOf(client)).toEqual(Object.keys(TOKENS));
+    expect(problemsOf({ ...TOKENS, ...client, ONCEWARD_JWT_ISSUER: "http://issuer.example" })).toEqual([
+      "ONCEWARD_JWT_ISSUER",
+    ]);
+    expect(problemsOf({ ...TOKENS, ...client, ONCEWARD_CONSOLE_OIDC_SCOPES: "profile" })).toEqual([
+      "ONCEWARD_CONSOLE_OIDC_SCOPES",
+    ]);
+    expect(problemsOf({ ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET: "hidden" })).toEqual([
+      "ONCEWARD_CONSOLE_OIDC_CLIENT_ID",
+    ]);
+  });
+
   test("names the limits of a value that is out of them", () => {
     const read = () => readConfig({ ...REQUIRED, ONCEWARD_POOL_SIZE: "201", ONCEWARD_DRAIN_DELAY: "6m" });
     expect(read).toThrow("- ONCEWARD_POOL_SIZE must be a whole number from 2 to 200\n");

@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "amqplib";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
+import { makeDataDir } from "../processes/data-dir.ts";
 
 /** A RabbitMQ of its own for a test, on loopback ports. */
 export interface RabbitMqBroker {
@@ -39,7 +39,7 @@ kill -9 $broker $epmd 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
  * @param programs the directory with RabbitMQ's programs.
  */
 export async function startBroker(programs: string): Promise<RabbitMqBroker> {
-  const dir = await mkdtemp(join(tmpdir(), "ow-rabbitmq-"));
+  const dir = await makeDataDir("ow-rabbitmq-");
   const [port, distributionPort, epmdPort] = [await lowPort(), await lowPort(), await lowPort()];
   const child = spawn("sh", ["-c", WATCHED, "sh", programs], {
     stdio: ["pipe", "ignore", "inherit"],

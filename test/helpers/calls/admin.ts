@@ -4,7 +4,7 @@ import { describe } from "vitest";
 import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses, ServerTuning } from "../../../server/src/server.ts";
 import type { TestDatabase } from "../database/database.ts";
 import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
 import type { TestServer } from "../servers/server.ts";
@@ -77,13 +77,17 @@ export interface AdminWorld {
 
 type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
 
-/** Runs the tests on a new database and server, over one transport. */
+/**
+ * Runs the tests on a new database and server, over one transport. `env` overrides the server's configuration,
+ * `tuning` its times.
+ */
 export function describeAdministration(
   name: string,
   tests: AdministrationTests,
   env: Readonly<Record<string, string>> = {},
+  tuning: ServerTuning = {},
 ): void {
-  describeAdministrationOver(ONE_TRANSPORT, name, tests, env);
+  describeAdministrationOver(ONE_TRANSPORT, name, tests, env, tuning);
 }
 
 /** Does the same over each transport: for fields and errors that depend on the transport. */
@@ -91,8 +95,9 @@ export function describeAdministrationOverAll(
   name: string,
   tests: AdministrationTests,
   env: Readonly<Record<string, string>> = {},
+  tuning: ServerTuning = {},
 ): void {
-  describeAdministrationOver(transportsUnderTest(), name, tests, env);
+  describeAdministrationOver(transportsUnderTest(), name, tests, env, tuning);
 }
 
 function describeAdministrationOver(
@@ -100,9 +105,10 @@ function describeAdministrationOver(
   name: string,
   tests: AdministrationTests,
   env: Readonly<Record<string, string>>,
+  tuning: ServerTuning,
 ): void {
   describe.each(transports)(`${name}, over %s`, (transport) => {
-    const { database, server } = useServer(env);
+    const { database, server } = useServer(env, tuning);
     tests(() => createWorld(database, server, transport), transport);
   });
 }

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../../server/src/store/databases.ts";
+import { makeDataDir } from "../processes/data-dir.ts";
 
 /** A Postgres for one test file, for tests of commands, which create their schema themselves. */
 export interface OwnPostgres {
@@ -21,9 +21,7 @@ export function useOwnPostgres(settings: Readonly<Record<string, string>> = { fs
   let dir = "";
   let postgres: EmbeddedPostgres | undefined;
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), "ow-postgres-"));
-    // Where tests run as root, Postgres runs as another user, who must have access.
-    await chmod(dir, 0o755);
+    dir = await makeDataDir("ow-postgres-");
     postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings });
   });
   afterAll(async () => {

@@ -1,10 +1,10 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../../server/src/store/databases.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
+import { makeDataDir } from "../processes/data-dir.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";
 
 /** Tests that kill a Postgres use durable settings; no other test needs to wait for the disk. */
@@ -15,9 +15,7 @@ const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "o
  * copies.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dir = await mkdtemp(join(tmpdir(), "onceward-test-"));
-  // Where tests run as root, Postgres runs as another user, who must have access.
-  await chmod(dir, 0o755);
+  const dir = await makeDataDir("onceward-test-");
   const binaries = project.config.provide.postgresBinaries;
   const postgres = await startEmbeddedPostgres({
     dataDir: join(dir, "data"),

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
@@ -9,6 +8,7 @@ import { findSystemPostgres } from "../../../server/dev/embedded/binaries.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../../server/src/store/databases.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
+import { makeDataDir } from "../processes/data-dir.ts";
 import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
 
 /** A database that can be dumped, and restored from the dump. */
@@ -52,9 +52,7 @@ export async function createCopiedDatabase(): Promise<RestorableDatabase> {
 /** A database of a PostgreSQL 15 of the test's own, dumped by pg_dump. Removed when the test ends. */
 export async function createDumpedDatabase(): Promise<RestorableDatabase> {
   if (POSTGRES_15 === undefined) throw new Error("PostgreSQL 15 is not installed");
-  const dir = await mkdtemp(join(tmpdir(), "ow-restore-"));
-  // Where tests run as root, Postgres runs as another user, who must have access.
-  await chmod(dir, 0o755);
+  const dir = await makeDataDir("ow-restore-");
   const settings = { fsync: "off" };
   const postgres = await startEmbeddedPostgres({
     dataDir: join(dir, "data"),

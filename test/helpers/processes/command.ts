@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
 import { shutDown } from "../../../server/dev/embedded/postmaster.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
+import { makeDataDir } from "./data-dir.ts";
 
 const PACKAGE = new URL("../../../package.json", import.meta.url);
 const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
@@ -42,14 +42,13 @@ export interface Command {
   readonly ended: Promise<Ended>;
 }
 
-/** A workplace of a test's own, which any user can enter: as root, Postgres runs as another user. */
+/** A workplace of a test's own, which any user can enter. */
 export async function createWorkplace(): Promise<Workplace> {
-  const dir = await realpath(await mkdtemp(join(tmpdir(), "ow-command-")));
+  const dir = await makeDataDir("ow-command-");
   onTestFinished(async () => {
     await stopPostgres(dir);
     await rm(dir, { recursive: true, force: true });
   });
-  await chmod(dir, 0o755);
   const temporaryDir = join(dir, "tmp");
   await mkdir(temporaryDir);
   return { dir, temporaryDir };

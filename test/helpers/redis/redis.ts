@@ -52,14 +52,16 @@ export function describeWithRedis(title: string, tests: () => void): void {
 /** Runs the server until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & echo $!; read -r _; kill -9 $! 2>/dev/null; wait';
 
+/** Nothing is kept on disk; a master does not wait 5 s for more replicas before it sends its data to the first. */
+const SERVER = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+
 /** Starts an empty Redis that keeps nothing on disk. */
 export async function startRedis(settings: RedisSettings = {}): Promise<TestRedis> {
   const port = settings.port ?? (await freePort());
   const dir = await mkdtemp(join(tmpdir(), "ow-redis-"));
   const config = join(dir, "sentinel.conf");
   if (settings.sentinel !== undefined) await writeFile(config, settings.sentinel.join("\n"));
-  const kind =
-    settings.sentinel === undefined ? ["--save", "", "--appendonly", "no"] : [config, "--sentinel"];
+  const kind = settings.sentinel === undefined ? SERVER : [config, "--sentinel"];
   const common = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir];
   const args = [...kind, ...common, ...(settings.args ?? [])];
   let running = await launch(args);

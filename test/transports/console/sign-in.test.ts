@@ -13,6 +13,7 @@ import {
   whoIs,
 } from "../../helpers/console/browser.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { openSocket } from "../../helpers/network/raw-socket.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
 
@@ -137,6 +138,14 @@ test("a cookie counts for a script of the page itself only", async () => {
   );
 });
 
+test("calls without a header and without a cookie of the page stay anonymous where that is allowed", async () => {
+  const open = await startAnother({ ONCEWARD_ANONYMOUS_TENANT: "anybody" });
+  const cookie = await signIn(open, adminKey);
+  expect(await who(open, OF_PAGE)).toBe("anonymous");
+  expect(await who(open, { ...OF_PAGE, cookie })).toBe(idOf(adminKey));
+  expect(await who(open, { cookie, "sec-fetch-site": "cross-site" })).toBe("anonymous");
+});
+
 test("signing in and out is for the page itself only, too", async () => {
   const cookie = await signIn(server, adminKey);
   for (const headers of [
@@ -210,6 +219,15 @@ test("a sign-in that fails says nothing of why, and too many of them are refused
   }
   // Calls are not affected.
   expect(await who(own, { authorization: `Bearer ${adminKey}` })).toBe(idOf(adminKey));
+});
+
+test("bodies that never arrive keep nobody from signing in", async () => {
+  const head = "POST /console/api/session HTTP/1.1\r\nhost: a\r\nsec-fetch-site: same-origin\r\n";
+  const begun = `${head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`;
+  const sockets = await Promise.all(Array.from({ length: 40 }, () => openSocket(server.httpPort)));
+  onTestFinished(() => sockets.forEach(({ socket }) => void socket.destroy()));
+  for (const { send } of sockets) await send(begun);
+  expect(await whoIs(server, await signIn(server, adminKey))).toBe(idOf(adminKey));
 });
 
 test("a sign-in whose body is no small JSON object with a key is refused", async () => {

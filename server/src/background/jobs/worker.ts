@@ -16,6 +16,7 @@ export interface JobWorkerOptions {
   readonly onFailed: (error: unknown) => void;
   /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
+  readonly intervalMs?: number;
 }
 
 /** Delay between two looks for a job. */
@@ -28,7 +29,7 @@ const MAX_BACKOFF_MS = 30_000;
  * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
 export function createJobWorker(options: JobWorkerOptions): Repeating {
-  const { pool, encryption, metrics, log, onFailed, onSettled } = options;
+  const { pool, encryption, metrics, log, onFailed, onSettled, intervalMs = INTERVAL_MS } = options;
   const scheduler = createJobScheduler();
 
   async function work(): Promise<boolean> {
@@ -58,5 +59,5 @@ export function createJobWorker(options: JobWorkerOptions): Repeating {
     return true;
   }
 
-  return createRepeating({ intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS, work, onFailed });
+  return createRepeating({ intervalMs, maxBackoffMs: MAX_BACKOFF_MS, work, onFailed });
 }

@@ -49,7 +49,13 @@ export function whyPgBouncerSwitchIsMissing(
 }
 
 const TIMEOUTS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
-const PLANNER = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan"] as const;
+const PLANNER = [
+  "enable_seqscan",
+  "enable_hashjoin",
+  "enable_mergejoin",
+  "enable_bitmapscan",
+  "jit",
+] as const;
 
 /** Returns the names of the settings that a session of the service needs and lacks. */
 export function unsetSettings(settings: PostgresSettings): readonly string[] {

@@ -107,7 +107,7 @@ export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
       const started = site.canSignIn && cookie ? await sealed.open(cookie) : undefined;
       // The issuer is asked only for a browser that has begun a sign-in here.
       if (started === undefined) return redirectToError(response, "SIGN_IN_EXPIRED", HOME);
-      const path = returnPath(started.returnPath);
+      const { returnPath: path } = started;
       try {
         const session = await attempts.run(request.socket.remoteAddress, () => finish(request, started));
         redirect(response, path, [site.setCookie("session", session), site.setCookie("sign-in", undefined)]);

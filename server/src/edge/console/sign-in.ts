@@ -51,8 +51,8 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
       throw invalidRequest("origin", "must be that of the console: ONCEWARD_CONSOLE_ORIGIN names it");
   }
 
-  async function start(request: IncomingMessage): Promise<string> {
-    const apiKey = parseApiKey(await readKey(request));
+  async function start(request: IncomingMessage, text: string): Promise<string> {
+    const apiKey = parseApiKey(text);
     if (apiKey === undefined) throw credentialInvalid();
     const requestId = randomUUID();
     const head = new KeyHead(request, `Bearer ${formatApiKey(apiKey)}`, requestId);
@@ -75,7 +75,9 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
       const { "content-type": type = "" } = request.headers;
       if (!/^application\/json(;|$)/i.test(type))
         throw invalidRequest("content-type", "must be application/json");
-      const cookie = await attempts.run(request.socket.remoteAddress, () => start(request));
+      // Before the attempt: bodies that arrive slowly must not take the places of others' attempts.
+      const text = await readKey(request);
+      const cookie = await attempts.run(request.socket.remoteAddress, () => start(request, text));
       answerEmpty(response, 204, { "set-cookie": site.setCookie("session", cookie) });
     },
     async out(request, response, which) {

@@ -25,6 +25,7 @@ const NAMES = [
   "enable_hashjoin",
   "enable_mergejoin",
   "enable_bitmapscan",
+  "jit",
 ] as const;
 
 const readSettings = {

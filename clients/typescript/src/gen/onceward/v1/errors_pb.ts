@@ -228,7 +228,8 @@ export const ErrorReason = {
 
   /**
    * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant makes more operations per second than
-   * its quota (metadata: scope = "service", limit). Nothing happened.
+   * its quota (metadata: scope = "service", limit). Or too many attempts to sign in to the console have failed (metadata:
+   * scope = "replica", limit). Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_RATE = 28;
    */
