@@ -16,8 +16,12 @@ export function stateName(state: Record_State): string {
   return enumName(Record_State, state);
 }
 
-/** Returns a record's fields as text; fields that are not set are left out. */
-export function describeRecord(record: Record): string {
+/**
+ * Returns a record's fields as text; fields that are not set are left out.
+ *
+ * @param auditTarget the record's name in audit events, if it is known.
+ */
+export function describeRecord(record: Record, auditTarget = ""): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],
@@ -40,6 +44,7 @@ export function describeRecord(record: Record): string {
     ],
     ["result expires", formatMoment(record.resultExpiresAt)],
     ["expires", formatMoment(record.expiresAt)],
+    ["audit target", auditTarget],
   ];
   return renderFacts(facts.filter(([, value]) => value !== "" && value !== "-"));
 }
