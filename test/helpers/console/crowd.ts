@@ -17,9 +17,14 @@ export async function plantCrowd(
      select $1, 'crowd-' || lpad(n::text, 6, '0'), 86400 from generate_series(1, $2::int) n`,
     [tenant.id, namespaces],
   );
+  const columns = await database.query<{ name: string }>(
+    `select column_name as name from information_schema.columns
+      where table_schema = 'public' and table_name = 'records' and is_generated = 'NEVER'`,
+  );
+  const names = columns.map(({ name }) => name);
   await database.query(
-    `insert into records
-     select copy.*
+    `insert into records (${names.join(", ")})
+     select ${names.map((name) => `copy.${name}`).join(", ")}
        from records of_order, generate_series(1, $2::int) n,
             lateral jsonb_populate_record(of_order, jsonb_build_object('key', 'crowd-' || lpad(n::text, 6, '0'))) copy
       where of_order.tenant_id = $1 and of_order.namespace = $3`,
