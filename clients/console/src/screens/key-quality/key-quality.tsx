@@ -64,7 +64,10 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
         columns={[
           { heading: "Namespace", cell: ({ namespace }) => namespace },
           { heading: "Claims", kind: "number", cell: ({ claims }) => <Quantity value={claims} /> },
-          { heading: "Counted since", cell: ({ observedSince }) => <Time at={observedSince} form="absolute" /> },
+          {
+            heading: "Counted since",
+            cell: ({ observedSince }) => <Time at={observedSince} form="absolute" />,
+          },
           { heading: "Can't be said yet", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
           {
             heading: "Policy",

@@ -72,7 +72,10 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
             kind: "number",
             cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
           },
-          { heading: <span aria-hidden="true">0 to 100 %</span>, cell: (row) => <IntervalBar evidence={row} /> },
+          {
+            heading: <span aria-hidden="true">0 to 100 %</span>,
+            cell: (row) => <IntervalBar evidence={row} />,
+          },
         ]}
         rows={evidence}
         rowKey={({ measure }) => measure}
@@ -102,7 +105,13 @@ function IntervalBar({ evidence: { count, of, shareLow, shareHigh } }: { readonl
   );
 }
 
-function Examples({ namespace, examples }: { readonly namespace: string; readonly examples: readonly KeyExample[] }) {
+function Examples({
+  namespace,
+  examples,
+}: {
+  readonly namespace: string;
+  readonly examples: readonly KeyExample[];
+}) {
   return (
     <DataTable
       caption={`Records of ${namespace} that show the sign`}
@@ -112,7 +121,11 @@ function Examples({ namespace, examples }: { readonly namespace: string; readonl
         {
           heading: "Fingerprint",
           cell: ({ fingerprint }) =>
-            fingerprint.length === 0 ? "none" : <SameFingerprint namespace={namespace} fingerprint={fingerprint} />,
+            fingerprint.length === 0 ? (
+              "none"
+            ) : (
+              <SameFingerprint namespace={namespace} fingerprint={fingerprint} />
+            ),
         },
       ]}
       rows={examples}
