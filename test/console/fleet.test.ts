@@ -31,10 +31,12 @@ describeInBrowser("The screen Fleet", () => {
     expect(await rows.filter({ hasText: replicaId }).innerText()).toMatch(
       new RegExp(`answers this page\\s+${version}\\s+Well\\s`),
     );
-    expect(await rows.filter({ hasText: "00000000-" }).innerText()).toMatch(/0\.0\.9\s+Redis bypassed\s+now\s+-/);
+    expect(await rows.filter({ hasText: "00000000-" }).innerText()).toMatch(
+      /0\.0\.9\s+Redis bypassed\s+now\s+-/,
+    );
     const degraded = page.getByRole("list", { name: "Degraded states" }).getByRole("listitem");
     expect(await degraded.innerText()).toMatch(
-      /Redis bypassed redis_bypassed[^]*repeats cost more[^]*On 00000000-[^]*runbook\.md#redis-is-bypassed/,
+      /Redis bypassed redis_bypassed[\s\S]*repeats cost more[\s\S]*On 00000000-[\s\S]*runbook\.md#redis-is-bypassed/,
     );
 
     const lists: string[] = [];
@@ -64,7 +66,9 @@ describeInBrowser("The screen Fleet", () => {
     // The tests' Postgres is fast, not durable.
     const unsafe = findings.filter({ hasText: "fsync_off" });
     await unsafe.waitFor();
-    expect(await unsafe.innerText()).toMatch(/^Error\s+fsync_off[^]*Set fsync = on\.\s+Runbook: deploy\/runbook/);
+    expect(await unsafe.innerText()).toMatch(
+      /^Error\s+fsync_off[\s\S]*Set fsync = on\.\s+Runbook: deploy\/runbook/,
+    );
     const diagnosis = await connectOperator(server, operatorKey).diagnose({});
     const ids = await findings.getByRole("heading").getByRole("code").allInnerTexts();
     expect(ids.toSorted()).toEqual(diagnosis.findings.map(({ id }) => id).toSorted());
