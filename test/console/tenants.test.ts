@@ -118,7 +118,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
 
     await preview.click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("Stored records: 1000000 becomes 10").waitFor();
+    await dialog.getByText("Stored records: 1,000,000 becomes 10").waitFor();
     await dialog
       .getByRole("row", { name: /^Stored records [\d,]+ 10 Used up Refuses new claims \(QUOTA_RECORDS\)/ })
       .waitFor();
@@ -131,6 +131,8 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     expect(tenant?.quotas).toMatchObject({ liveRecords: 10n, burst: 77 });
     await page.getByText(/ of 10, /).waitFor();
     await page.getByText("Used up").waitFor();
+    // The form's own change is no news.
+    expect(await page.getByText("The limits were changed while you edited them.").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "tenant");
     await page.setViewportSize({ width: 320, height: 800 });

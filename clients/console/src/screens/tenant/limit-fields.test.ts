@@ -65,3 +65,9 @@ it("a change of another person is told, and what was typed stays", () => {
     { path: "quotas.weight", before: "", now: "3", typed: undefined },
   ]);
 });
+
+it("the form's own change is no news", () => {
+  const typed = { ...TEXTS, "quotas.operations_per_second": "0900" };
+  const latest = { ...TEXTS, "quotas.operations_per_second": "900" };
+  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, news: [] });
+});

@@ -127,11 +127,15 @@ export interface LimitNews {
   readonly typed: string | undefined;
 }
 
-/** Returns what others changed, and the form over their values: what was typed stays. */
+/**
+ * Returns what others changed, and the form over their values: what was typed stays. A form that differs in nothing any more
+ * has no news: it was saved.
+ */
 export function followLimits(saved: LimitTexts, typed: LimitTexts, latest: LimitTexts) {
   const touched = changedPaths(saved, typed);
   const merged: Record<string, string> = { ...latest };
   for (const path of touched) merged[path] = typed[path] ?? "";
+  if (changedPaths(latest, merged).length === 0) return { typed: latest, news: [] };
   const news = changedPaths(saved, latest).map(
     (path): LimitNews => ({
       path,

@@ -1,5 +1,6 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatCount } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -33,7 +34,6 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
   const effects = usage === undefined ? [] : effectOfQuotas(usage, after.quotas ?? {}, now);
   const refusing = effects.filter(({ fullness }) => fullness === "beyond").length;
   const stays = beyondBounds(tenant.policy, after.policyBounds);
-  const words = (text: string | undefined) => (text === undefined || text === "" ? "not set" : text);
   return (
     <ConfirmDialog
       title={`Set the limits of ${tenant.name}?`}
@@ -46,7 +46,7 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
       <ul>
         {LIMIT_FIELDS.filter(({ path }) => changed.includes(path)).map(({ path, label }) => (
           <li key={path}>
-            {label}: {words(saved[path])} becomes <strong>{words(texts[path]?.trim())}</strong>
+            {label}: {words(saved[path])} becomes <strong>{words(texts[path])}</strong>
           </li>
         ))}
       </ul>
@@ -93,4 +93,10 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
       )}
     </ConfirmDialog>
   );
+}
+
+function words(text = ""): string {
+  const trimmed = text.trim();
+  if (trimmed === "") return "not set";
+  return /^\d{1,15}$/.test(trimmed) ? formatCount(Number(trimmed)) : trimmed;
 }

@@ -19,13 +19,13 @@ export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readon
   const share = limit === 0 ? 1 : used / limit;
   return (
     <div className={styles.use}>
+      <span>
+        {amountWords(quota, used)} of {amountWords(quota, limit)}, {formatShare(share)}
+      </span>
       <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" data-fullness={how}>
         <rect className={styles.track} width="100" height="4" />
         <rect className={styles.filled} width={Math.min(share, 1) * 100} height="4" />
       </svg>
-      <span>
-        {amountWords(quota, used)} of {amountWords(quota, limit)}, {formatShare(share)}
-      </span>
       {(how === "near" || how === "beyond") && (
         <div>
           <StateMark tone={FULLNESS_MARKS[how].tone}>{FULLNESS_MARKS[how].word}</StateMark>
