@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { AuditEvent_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
@@ -16,7 +16,7 @@ async function download(page: Page, name: string): Promise<{ readonly name: stri
   const begun = page.waitForEvent("download");
   await page.getByRole("button", { name, exact: true }).click();
   const saved = await begun;
-  return { name: saved.suggestedFilename(), text: await readFile(await saved.path(), "utf8") };
+  return { name: saved.suggestedFilename(), text: await text(await saved.createReadStream()) };
 }
 
 describeInBrowser("The screen Audit", () => {

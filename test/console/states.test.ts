@@ -11,7 +11,7 @@ const TENANT_PATHS = ROUTES.filter(({ role }) => role === "adminKey").map(({ pat
 /** The audit is for both. */
 const ONLY_OPERATOR_PATHS = ["/tenants", "/fleet"];
 /** Lists that a new tenant has nothing in. */
-const EMPTY_PATHS = ["/ambiguous", "/records", "/namespaces", "/key-quality", "/jobs"];
+const EMPTY_PATHS = ["/ambiguous", "/records", "/namespaces", "/key-quality", "/jobs", "/audit"];
 
 describeInBrowser("A screen", () => {
   const { server, database } = useConsole();

@@ -4,11 +4,11 @@ import { useTransport } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { type Expiry, expiryDate } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
-import { type Expiry, expiryDate } from "../api-keys/expiry.ts";
-import { ExpiryField } from "../api-keys/expiry-field.tsx";
-import type { NewSecret } from "../api-keys/secret-panel.tsx";
 
 interface CreateTenantKeyProps {
   readonly tenant: string;

@@ -4,13 +4,13 @@ import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.t
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
+import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { type NewSecret, SecretPanel } from "../api-keys/secret-panel.tsx";
 import { CreateTenantKey } from "./create-tenant-key.tsx";
 import { LimitForm } from "./limit-form.tsx";
 import { QuotaBar } from "./quota-bar.tsx";

@@ -3,12 +3,12 @@ import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { useState } from "react";
+import { type Expiry, expiryDate } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import { type Expiry, expiryDate } from "../api-keys/expiry.ts";
-import { ExpiryField } from "../api-keys/expiry-field.tsx";
-import type { NewSecret } from "../api-keys/secret-panel.tsx";
 import styles from "./tenants.module.css";
 
 interface CreateOperatorKeyProps {

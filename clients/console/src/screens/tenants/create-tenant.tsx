@@ -2,13 +2,13 @@ import { useMutation } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import type { Expiry } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import type { Expiry } from "../api-keys/expiry.ts";
-import { ExpiryField } from "../api-keys/expiry-field.tsx";
-import type { NewSecret } from "../api-keys/secret-panel.tsx";
 import { useCreateTenantKey } from "../tenant/create-tenant-key.tsx";
 import styles from "./tenants.module.css";
 

@@ -2,6 +2,8 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { KeyStateMark, LastUse } from "../../parts/api-key/key-facts.tsx";
+import { keyState } from "../../parts/api-key/key-state.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
@@ -13,8 +15,6 @@ import { useRefresh } from "../../parts/refresh.ts";
 import { Time, useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
-import { KeyStateMark, LastUse } from "../api-keys/key-facts.tsx";
-import { keyState } from "../api-keys/key-states.ts";
 import styles from "./tenants.module.css";
 
 const PAGE_SIZE = 50;

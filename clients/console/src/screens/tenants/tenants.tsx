@@ -1,9 +1,9 @@
 import { useState } from "react";
 import { Link } from "wouter";
+import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { type NewSecret, SecretPanel } from "../api-keys/secret-panel.tsx";
 import { CreateOperatorKey } from "./create-operator-key.tsx";
 import { CreateTenant } from "./create-tenant.tsx";
 import { OperatorKeys } from "./operator-keys.tsx";
