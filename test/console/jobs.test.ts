@@ -41,9 +41,9 @@ describeInBrowser("The background jobs", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Cancel the job" }).click();
     await expect.poll(() => row.innerText()).toContain("cancelled");
-    expect(await page.getByRole("status").allInnerTexts()).toContainEqual(
-      expect.stringContaining(`Job ${job?.id} is cancelled`),
-    );
+    await expect
+      .poll(() => page.getByRole("status").allInnerTexts())
+      .toContainEqual(expect.stringContaining(`Job ${job?.id} is cancelled`));
     expect((await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state).toBe(RecordJob_State.CANCELLED);
     expect(await row.getByRole("button").count()).toBe(0);
 

@@ -248,10 +248,11 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
   }
 });
 
-test("the manifest of the server is released with its compiled program, and every manifest names the commit", () => {
+test("a released manifest names the commit and the repository's page, and the server's its compiled program", () => {
+  const source = { commit: "c0", repositoryUrl: undefined, folder: "server" };
   const server = releasedManifest(
     { name: "s", private: true, bin: { "onceward-server": "src/main.ts" } },
-    { commit: "c0" },
+    source,
   );
   expect(server).toEqual({
     name: "s",
@@ -259,9 +260,16 @@ test("the manifest of the server is released with its compiled program, and ever
     files: ["dist", "migrations"],
     gitHead: "c0",
   });
-  expect(releasedManifest({ name: "c", files: ["dist"] }, { commit: "c0" })).toEqual({
+  const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };
+  expect(releasedManifest({ name: "c", files: ["dist"] }, { ...source, ...page })).toEqual({
     name: "c",
     files: ["dist"],
+    homepage: "https://forge.example/onceward/tree/c0/clients/typescript#readme",
+    repository: {
+      type: "git",
+      url: "git+https://forge.example/onceward.git",
+      directory: "clients/typescript",
+    },
     gitHead: "c0",
   });
 });

@@ -10,6 +10,7 @@ import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
+import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
 import { HOUR_MS, HOURS_SHOWN, hourOf, totalOf } from "./hours.ts";
@@ -169,13 +170,20 @@ export function useKeyCheck(namespace: string): Check {
   const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
   const scope = nextPageToken === "" ? "" : ` Of the first ${namespaces.length} namespaces.`;
   if (suspected.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
-  const [first] = suspected.flatMap(({ suspicions }) => suspicions);
-  const names = suspected.map((each) => each.namespace).join(", ");
+  const defects = suspected.map(({ namespace: name, suspicions }) => {
+    const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
+    return `${name}: ${titles.join(", ")}`;
+  });
   const word = formatNoun(suspected.length, "namespace", "namespaces");
   return {
     ...base,
-    finding: { tone: "attention", word, detail: `${names}: ${first?.advice ?? ""}${scope}` },
+    finding: { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` },
   };
+}
+
+/** Returns a title as it stands within a sentence. */
+function inSentence(title: string): string {
+  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }
 
 /** One check that fails does not hide the others. */
