@@ -238,10 +238,12 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
   const { stdout } = await run("git", ["ls-files", "--", ...pathspecs], { cwd: ROOT });
   const files = stdout.trim().split("\n");
   expect(files).toEqual(
-    expect.arrayContaining(["server/src/main.ts", "deploy/Dockerfile", "clients/cli/package.json"]),
+    expect.arrayContaining(["server/src/main.ts", "clients/console/src/main.tsx", "deploy/Dockerfile"]),
   );
   expect(
-    files.filter((file) => /\.test\.ts$|^server\/(dev|decisions)\/|^clients\/.*\.ts$|^test\//.test(file)),
+    files.filter((file) =>
+      /\.test\.ts$|^server\/(dev|decisions|console)\/|^clients\/cli\/src\/|^test\//.test(file),
+    ),
   ).toEqual([]);
   for (const text of ["*.ts", "*\nserver", "*\n!a\nb\n!c"]) {
     expect(() => contextPathspecs(text)).toThrow("a form that is not understood");
@@ -257,7 +259,7 @@ test("a released manifest names the commit and the repository's page, and the se
   expect(server).toEqual({
     name: "s",
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations"],
+    files: ["dist", "migrations", "console"],
     gitHead: "c0",
   });
   const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };
