@@ -5,7 +5,7 @@ alter table tenants
   add column version int not null default 1,
   -- Set once its records are being removed; the row goes last.
   add column deleted_at timestamptz,
-  -- What the operator lets the tenant set; null: whatever the contract does.
+  -- What the operator lets the tenant set; null: what the contract allows.
   add column min_key_retention_s int check (min_key_retention_s > 0),
   add column max_key_retention_s int check (max_key_retention_s > 0),
   add column max_lease_bound_ms int check (max_lease_bound_ms > 0),
@@ -66,7 +66,7 @@ create table usage_hours (
   primary key (tenant_id, hour, namespace)
 ) with (fillfactor = 50);
 
--- Changes of many records, in the background. Any replica takes the one that nobody works at.
+-- Changes of many records, in the background. Any replica takes one that no other replica works on.
 create table record_jobs (
   id bigint generated always as identity primary key,
   tenant_id int not null,
@@ -110,7 +110,7 @@ create index audit_events_at on audit_events (at, id);
 create index audit_events_tenant_id on audit_events (tenant_id, at, id);
 create index audit_events_tenant on audit_events (tenant, at, id);
 
--- What was written stays as it was, whoever asks. Taking this away takes the owner of the table, and leaves a trace in
+-- What was written stays as it was for every role. Taking this away takes the owner of the table, and leaves a trace in
 -- Postgres' own log; run the service as another role: deploy/README.md.
 create function audit_events_are_final() returns trigger language plpgsql as $$
 begin

@@ -93,7 +93,7 @@ describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
     expect(events.map(({ tenant }) => tenant)).toEqual([one.tenant.name]);
   });
 
-  test("lists events from the newest to the oldest, whatever is written between two pages", async () => {
+  test("lists events from the newest to the oldest, also if events are written between two pages", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 7);
     const first = await admin.listAuditEvents({ pageSize: 3 });

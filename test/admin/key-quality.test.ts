@@ -5,6 +5,7 @@ import { createKeyObserver } from "../../server/src/background/key-observer.ts";
 import type { ObservedClaim } from "../../server/src/background/usage-meter.ts";
 import { createKeyHashes } from "../../server/src/domain/insight/key-hashes.ts";
 import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
+import type { SweptNamespace } from "../../server/src/store/records/sweep-records.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { FORGET } from "../helpers/calls/resolutions.ts";
@@ -367,6 +368,57 @@ describeAdministration(
       expect(await query("insight_sampled_keys", tenant)).toMatchObject([
         { key_hash: createKeyHashes(TEST_PEPPER).ofKey(of, "order-2") },
       ]);
+    });
+
+    test("is stored once the database accepts it again after failed statements, and counted once", async () => {
+      const { tenant } = await world().administeredTenant();
+      const { database } = world();
+      const of = { tenantId: tenant.id, namespace: ORDER.namespace };
+      let next: ObservedClaim[] = [];
+      let failures = 0;
+      const dropped: unknown[] = [];
+      const observer = createKeyObserver({
+        pool: openStorePool(database),
+        takeObserved: () => next.splice(0),
+        hashes: createKeyHashes(TEST_PEPPER),
+        intervalMs: 1,
+        onFailed: () => {
+          failures++;
+        },
+        onDropped: () => dropped.push("dropped"),
+      });
+      const claims = Array.from({ length: 300 }, (_, n): ObservedClaim => {
+        const fingerprint = createHash("sha256").update(`${n}`).digest();
+        return { id: { ...of, key: `order-${n}` }, fingerprint, atMs: Date.now() };
+      });
+      const untilFailed = async (times: number) => {
+        const before = failures;
+        await expect.poll(() => failures, { timeout: 30_000 }).toBeGreaterThanOrEqual(before + times);
+      };
+      const stored = async () => ({
+        days: (await query("insight_key_days", tenant)).map((row) => (row as { claims: string }).claims),
+        keys: (await query("insight_sampled_keys", tenant)).length,
+      });
+      // The statement for keys fails after the one for shapes, in one transaction.
+      await database.query("alter table insight_sampled_keys rename to away");
+      observer.start();
+      next = claims.slice(0, 200);
+      await untilFailed(2);
+      next = claims.slice(200);
+      await untilFailed(1);
+      await database.query("alter table away rename to insight_sampled_keys");
+      await expect.poll(stored, { timeout: 30_000 }).toEqual({ days: ["300"], keys: 300 });
+
+      // Forgotten keys wait for a turn, and then until the statement succeeds.
+      await database.query("alter table insight_sampled_keys rename to away");
+      const forgotten = claims.slice(0, 20).map(({ id }) => ({ key: id.key, forgotten: true }));
+      observer.swept([{ ...of, sampled: forgotten } as unknown as SweptNamespace]);
+      await untilFailed(2);
+      await database.query("alter table away rename to insight_sampled_keys");
+      await expect.poll(stored, { timeout: 30_000 }).toEqual({ days: ["300"], keys: 280 });
+      await observer.stop();
+      expect(await stored()).toEqual({ days: ["300"], keys: 280 });
+      expect(dropped).toEqual([]);
     });
 
     test("leaves no hash behind when a namespace is deleted", async () => {

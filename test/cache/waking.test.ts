@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { endLeases, grantsAmong } from "../helpers/calls/records.ts";
+import { copyRecord, endLeases, grantsAmong } from "../helpers/calls/records.ts";
 import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
@@ -147,13 +147,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     const tenant = await createTenant(database);
     const client = connectClient(server, tenant.apiKey);
     await grant(client, { key: "template", lease: seconds(600) });
-    await database.query(
-      `insert into records
-       select (jsonb_populate_record(r, jsonb_build_object('key', 'waits-' || n))).*
-         from records r, generate_series(1, $2::int) n
-        where r.tenant_id = $1 and r.key = 'template'`,
-      [tenant.id, MANY],
-    );
+    await copyRecord(database, tenant, "template", { count: MANY, keySql: "'waits-' || n" });
     const clients = Array.from({ length: 10 }, () => connectClient(server, tenant.apiKey));
     const leaving = new AbortController();
     const waiting = Array.from({ length: MANY }, (_, index) => {

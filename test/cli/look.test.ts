@@ -7,7 +7,7 @@ import { useCliWorld } from "../helpers/processes/cli-world.ts";
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const HOLD = { on_lease_expiry: "HOLD" } as const;
 
-test("whoami shows a credential's role and tenant, whatever its role", async () => {
+test("whoami shows a credential's role and tenant, for every role", async () => {
   const { cli, tenant } = await world().tenantWithCli();
   expect((await cli("whoami")).stdout).toMatch(/^role +admin\ntenant +/m);
   expect(await cli.json("whoami")).toMatchObject({

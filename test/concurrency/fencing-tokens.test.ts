@@ -79,7 +79,7 @@ test("a key that was swept and claimed again gets a higher token than it ever ha
   const client = connectClient(servers[1] as TestServer, tenant.apiKey);
   let last = 0n;
   for (let life = 0; life < 3; life++) {
-    // Each take-over adds at least one to the row's token, whatever the sequence returns.
+    // Each take-over adds at least one to the row's token, for any number of the sequence.
     for (let attempt = 0; attempt < 5; attempt++) {
       const { fencingToken } = granted(await client.claim(id));
       expect(fencingToken).toBeGreaterThan(last);

@@ -19,7 +19,8 @@ describeInBrowser("The screen Key quality", () => {
       suspicions.some(({ defect }) => defect === KeyDefect.NEW_KEY_PER_RETRY),
     );
     const suspicion = retried?.suspicions.find(({ defect }) => defect === KeyDefect.NEW_KEY_PER_RETRY);
-    if (retried === undefined || suspicion === undefined) throw new Error("the traffic has a suspected namespace");
+    if (retried === undefined || suspicion === undefined)
+      throw new Error("the traffic has a suspected namespace");
     const page = await openConsole(server, { key: adminKey, path: "/key-quality" });
     await screenshot(page, "key-quality");
     const headings = await page.getByRole("heading", { level: 2 }).allInnerTexts();
@@ -28,16 +29,19 @@ describeInBrowser("The screen Key quality", () => {
     const last = page.getByRole("table").last();
     for (const { namespace } of unsuspected) await last.getByRole("rowheader", { name: namespace }).waitFor();
 
-    await page.getByLabel("Namespace").fill(retried.namespace);
+    await page.getByRole("textbox", { name: "Namespace" }).fill(retried.namespace);
     await page.getByRole("button", { name: "Filter" }).click();
-    await expect.poll(() => page.getByRole("region", { name: /^(?!Table)/ }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("heading", { level: 2 }).count()).toBe(1);
     await untilLoaded(page);
     expect(new URL(page.url()).search).toBe(`?namespace=${retried.namespace}`);
     const article = page.getByRole("article").filter({ hasText: "A new key for each retry" });
     await article.getByText(suspicion.advice).waitFor();
     const evidence = await article.getByRole("table").first().getByRole("rowheader").count();
     expect(evidence).toBe(suspicion.evidence.length);
-    await article.getByRole("cell", { name: /% to .*%/ }).first().waitFor();
+    await article
+      .getByRole("cell", { name: /% to .*%/ })
+      .first()
+      .waitFor();
     await expectAccessible(page);
 
     const [example] = suspicion.examples;

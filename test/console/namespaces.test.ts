@@ -38,7 +38,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(await page.getByRole("rowheader").allInnerTexts()).toEqual(["paymnets"]);
     await screenshot(page, "namespaces-undeclared");
     await page.getByRole("link", { name: "Declare", exact: true }).click();
-    await page.getByText("Not declared: it follows the tenant's policy").waitFor();
+    await page.getByText(": it follows the tenant's policy.").waitFor();
 
     await page.getByLabel("Key retention").fill("soon");
     await page.getByRole("button", { name: "Declare" }).click();

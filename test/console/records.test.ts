@@ -43,7 +43,7 @@ describeInBrowser("The records of keys", () => {
     const listed = page.getByRole("rowheader");
     expect(await listed.allInnerTexts()).toEqual(["twin", "twin"]);
 
-    await page.getByLabel("Namespace").fill("charges");
+    await page.getByRole("textbox", { name: "Namespace" }).fill("charges");
     await page.getByLabel("State").selectOption("In progress");
     await page.getByLabel("Owner").fill("worker-2");
     await page.getByLabel("Fingerprint").fill(Buffer.from(FINGERPRINT).toString("hex"));

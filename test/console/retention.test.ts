@@ -53,7 +53,7 @@ describeInBrowser("The screen Retention", () => {
     expect(new URL(page.url()).searchParams.get("to")).toBe("4d");
     expect(await ownRetention("webhooks")).toBe(DAY_S);
     expect(await dialog.getByRole("button", { name: /^Change/ }).isDisabled()).toBe(true);
-    await dialog.getByLabel(/^Also change existing records: [\d,]+ would change/).check();
+    await dialog.getByLabel(/Also change existing records: [\d,]+ would change/).check();
     await dialog.getByLabel("Type webhooks to confirm").fill("webhooks");
     await expectAccessible(page);
     await dialog.getByRole("button", { name: "Change, with existing records" }).click();

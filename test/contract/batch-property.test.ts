@@ -89,7 +89,7 @@ function requestOf(
 
 function equalsItsCalls(contract: SharedContract): void {
   test.each(["RECLAIM", "HOLD"])(
-    "under %s, whatever the calls are",
+    "under %s, for any calls",
     async (onLeaseExpiry) => {
       const batched = await contract.newCaller({ on_lease_expiry: onLeaseExpiry });
       const single = await contract.newCaller({ on_lease_expiry: onLeaseExpiry });

@@ -138,7 +138,7 @@ describe.runIf(tools)("the chart", () => {
     expect(rule?.spec.groups.length).toBeGreaterThan(0);
   });
 
-  test("gives replicas a job that the alerts select, whatever the release is called", async () => {
+  test("gives replicas a job that the alerts select, for any name of the release", async () => {
     const [, selected = ""] = /\{job=~"([^"]+)"/.exec(readFileSync(RULES, "utf8")) ?? [];
     const set = parse(readFileSync(join(CHART, "ci/observability.yaml"), "utf8"));
     const file = await valuesFile({ ...set, nameOverride: "idempotency", fullnameOverride: "payments" });

@@ -103,7 +103,7 @@ test("replicas that may open more connections than Postgres accepts, or than it 
   const exceeded = await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "60" });
   expect(idsOf(exceeded)).toEqual(["max_connections_exceeded"]);
   expect(exceeded.findings[0]?.summary).toMatch(
-    /2 × 62 = 124 connections; max_connections leaves \d\d beside \d/,
+    /2 × 63 = 126 connections; max_connections leaves \d\d beside \d/,
   );
   expect(idsOf(await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "40" }))).toEqual([
     "max_connections_tight",
@@ -113,7 +113,7 @@ test("replicas that may open more connections than Postgres accepts, or than it 
   const ofDatabase = await diagnoseDatabase(database.url, { ONCEWARD_POOL_SIZE: "12" });
   expect(ofDatabase.findings[0]).toMatchObject({
     id: "max_connections_exceeded",
-    summary: "Replicas may open 2 × 14 = 28 connections; the limit of the database is 20.",
+    summary: "Replicas may open 2 × 15 = 30 connections; the limit of the database is 20.",
   });
 });
 

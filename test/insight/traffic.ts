@@ -212,7 +212,7 @@ export const TRAFFIC: Readonly<Record<string, Traffic>> = {
     redrives: { perDay: 1 / 14, largestShare: 0.5 },
   },
   // A retry with another key, or an honest second coffee, is an operation of its own: no repeat of a key.
-  "keys that are made anew, and look-alikes": { perDay: 400, repeatsOf: () => [] },
+  "keys that are made again, and look-alikes": { perDay: 400, repeatsOf: () => [] },
   "keys that are used again every 25 hours": {
     perDay: 60,
     repeatsOf: (random) => (random() < 0.02 ? [1, 2, 3, 4].map((times) => times * 25 * HOUR_MS) : []),

@@ -195,7 +195,7 @@ test("a large result and an empty one are replayed byte for byte", async () => {
   expect(areEqual).toEqual(sizes.map(() => true));
 });
 
-test("a claim that takes over has the checkpoint of the one before, under whatever key it stands", async () => {
+test("a claim that takes over has the checkpoint of the one before, under any key", async () => {
   const { tenant, caller, onReplica } = await startWithTenant(encryptionKeys(1));
   const other = await onReplica(encryptionKeys(2, 1));
   const { fencingToken } = await grant(caller);

@@ -24,7 +24,7 @@ export function describeQuality({
 }: KeyQuality): string {
   const since = observedSince === undefined ? "no claim yet" : `since ${formatMoment(observedSince)}`;
   return [
-    `Keys in ${namespace}: ${claims.toLocaleString("en")} claims, ${since}. Intervals hold with 95 %.\n`,
+    `Keys in ${namespace}: ${claims.toLocaleString("en")} ${claims === 1n ? "claim" : "claims"}, ${since}. Intervals hold with 95 %.\n`,
     ...suspicions.map(describeSuspicion),
     ...(suspicions.length === 0 ? ["Nothing is suspected.\n"] : []),
     ...undecided.map(({ defect, insufficient }) =>

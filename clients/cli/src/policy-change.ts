@@ -26,7 +26,7 @@ export interface PolicyReply {
 export interface UpdateSettings {
   readonly validateOnly: boolean;
   readonly applyToExisting: boolean;
-  /** Empty: update whatever the current state is. */
+  /** Empty: update any current state. */
   readonly etag: string;
 }
 

@@ -2,11 +2,11 @@ import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
-  type Record,
   Record_State,
+  type RecordMessage,
   type Result,
   Result_Kind,
-} from "@onceward/client";
+} from "@onceward/client/proto";
 import { enumName } from "./output.ts";
 import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
@@ -21,7 +21,7 @@ export function stateName(state: Record_State): string {
  *
  * @param auditTarget the record's name in audit events, if it is known.
  */
-export function describeRecord(record: Record, auditTarget = ""): string {
+export function describeRecord(record: RecordMessage, auditTarget = ""): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],

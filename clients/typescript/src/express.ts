@@ -38,7 +38,7 @@ export interface IdempotencyLocals {
  *
  * - The key counts per caller, method and route: `/charges/:id/refunds` if the middleware belongs to the route, as
  *   above; the path if `app.use` mounts it.
- * - The fingerprint is of the body parser's result: JSON by value, in whatever order of its members, and the bytes of
+ * - The fingerprint is of the body parser's result: JSON by value, in any order of its members, and the bytes of
  *   `express.raw`. Without a `fingerprint` option, a body that was not parsed is an error, and so is a multipart
  *   form, whose parser keeps the files elsewhere: different requests would have the same fingerprint.
  * - If a handler throws or calls `next` with an error, the error handler's response counts as its response.

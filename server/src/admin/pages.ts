@@ -35,7 +35,7 @@ export function createPageTokens(secret: string, installationId: () => string): 
   const key = createHmac("sha256", secret).update("page tokens").digest();
 
   function mac(scope: Scope, cursor: string): Buffer {
-    // JSON keeps the parts apart, whatever they contain.
+    // JSON keeps the parts apart with any contents.
     const parts = JSON.stringify([
       installationId(),
       ...scope.map((part) => (part === undefined ? null : String(part))),

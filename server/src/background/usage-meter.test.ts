@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { latenessBucket } from "../domain/insight/lateness.ts";
-import { createUsageMeter } from "./usage-meter.ts";
+import { createUsageMeter, fingerprintDepth } from "./usage-meter.ts";
 
 const CHARGES = { tenantId: 1, namespace: "charges" };
 const CHARGE = { id: { ...CHARGES, key: "order-1" }, fingerprint: undefined, retentionInForceS: 60 };
@@ -26,6 +26,40 @@ describe("a usage meter", () => {
     meter.mismatched(CHARGES);
     const [{ counters } = { counters: undefined }] = meter.take(1000);
     expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
+  });
+
+  test("observes the first 50 keys of a namespace and flush, then those of sampled fingerprints, each once", () => {
+    const meter = createUsageMeter(() => {}, {
+      isSampled: () => false,
+      onFull: () => {},
+      fingerprintShiftOf: ({ namespace }) => (namespace === "charges" ? 2 : undefined),
+    });
+    const fingerprints = Array.from(
+      { length: 2000 },
+      (_, n) => new Uint8Array(new Uint32Array([n + 2]).buffer),
+    );
+    expect(fingerprintDepth(fingerprints[50] ?? new Uint8Array())).toBeLessThan(2);
+    const claimAll = (namespace: string) => {
+      for (const fingerprint of fingerprints) {
+        const claimed = { ...CLAIMED, attempt: 1 };
+        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, claimed, 1000);
+        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, IN_PROGRESS, 1000);
+      }
+    };
+    const expected = fingerprints.filter((each, n) => n < 50 || fingerprintDepth(each) >= 2);
+    expect(expected.length).toBeLessThan(700);
+    claimAll("charges");
+    claimAll("not-observed");
+    expect(meter.takeObserved().map(({ fingerprint }) => fingerprint)).toEqual(expected);
+    expect(meter.takeObserved()).toEqual([]);
+    // Without a flush, the first 50 are used up.
+    claimAll("charges");
+    expect(meter.takeObserved()).toHaveLength(
+      fingerprints.filter((each) => fingerprintDepth(each) >= 2).length,
+    );
+    meter.take(10);
+    claimAll("charges");
+    expect(meter.takeObserved()).toHaveLength(expected.length);
   });
 
   test("counts tenants and namespaces separately", () => {

@@ -53,7 +53,7 @@ export interface ClaimSampling {
 
 const NO_SAMPLING: ClaimSampling = { isSampled: () => false, onFull: () => {} };
 
-/** Claims of a namespace and flush whose keys are observed, whatever their fingerprints: enough for shares of a day. */
+/** Claims of a namespace and flush whose keys are observed, with any fingerprint: enough for shares of a day. */
 const MAX_OBSERVED = 50;
 
 /**

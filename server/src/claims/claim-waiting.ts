@@ -28,7 +28,7 @@ export interface WaitingOptions {
 
 /**
  * A wait ends before the call's deadline, so that the last decision and the reply still arrive in time: by a tenth of the time
- * that is left, which is bounded because a busy machine is late by the same time whatever the deadline.
+ * that is left, which is bounded because a busy machine is late by the same time with every deadline.
  */
 const REPLY_MARGIN = { share: 0.1, minMs: 250, maxMs: 1000 };
 

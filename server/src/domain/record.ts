@@ -104,7 +104,7 @@ export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry
 
 /**
  * Returns a record's id as one string, for maps. The namespace is length-prefixed, so that no two ids share a
- * string, whatever characters they contain.
+ * string, with any characters.
  */
 export function recordName(id: RecordId): string {
   return `${id.tenantId}:${id.namespace.length}:${id.namespace}${id.key}`;
@@ -217,7 +217,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
 /**
  * Returns the answer to a claim that was not granted, from the record that the key has.
  *
- * @throws Refusal FINGERPRINT_MISMATCH, whatever the record's phase.
+ * @throws Refusal FINGERPRINT_MISMATCH, in every phase of the record.
  */
 export function answerClaim(record: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | Contended {
   if (record === undefined) return { kind: "contended" };

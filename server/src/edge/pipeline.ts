@@ -30,7 +30,7 @@ export interface IncomingCall extends CallHead {
   readonly signal: AbortSignal;
 }
 
-/** The steps that all calls go through, whatever their transport. */
+/** The steps that all calls go through, over every transport. */
 export interface Pipeline {
   /**
    * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It

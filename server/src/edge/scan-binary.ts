@@ -53,7 +53,7 @@ class Scanner implements BinaryScanner {
   /** By field number: the name of a list or map; undefined for other fields. */
   readonly #lists: (string | undefined)[] = [];
   /**
-   * By field number. protobuf-es parses a field by its type in the schema, whatever its wire type: a field
+   * By field number. protobuf-es parses a field by its type in the schema, with any wire type: a field
    * that would be skipped here as one long string might be a million fields there.
    */
   readonly #wireTypes: (WireType | undefined)[] = [];

@@ -49,9 +49,10 @@ const TOUCH_EVERY = "interval '1 minute'";
 /** Live sessions of one API key or one token's subject. Signing in once more ends the oldest. */
 const MAX_SESSIONS = 20;
 
+/** The tenant is looked up for each row: as a join, it would be read whole where statistics are old. */
 const LIVE = `s.ends_at > now() and s.last_used_at > now() - ${IDLE}
    and s.installation_id = (select id from installation)
-   and not exists (select from tenants t where t.id = s.tenant_id and t.deleted_at is not null)`;
+   and (select t.deleted_at from tenants t where t.id = s.tenant_id) is null`;
 
 /** Sessions are loaded because they are used: the statement also stores that. */
 const readSessions = {

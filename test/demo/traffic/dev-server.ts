@@ -39,7 +39,7 @@ export class NoDevServer extends Error {
 
 /**
  * Finds the server that `npm start` runs in a directory. The traffic moves times in its database, so it must be
- * the embedded one in `.onceward/`: a database that somebody made is never touched.
+ * the embedded one in `.onceward/`: a database that a person made is never touched.
  *
  * @param address of the server's gRPC port.
  * @throws NoDevServer if there is none, or the address is not of this machine.

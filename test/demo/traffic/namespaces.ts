@@ -1,7 +1,7 @@
 /** A namespace of the traffic, and what is true of it. */
 export interface TrafficNamespace {
   readonly name: string;
-  /** Of the namespace's own policy; undefined: nobody declared it, and the tenant's policy holds. */
+  /** Of the namespace's own policy; undefined: it is not declared, and the tenant's policy holds. */
   readonly policy?: { readonly keyRetentionS: number; readonly onLeaseExpiry: "RECLAIM" | "HOLD" };
   /** Of 100 operations. */
   readonly share: number;
@@ -55,7 +55,7 @@ export const NAMESPACES = [
     story: "nothing is wrong: customers order the same again, as another order",
     keyDefects: [],
   },
-  { name: "paymnets", share: 2, story: "a misspelt name that nobody declared", keyDefects: [] },
+  { name: "paymnets", share: 2, story: "a misspelt name that was not declared", keyDefects: [] },
 ] as const satisfies readonly TrafficNamespace[];
 
 export type NamespaceName = (typeof NAMESPACES)[number]["name"];

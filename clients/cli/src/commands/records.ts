@@ -1,9 +1,9 @@
-import { RecordSchema } from "@onceward/client";
 import {
   createTenantAdmin,
   GetRecordResponseSchema,
   ResolveRecordResponseSchema,
 } from "@onceward/client/admin";
+import { RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseCount, parseId } from "../arguments.ts";
 import { UsageError } from "../failure.ts";

@@ -11,7 +11,7 @@ export interface Column<Row> {
 }
 
 interface DataTableProps<Row> {
-  /** Says what the rows are; shown above the table. */
+  /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
@@ -36,9 +36,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTab
           <tr>
             {columns.map((column, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-              <th key={index} scope="col" data-kind={column.kind}>
-                {column.heading}
-              </th>
+              <ColumnHead key={index} column={column} />
             ))}
           </tr>
         </thead>
@@ -61,5 +59,15 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTab
         </tbody>
       </table>
     </section>
+  );
+}
+
+/** A column of names for the rows needs no heading: an empty one would be read aloud. */
+function ColumnHead<Row>({ column: { heading, kind } }: { readonly column: Column<Row> }) {
+  if (heading === "") return <td />;
+  return (
+    <th scope="col" data-kind={kind}>
+      {heading}
+    </th>
   );
 }

@@ -31,7 +31,7 @@ export type CompletedClaim = Pick<Claim, "namespace" | "key" | "fencingToken">;
  * - The row's unique constraint holds even if the lease is lost. If an earlier attempt has committed and the service
  *   does not know yet, `completeIn` returns that attempt's value instead of running the function; so it does for a
  *   holder that stalled until another one had finished, and for a run that is not guarded. The rows are written once,
- *   whatever happens to leases.
+ *   also if leases end.
  * - With the policy HOLD, `acceptAmbiguous` is safe: the row says whether the effect happened.
  * - An error of the function is rethrown unchanged, and its writes are undone, even if the transaction commits.
  * - Put everything that must happen once inside the function, and commit after `completeIn`.

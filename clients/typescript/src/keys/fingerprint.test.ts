@@ -62,7 +62,7 @@ test.each(NUMBERS)("the number with the bits %s is hashed as %s", (bits, json) =
   expect(hex([Buffer.from(bits, "hex").readDoubleBE()])).toBe(sha256(`[${json}]`));
 });
 
-test("equal requests have equal fingerprints, in whatever order they were built", () => {
+test("equal requests have equal fingerprints, in any order in which they were built", () => {
   expect(hex({ amount: 100, to: { name: "Ada", iban: "X" } })).toBe(
     hex({ to: { iban: "X", note: undefined, name: "Ada" }, amount: 1e2 }),
   );

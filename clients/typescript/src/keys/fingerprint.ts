@@ -10,6 +10,7 @@ export interface FingerprintOptions {
   /**
    * Members that differ between deliveries of one operation, as JSON Pointers (RFC 6901): `/sentAt`, `/meta/traceId`. A
    * pointer to a missing member has no effect. Pointers lead through objects; arrays always count as a whole.
+   * Default: none.
    */
   readonly omit?: readonly string[];
 }
@@ -24,7 +25,7 @@ const FILE_PART_BYTES = 1024 * 1024;
 
 /**
  * Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC 8785: members
- * sorted, numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in whatever order they
+ * sorted, numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in any order in which they
  * were built. A value of 32 bytes is returned unchanged, as a hash made elsewhere.
  *
  * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is left out, and

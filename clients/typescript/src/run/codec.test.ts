@@ -42,7 +42,7 @@ test.each<[string, Codec<unknown>, Codec<unknown>, string]>([
   );
 });
 
-test("a failure is JSON whatever the codec", () => {
+test("a failure is JSON with every codec", () => {
   const reason = new TerminalError("card declined", { code: 51 });
   const result = encodeEffect({ status: "rejected", reason }, bytesCodec);
   expect(result).toMatchObject({ kind: Result_Kind.FAILURE, contentType: "application/json" });

@@ -13,7 +13,7 @@ export interface EncodedValue {
 }
 
 /**
- * Encodes a run's values for storage, and decodes them. Failures (see TerminalError) are JSON, whatever the codec.
+ * Encodes a run's values for storage, and decodes them. Failures (see TerminalError) are JSON with every codec.
  *
  * `run` returns the decoded value on the first delivery too, so that first delivery and repeat see the same.
  */

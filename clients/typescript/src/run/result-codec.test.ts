@@ -55,7 +55,7 @@ test("a terminal error comes back with its message and details", () => {
   expect(() => replayed(result)).toThrow(TerminalError);
 });
 
-test("a failure that another client stored is a terminal error whatever its shape", () => {
+test("a failure that another client stored is a terminal error of any shape", () => {
   const result = { kind: Result_Kind.FAILURE, payload: Buffer.from("[1]"), contentType: "application/json" };
   expect(() => replayed(result)).toThrow(expect.objectContaining({ name: "TerminalError", details: [1] }));
 });

@@ -28,7 +28,7 @@ test("without classifyError every error but a TerminalError releases the claim",
   expect(terminalErrorOf(terminal, undefined)).toBe(terminal);
 });
 
-test("a TerminalError is terminal whatever classifyError returns", () => {
+test("a TerminalError is terminal for every result of classifyError", () => {
   const terminal = new TerminalError("declined");
   expect(terminalErrorOf(terminal, () => "release")).toBe(terminal);
 });

@@ -14,7 +14,7 @@ const MIN_DIVIDED_ITEMS = 32;
 const MAX_BATCH_BYTES = MAX_MESSAGE_BYTES - 1024;
 /**
  * With more bytes than this in flight the next batch waits, so that at most two full batches are in flight. With
- * four, a server on Node sometimes refuses a stream (ENHANCE_YOUR_CALM), whatever memory it allows a connection.
+ * four, a server on Node sometimes refuses a stream (ENHANCE_YOUR_CALM), with any amount of memory that it allows a connection.
  */
 const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 
@@ -22,12 +22,30 @@ const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 const TRACEPARENT_BYTES = 64;
 
 const { setImmediate: immediately, setTimeout: later } = globalThis;
+
 /**
  * Calls back after the microtasks, also where there is no setImmediate. Uses the timers that existed when the client
- * was loaded: fake timers that a unit test installs later would block every call until the test advances them.
+ * was loaded: fake timers that a unit test installs later would block every call until the test advances them. Timers
+ * that were fake even then are not used: calls are gathered for a few microtasks instead.
  */
-const soon: (callback: () => void) => void =
-  typeof immediately === "function" ? immediately : (callback) => later(callback, 0);
+const soon: (callback: () => void) => void = isFake(immediately ?? later)
+  ? afterMicrotasks
+  : typeof immediately === "function"
+    ? immediately
+    : (callback) => later(callback, 0);
+
+/** Sinon's fake timers, which Jest and Vitest use, have a clock. */
+function isFake(timer: unknown): boolean {
+  return typeof timer === "function" && "clock" in timer;
+}
+
+/** Enough for calls that a caller makes after awaiting something that is there. */
+const MICROTASKS = 10;
+
+async function afterMicrotasks(callback: () => void): Promise<void> {
+  for (let turn = 0; turn < MICROTASKS; turn++) await undefined;
+  callback();
+}
 
 /** A call that waits for its batch's response. */
 export interface Pending<Reply> {
@@ -104,7 +122,7 @@ export class Coalescer<Reply> {
     let items = 0;
     let bytes = 0;
     for (const { sizeBytes } of this.#queue) {
-      // The first call is sent whatever its size: if it is too large, the server refuses it alone.
+      // The first call is sent with any size: if it is too large, the server refuses it alone.
       if (items > 0 && (items === maxItems || bytes + sizeBytes > MAX_BATCH_BYTES)) break;
       items++;
       bytes += sizeBytes;

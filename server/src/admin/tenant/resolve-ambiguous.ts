@@ -26,7 +26,7 @@ import { parseReason, parseResolution } from "./record-requests.ts";
 
 /** The count stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
-/** The count is for people, who wait no longer than this, whatever the deadline. */
+/** The count is for people, who wait no longer than this, even with a later deadline. */
 const MAX_COUNT_MS = 20_000;
 
 /** A valid request. */

@@ -11,7 +11,7 @@ import { nextNamespace, previewPage } from "../../store/records/restamp-records.
 const PAGE_RECORDS = 1000;
 /** The preview stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
-/** A preview is for people, who wait no longer than this, whatever the deadline. */
+/** A preview is for people, who wait no longer than this, even with a later deadline. */
 const MAX_PREVIEW_MS = 20_000;
 
 /** Returns one namespace, or all of the tenant's, one after another. */

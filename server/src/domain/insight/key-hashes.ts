@@ -6,7 +6,7 @@ interface Namespace {
   readonly namespace: string;
 }
 
-/** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: nobody can find a key by trying. */
+/** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: a key cannot be found by trying. */
 export interface KeyHashes {
   ofKey(of: Namespace, key: string): Buffer;
   ofFingerprint(of: Namespace, fingerprint: Uint8Array): Buffer;
@@ -22,7 +22,7 @@ export function createKeyHashes(pepper: string): KeyHashes {
   const fingerprintSecret = secretOf("onceward observed fingerprint");
   const hash = (secret: Buffer, { tenantId, namespace }: Namespace, value: string | Uint8Array) =>
     createHmac("sha256", secret)
-      // The length keeps the parts apart, whatever they contain.
+      // The length keeps the parts apart with any contents.
       .update(`${tenantId}:${namespace.length}:${namespace}`)
       .update(value)
       .digest()

@@ -9,7 +9,7 @@ export interface PacedQueue {
    * Runs a task of a lane when its turn comes.
    *
    * @throws Refusal OVERLOADED if the queue is full, or DEADLINE_EXCEEDED if the deadline has passed when the
-   *   turn comes: in both cases the task was not started. Otherwise whatever the task throws.
+   *   turn comes: in both cases the task was not started. Otherwise the error that the task throws.
    */
   run<Result>(lane: number, deadline: Deadline, task: () => Promise<Result>): Promise<Result>;
   /** Number of queued tasks that have not started. */

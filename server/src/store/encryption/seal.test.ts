@@ -9,7 +9,7 @@ const KEY = deriveKey(MASTER, "record", "1:7:chargesorder-1");
 const PLACE = "payload:1:7:chargesorder-1";
 const SEALED = seal(KEY, Buffer.from("paid"), PLACE);
 
-test("opens what was sealed, whatever its size", () => {
+test("opens what was sealed, of any size", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.string({ unit: "binary" }), (value, place) => {
       const sealed = seal(KEY, value, place);

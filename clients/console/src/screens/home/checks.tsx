@@ -10,9 +10,11 @@ import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
+import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
-import { HOUR_MS, HOURS_SHOWN, type HourSum, hourOf, totalOf } from "./hours.ts";
+import { HOUR_MS, HOURS_SHOWN, hourOf, totalOf } from "./hours.ts";
+import type { RecentHours } from "./use-hours.ts";
 
 /** One line of "is anything wrong?". */
 export interface Check {
@@ -29,6 +31,9 @@ interface Finding {
   readonly word: string;
   readonly detail: ReactNode;
 }
+
+/** The word of a check whose call failed. */
+export const NOT_ANSWERED = "Not answered";
 
 const LIVE_MS = 10_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
@@ -68,8 +73,9 @@ export function useAmbiguousCheck(namespace: string): Check {
 }
 
 /** Refusals of the last 24 hours. */
-export function refusalCheck(hours: readonly HourSum[] | undefined): Check {
+export function refusalCheck({ hours, error }: RecentHours): Check {
   const base = { name: "Refused claims and completions, 24 h", href: "/key-quality" };
+  if (error !== undefined) return { ...base, finding: unanswered(error) };
   if (hours === undefined) return { ...base, finding: undefined };
   const mismatches = totalOf(hours, "mismatches");
   const fenced = totalOf(hours, "fenced");
@@ -164,13 +170,20 @@ export function useKeyCheck(namespace: string): Check {
   const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
   const scope = nextPageToken === "" ? "" : ` Of the first ${namespaces.length} namespaces.`;
   if (suspected.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
-  const [first] = suspected.flatMap(({ suspicions }) => suspicions);
-  const names = suspected.map((each) => each.namespace).join(", ");
+  const defects = suspected.map(({ namespace: name, suspicions }) => {
+    const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
+    return `${name}: ${titles.join(", ")}`;
+  });
   const word = formatNoun(suspected.length, "namespace", "namespaces");
   return {
     ...base,
-    finding: { tone: "attention", word, detail: `${names}: ${first?.advice ?? ""}${scope}` },
+    finding: { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` },
   };
+}
+
+/** Returns a title as it stands within a sentence. */
+function inSentence(title: string): string {
+  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }
 
 /** One check that fails does not hide the others. */
@@ -178,5 +191,5 @@ function unanswered(error: unknown): Finding {
   const { message, reason, requestId } = readFailure(error);
   const details = [reason, requestId === "" ? "" : `request ${requestId}`].filter((part) => part !== "");
   const detail = details.length === 0 ? message : `${message} (${details.join(", ")})`;
-  return { tone: "quiet", word: "Not answered", detail };
+  return { tone: "quiet", word: NOT_ANSWERED, detail };
 }

@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<RecordJob>[] = [
   { heading: "Progress", cell: (job) => <JobProgress job={job} /> },
   { heading: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
   { heading: "Finished", cell: ({ finishedAt }) => <Time at={finishedAt} /> },
-  { heading: "", cell: (job) => <CancelButton job={job} look="row" /> },
+  { heading: "Change", cell: (job) => <CancelButton job={job} look="row" /> },
 ];
 
 /** The background changes of records, newest first. */

@@ -61,7 +61,7 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
         )}
       </p>
       <DataTable
-        caption={`Evidence in ${namespace}: intervals hold with 95 %`}
+        caption={`Evidence in ${namespace} of: ${defectTitle(defect).toLowerCase()}. Intervals hold with 95 %.`}
         columns={[
           { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
           { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
@@ -72,15 +72,12 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
             kind: "number",
             cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
           },
-          {
-            heading: <span aria-hidden="true">0 to 100 %</span>,
-            cell: (row) => <IntervalBar evidence={row} />,
-          },
+          { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
         ]}
         rows={evidence}
         rowKey={({ measure }) => measure}
       />
-      {examples.length > 0 && <Examples namespace={namespace} examples={examples} />}
+      {examples.length > 0 && <Examples namespace={namespace} defect={defect} examples={examples} />}
     </article>
   );
 }
@@ -105,16 +102,16 @@ function IntervalBar({ evidence: { count, of, shareLow, shareHigh } }: { readonl
   );
 }
 
-function Examples({
-  namespace,
-  examples,
-}: {
+interface ExamplesProps {
   readonly namespace: string;
+  readonly defect: KeyDefect;
   readonly examples: readonly KeyExample[];
-}) {
+}
+
+function Examples({ namespace, defect, examples }: ExamplesProps) {
   return (
     <DataTable
-      caption={`Records of ${namespace} that show the sign`}
+      caption={`Records of ${namespace} that show: ${defectTitle(defect).toLowerCase()}`}
       columns={[
         { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
         { heading: "First claimed", cell: ({ firstClaimedAt }) => <Time at={firstClaimedAt} /> },

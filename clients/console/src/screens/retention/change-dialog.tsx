@@ -67,7 +67,7 @@ export function ChangeDialog({ namespace, declared, change, report, close }: Cha
             rows={compareRetentions(before, preview.data.namespace?.effectivePolicy)}
             rowKey={({ name }) => name}
             columns={[
-              { heading: "", cell: ({ name }) => name },
+              { heading: "Retention", cell: ({ name }) => name },
               { heading: "Now", kind: "number", cell: (row) => row.before },
               { heading: "Afterwards", kind: "number", cell: (row) => row.after },
             ]}

@@ -909,7 +909,7 @@ export const IdempotencyService: GenService<{
    * If a reply is lost, repeat the call: with the same claim_id, while the claim is unfinished and its lease has not expired,
    * it returns the same claim with the same token.
    *
-   * Errors: INVALID_REQUEST; FINGERPRINT_MISMATCH whatever the record's state; RECORD_CONTENDED.
+   * Errors: INVALID_REQUEST; FINGERPRINT_MISMATCH in every state of the record; RECORD_CONTENDED.
    *
    * @generated from rpc onceward.v1.IdempotencyService.Claim
    */
