@@ -8,6 +8,7 @@ it("only values that differ are told, with their units", () => {
       {
         keyRetentionS: 691_200,
         maxLeaseMs: 900_000,
+        defaultLeaseMs: 90_000,
         maxResultBytes: 2048,
         onLeaseExpiry: "HOLD",
         recordJob: "7",
@@ -16,6 +17,7 @@ it("only values that differ are told, with their units", () => {
   ).toEqual([
     { label: "Key retention", before: "3 d", after: "8 d" },
     { label: "Max result bytes", before: "1.00 KiB", after: "2.00 KiB" },
+    { label: "Default lease", before: undefined, after: "1 min 30 s" },
     { label: "Record job", before: undefined, after: "7" },
   ]);
 });

@@ -30,6 +30,9 @@ it("all pages are read, also an empty one before others", async () => {
 it("reading ends at the limit, and tells that older events are left out", async () => {
   const whole = await readEvents(pagesOf(MAX_EXPORTED, 1_000), () => {});
   expect([whole.events.length, whole.isCut]).toEqual([MAX_EXPORTED, false]);
-  const cut = await readEvents(pagesOf(MAX_EXPORTED + 1, 999), () => {});
-  expect([cut.events.length, cut.isCut]).toEqual([MAX_EXPORTED, true]);
+  const counts: number[] = [];
+  const cut = await readEvents(pagesOf(2 * MAX_EXPORTED, 999), (count) => counts.push(count));
+  expect([cut.events.length, cut.isCut, counts.length]).toEqual([MAX_EXPORTED, true, 11]);
+  const byOne = await readEvents(pagesOf(MAX_EXPORTED + 1, MAX_EXPORTED + 1), () => {});
+  expect([byOne.events.length, byOne.isCut]).toEqual([MAX_EXPORTED, true]);
 });
