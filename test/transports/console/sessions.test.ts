@@ -10,6 +10,7 @@ import {
   signIn,
   whoIs,
 } from "../../helpers/console/browser.ts";
+import { openConnection, untilBlocked } from "../../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 import { createCopiedDatabase } from "../../helpers/database/restores.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
@@ -105,6 +106,19 @@ test("signing out ends one session, or all of the same key, on every replica", a
   );
   const signIns = ["SignIn", "SignIn", "SignIn"];
   expect(events.map(({ action }) => action)).toEqual([...signIns, "SignOut", "SignOutEverywhere", "SignIn"]);
+});
+
+test("signing out everywhere also ends sessions that are used at this moment", async () => {
+  const { key, keyId, cookie } = await newSession();
+  const left = await signIn(server, key);
+  const use = await openConnection(database);
+  await use.query("begin");
+  await use.query("update console_sessions set last_used_at = now() where actor = $1", [keyId]);
+  const answer = signOut(cookie, "/console/api/sessions");
+  await untilBlocked(database);
+  await use.query("commit");
+  expect((await answer).status).toBe(204);
+  await Promise.all([expectEnded(cookie), expectEnded(left)]);
 });
 
 test("a browser that signs in again leaves its earlier session", async () => {
