@@ -166,6 +166,25 @@ test("a key has a bounded number of sessions: the oldest end, even if all sign i
   await expectEnded(cookie);
 });
 
+test("a key that signs in all the time keeps no connection from calls, and is refused in the end", async () => {
+  const { key, keyId } = await newSession();
+  const own = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "4" });
+  onTestFinished(() => own.stop());
+  const holder = await openConnection(database);
+  await holder.query("begin");
+  await holder.query("select pg_advisory_xact_lock(hashtextextended('onceward console ' || $1, 0))", [keyId]);
+  const signIns = Array.from({ length: 20 }, () => signIn(own, key));
+  await untilBlocked(database);
+  const elsewhere = await newSession();
+  expect(await whoIs(own, elsewhere.cookie)).toBe(elsewhere.keyId);
+  await holder.query("commit");
+  await Promise.all(signIns);
+  for (let i = 20; i < 100; i++) await signIn(own, key);
+  const answer = await postKey(own, key);
+  expect([answer.status, reasonOf(answer)]).toEqual([429, "QUOTA_RATE"]);
+  expect(await whoIs(own, await signIn(own, elsewhere.key))).toBe(elsewhere.keyId);
+});
+
 test("the operator's key of the environment signs in, and another one in its place ends its sessions", async () => {
   const key = generateApiKey();
   const start = async (secret: string) => {

@@ -57,6 +57,7 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
     const requestId = randomUUID();
     const head = new KeyHead(request, `Bearer ${formatApiKey(apiKey)}`, requestId);
     const principal = await pipeline.authenticate(SIGN_IN, head);
+    attempts.countSignIn(principal.actor);
     return await sessions.start({
       principal,
       credential: {
