@@ -1,7 +1,7 @@
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "./commands.ts";
-import { releasedReadme } from "./readme-links.ts";
+import { releasedReadme, type Source } from "./readme-links.ts";
 import { PACKAGE_DIRS, type Stage } from "./stage.ts";
 
 type Manifest = Readonly<Record<string, unknown>>;
@@ -18,10 +18,13 @@ export async function packPackages(stage: Stage, outDir: string): Promise<Readon
     const dir = join(stage.dir, workspace);
     const file = join(dir, "package.json");
     const manifest: Manifest = JSON.parse(await readFile(file, "utf8"));
-    await writeFile(file, `${JSON.stringify(releasedManifest(manifest, stage), null, 2)}\n`);
+    const released = releasedManifest(manifest, { ...source, folder: workspace });
+    await writeFile(file, `${JSON.stringify(released, null, 2)}\n`);
     await copyFile(join(stage.dir, "LICENSE"), join(dir, "LICENSE"));
-    const readme = join(dir, "README.md");
-    await writeFile(readme, releasedReadme(await readFile(readme, "utf8"), workspace, source));
+    for (const page of ["README.md", ...(workspace === "clients/typescript" ? ["api.md"] : [])]) {
+      const path = join(dir, page);
+      await writeFile(path, releasedReadme(await readFile(path, "utf8"), workspace, source));
+    }
     if (workspace === "server") {
       await run(stage.dir, [
         "node",
@@ -29,6 +32,7 @@ export async function packPackages(stage: Stage, outDir: string): Promise<Readon
         "--project",
         "server/tsconfig.build.json",
       ]);
+      await run(stage.dir, ["npm", "run", "--silent", "build:console"]);
     }
     const printed = await run(dir, [
       "npm",
@@ -45,14 +49,21 @@ export async function packPackages(stage: Stage, outDir: string): Promise<Readon
 }
 
 /**
- * Returns the manifest of a released package. It names the commit. The server's points to the compiled program, because
- * Node runs no TypeScript below `node_modules`; in the repository it is private, so that its sources are never published.
+ * Returns the manifest of a released package. It names the commit, and the repository's page if there is one. The server's points to the compiled program, because
+ * Node runs no TypeScript below `node_modules`, and contains the console's page; in the repository it is private, so that its sources are never published.
  */
-export function releasedManifest(manifest: Manifest, { commit }: Pick<Stage, "commit">): Manifest {
+export function releasedManifest(
+  manifest: Manifest,
+  { commit, repositoryUrl, folder }: Source & { readonly folder: string },
+): Manifest {
   const { private: isPrivate, ...released } = manifest;
   const compiled = isPrivate === true && {
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations"],
+    files: ["dist", "migrations", "console"],
   };
-  return { ...released, ...compiled, gitHead: commit };
+  const pages = repositoryUrl !== undefined && {
+    homepage: `${repositoryUrl}/tree/${commit}/${folder}#readme`,
+    repository: { type: "git", url: `git+${repositoryUrl}.git`, directory: folder },
+  };
+  return { ...released, ...compiled, ...pages, gitHead: commit };
 }

@@ -334,7 +334,10 @@ describeAdministration("ListRecords", (world, transport) => {
   /** Gives a tenant so many records like its one, in one go. */
   async function fill({ caller, tenant }: AdministeredTenant, count: number): Promise<void> {
     await caller.claim({ ...ORDER, key: "key-00000", lease: seconds(600) });
-    await copyRecord(world().database, tenant, "key-00000", { prefix: "key", count });
+    await copyRecord(world().database, tenant, "key-00000", {
+      count,
+      keySql: "'key-' || to_char(n, 'FM00000')",
+    });
     await world().database.query("delete from records where tenant_id = $1 and key = 'key-00000'", [
       tenant.id,
     ]);

@@ -4,7 +4,7 @@ import { connectAdmin, describeAdministration, type TenantAdminClient } from "..
 import type { IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
+import { ageRecords, copyRecord, endLeases } from "../helpers/calls/records.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createApiKey, setNamespacePolicy } from "../helpers/servers/tenants.ts";
 
@@ -63,12 +63,7 @@ describeAdministration("CountRecords", (world) => {
   test("counts more records than one statement examines", async () => {
     const { tenant, caller, admin } = await world().administeredTenant();
     await finish(caller, { namespace: "many", key: "key" });
-    await world().database.query(
-      `insert into records
-       select (jsonb_populate_record(r, jsonb_build_object('key', 'key-' || n))).*
-         from records r, generate_series(1, $2::int) n where tenant_id = $1 and key = 'key'`,
-      [tenant.id, MAX_COUNTED],
-    );
+    await copyRecord(world().database, tenant, "key", { count: MAX_COUNTED, keySql: "'key-' || n" });
     expect(await counted(admin, "many")).toMatchObject({ completed: BigInt(MAX_COUNTED + 1) });
   });
 

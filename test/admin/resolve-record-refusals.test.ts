@@ -86,12 +86,14 @@ describeAdministration("A resolution", (world, transport) => {
     }
   });
 
-  test("names a key the same in every event, and differently for each tenant", async () => {
+  test("names a key the same in every event and in GetRecord, and differently for each tenant", async () => {
     const targets = [];
     for (const one of [await ambiguous(), await ambiguous()]) {
       await resolve(one.admin, RELEASE);
       await resolve(one.admin, completeWith("found"));
-      targets.push((await auditOf(one)).map(({ target }) => target));
+      const { auditTarget } = await one.admin.getRecord(ORDER);
+      expect((await one.admin.listAuditEvents({ target: auditTarget })).events).toHaveLength(2);
+      targets.push([auditTarget, ...(await auditOf(one)).map(({ target }) => target)]);
     }
     const [mine, theirs] = targets.map((ofOne) => [...new Set(ofOne)]);
     expect([mine, theirs]).toEqual([[expect.any(String)], [expect.any(String)]]);

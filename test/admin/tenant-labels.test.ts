@@ -97,7 +97,7 @@ test("ambiguous records are counted by the tenant's label, without those that ar
     "update records set lease_expires_at = now() - interval '1 minute' where key in ('a', 'b')",
   );
   // More than one statement counts.
-  await copyRecord(database, tenant, "a", { prefix: "copy", count: 5000 });
+  await copyRecord(database, tenant, "a", { count: 5000, keySql: "'copy-' || n" });
   // A new replica counts at once.
   const replica = await newReplica();
   const ambiguous = async () =>

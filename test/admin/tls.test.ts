@@ -2,6 +2,7 @@ import { copyFile, writeFile } from "node:fs/promises";
 import { get } from "node:https";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
+import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type ClientTls, connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -144,6 +145,25 @@ describe("with authorities of clients", () => {
       }
     },
   );
+
+  test("a client of the package that has one calls, with files and with bytes; without one the error says that one is missing", async () => {
+    const server = await start(tlsSettings(own, known));
+    const address = `https://localhost:${server.grpcPort}`;
+    const options = { address, apiKey: tenant.apiKey, timeoutMs: 300 };
+    const files = { ca: own.certificateFile, cert: known.certificateFile, key: known.keyFile };
+    const bytes = {
+      ca: Buffer.from(own.pem.cert),
+      cert: Buffer.from(known.pem.cert),
+      key: Buffer.from(known.pem.key),
+    };
+    for (const tls of [files, bytes]) {
+      await using onceward = createOnceward({ ...options, tls });
+      expect(await onceward.run({ namespace: "charges", key: "over-tls" }, () => "charged")).toBe("charged");
+    }
+    await using onceward = createOnceward({ ...options, tls: { ca: own.certificateFile } });
+    const refused = onceward.run({ namespace: "charges", key: "no-certificate" }, () => "charged");
+    await expect(refused).rejects.toThrow(/asks for a client certificate/);
+  });
 
   test("metrics need a certificate, too; the probes of the container need none", async () => {
     const server = await start(tlsSettings(own, known));

@@ -1,3 +1,4 @@
+import { createOnceward } from "@onceward/client";
 import { generateSecret } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
@@ -102,6 +103,17 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
       reason: "NAMESPACE_DENIED",
     });
   });
+});
+
+test("a client of the package gets tokens from its source, and another one when the service refuses one", async () => {
+  const refused = await callerToken({ aud: "somebody else" });
+  const token = vi.fn(() => callerToken()).mockResolvedValueOnce(refused);
+  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, token });
+  const runs = Array.from({ length: 5 }, (_, index) =>
+    onceward.run({ namespace: "charges", key: `by-token-${index}` }, () => "charged"),
+  );
+  expect(await Promise.all(runs)).toEqual(Array(5).fill("charged"));
+  expect(token).toHaveBeenCalledTimes(2);
 });
 
 describe("a token is refused", () => {

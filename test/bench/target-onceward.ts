@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Calls, Result_Kind } from "@onceward/client";
+import type { Calls } from "@onceward/client";
+import { Result_Kind } from "@onceward/client/proto";
 import type { BenchDatabase } from "./database.ts";
 import { FINGERPRINT, LEASE, shareOf, type Target } from "./target.ts";
 

@@ -5,7 +5,7 @@ import {
   ClaimResponseSchema,
   CompleteRequestSchema,
   Result_Kind,
-} from "@onceward/client";
+} from "@onceward/client/proto";
 import type { Station } from "./rig.ts";
 import { FINGERPRINT, KEY_LENGTH, LEASE, shareOf, type Target } from "./target.ts";
 import { countRecords, JSON_TYPE } from "./target-onceward.ts";

@@ -147,12 +147,12 @@ describeWithRedis("A claim that waits on another replica", () => {
     const tenant = await createTenant(database);
     const client = connectClient(server, tenant.apiKey);
     await grant(client, { key: "template", lease: seconds(600) });
-    await copyRecord(database, tenant, "template", { prefix: "waits", count: MANY });
+    await copyRecord(database, tenant, "template", { count: MANY, keySql: "'waits-' || n" });
     const clients = Array.from({ length: 10 }, () => connectClient(server, tenant.apiKey));
     const leaving = new AbortController();
     const waiting = Array.from({ length: MANY }, (_, index) => {
       const call = clients[index % clients.length]?.claim(
-        { ...WAITING, key: `waits-${String(index + 1).padStart(5, "0")}`, lease: seconds(600) },
+        { ...WAITING, key: `waits-${index + 1}`, lease: seconds(600) },
         index % 2 ? { signal: leaving.signal } : {},
       );
       if (call === undefined) throw new Error("a client is missing");

@@ -1,9 +1,9 @@
 import type { Transport } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { credentialOf } from "../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
-import { credential } from "../../clients/typescript/src/transport/transport-options.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
@@ -15,7 +15,7 @@ async function newObservedOnceward() {
   const rpcs: string[] = [];
   const sessions = new SessionManager(`http://127.0.0.1:${server.grpcPort}`);
   onTestFinished(() => sessions.abort());
-  const shipped = createUnaryTransport(sessions, credential(apiKey));
+  const shipped = createUnaryTransport(sessions, credentialOf({ apiKey }));
   const transport: Transport = {
     stream: shipped.stream,
     unary(method, ...call) {

@@ -1,8 +1,8 @@
 import {
+  type ClientOptions,
   createOnceward,
   type Onceward,
   type OncewardEvent,
-  type OncewardOptions,
   TerminalError,
 } from "@onceward/client";
 import { trace } from "@opentelemetry/api";
@@ -15,7 +15,7 @@ import { newTracer } from "../helpers/tracing/tracer.ts";
 
 const { database, server } = useServer();
 
-async function newOnceward(options: Partial<OncewardOptions>): Promise<Onceward> {
+async function newOnceward(options: ClientOptions): Promise<Onceward> {
   const { apiKey } = await createTenant(database);
   const address = `http://127.0.0.1:${server.grpcPort}`;
   const onceward = createOnceward({ ...options, address, apiKey });

@@ -1,16 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import {
   bytesCodec,
-  CheckpointSchema,
+  type ClientOptions,
   type Codec,
   createOnceward,
   FingerprintMismatchError,
   jsonCodec,
   type Onceward,
-  type OncewardOptions,
   protobufCodec,
   TerminalError,
 } from "@onceward/client";
+import { CheckpointSchema } from "@onceward/client/proto";
 import { expect, test, vi } from "vitest";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
@@ -19,7 +19,7 @@ const { database, server } = useServer();
 
 /** A client of a new tenant; `await using` closes it. */
 async function newOnceward(
-  options: Partial<OncewardOptions> = {},
+  options: ClientOptions = {},
 ): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {
   const tenant = await createTenant(database);
   const address = `http://127.0.0.1:${server.grpcPort}`;

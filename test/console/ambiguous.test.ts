@@ -68,9 +68,9 @@ describeInBrowser("The queue of ambiguous records", () => {
     await expectAccessible(page);
     await act("Complete").click();
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(1));
-    expect(await page.getByRole("status").allInnerTexts()).toContainEqual(
-      expect.stringMatching(/is completed/),
-    );
+    await expect
+      .poll(() => page.getByRole("status").allInnerTexts())
+      .toContainEqual(expect.stringMatching(/is completed/));
     const { record } = await admin.getRecord({ namespace: NAMESPACE, key: "z-oldest" });
     expect(record?.result).toMatchObject({
       ...{ kind: Result_Kind.SUCCESS, payload: bytes('{"id":"po_7"}'), contentType: "application/json" },

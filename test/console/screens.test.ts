@@ -5,7 +5,7 @@ import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoShift, expectNoSidewaysScroll, forgetShifts } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { ROUTES } from "../helpers/console/routes.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
+import { readmeScreenshot, screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 
@@ -14,6 +14,11 @@ const REFLOW_WIDTH = 320;
 /** A screen of 1280 by 800 px at 200 %. */
 const ZOOMED = { width: 640, height: 400 };
 const WINDOW = { width: 1280, height: 800 };
+/** The pictures of README by the screen's name, with their height: each has at most 150 KB. */
+const README_PICTURES = new Map([
+  ["retention-namespace", { picture: "retention", height: 800 }],
+  ["ambiguous", { picture: "ambiguous", height: 460 }],
+]);
 const ROLES = ["adminKey", "operatorKey"] as const;
 
 async function expectTitle(page: Page): Promise<void> {
@@ -53,6 +58,8 @@ describeInBrowser("Every screen", () => {
       }
       await page.setViewportSize(WINDOW);
       await screenshot(page, name);
+      const shown = README_PICTURES.get(name);
+      if (shown !== undefined) await readmeScreenshot(page, shown.picture, shown.height);
     }
     expect(defects, defects.join("\n\n")).toEqual([]);
   });

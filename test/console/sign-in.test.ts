@@ -1,12 +1,15 @@
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectHarmless, hostileName } from "../helpers/console/hostile-texts.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { type OidcIssuer, startOidcIssuer } from "../helpers/oidc/issuer.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 /** The page learns of the end of its session by an answer with this status. */
@@ -16,8 +19,22 @@ const LASTING = { clock: "movable", allowed: ENDED } as const;
 const CHECK_MS = 61_000;
 
 describeInBrowser("The sign-in page", () => {
-  // Credentials are cached shorter than in production, so that their end is seen sooner.
-  const { server, database } = useConsole({}, { credentialAgeMs: 200 });
+  let issuer: OidcIssuer;
+  let database: TestDatabase;
+  let server: TestServer;
+
+  beforeAll(async () => {
+    issuer = await startOidcIssuer();
+    database = await createTestDatabase();
+    // Credentials are cached shorter than in production, so that their end is seen sooner.
+    server = await startTestServer(database.url, issuer.settings, { credentialAgeMs: 200 });
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+    await database?.drop();
+    await issuer?.close();
+  });
 
   async function newAdmin() {
     const tenant = await createTenant(database);
@@ -111,5 +128,33 @@ describeInBrowser("The sign-in page", () => {
     await expectSignInPage(first, /signed out/i);
     await second.clock.runFor(CHECK_MS);
     await expectSignInPage(second, /session has ended/i);
+  });
+
+  test("leads to the issuer and back to the screen, and says why if that fails", async () => {
+    const { tenant } = await newAdmin();
+    const page = await openConsole(server, {
+      path: `/sign-in?return=${encodeURIComponent("/console/audit?actor=x")}`,
+      allowed: { origins: [issuer.url] },
+    });
+    const issuerLink = page.getByRole("link", { name: /^Sign in with/ });
+    issuer.answer = (path) => (path === "/token" ? { status: 503 } : undefined);
+    await issuerLink.click();
+    await page.getByRole("status").filter({ hasText: "issuer does not answer" }).waitFor();
+
+    issuer.answer = undefined;
+    // Its claims name no tenant.
+    issuer.person = { sub: "somebody" };
+    await issuerLink.click();
+    await page.getByRole("status").filter({ hasText: "answer was not accepted" }).waitFor();
+
+    const sub = hostileName("actor");
+    issuer.person = { sub, onceward_tenant: tenant.name, onceward_role: "TENANT_ADMIN" };
+    await issuerLink.click();
+    await page.getByRole("banner").getByText(tenant.name).waitFor();
+    await expectHarmless(page, "actor");
+    expect(new URL(page.url()).pathname).toBe("/console/audit");
+    const [cookie, ...others] = await page.context().cookies();
+    expect(others).toEqual([]);
+    expect(cookie).toMatchObject({ name: "onceward-session", httpOnly: true, sameSite: "Lax" });
   });
 });

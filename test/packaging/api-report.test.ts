@@ -1,6 +1,14 @@
 import { readdir, readFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "vitest";
-import { API_FILE, apiReport, declarationsOf, exportsOf } from "../helpers/packages/api-report.ts";
+import {
+  API_FILE,
+  apiReport,
+  declarationsOf,
+  exportNames,
+  exportsOf,
+  isGenerated,
+  reachable,
+} from "../helpers/packages/api-report.ts";
 import { readSurface, type Surface } from "../helpers/packages/declarations.ts";
 import { parseDeclarations } from "../helpers/packages/parse-declarations.ts";
 
@@ -19,10 +27,51 @@ test("clients/typescript/api.md lists the client's exports; `npm run api:report`
 test("every export of every entry has a docstring", () => {
   const undocumented = [...surface.entries].flatMap(([entry, module]) =>
     [...exportsOf(surface, module)]
+      .filter(([, { module }]) => !isGenerated(module))
       .filter(([, place]) => !declarationsOf(surface, place).some(({ documented }) => documented))
       .map(([name]) => `${entry} ${name}`),
   );
   expect(undocumented).toEqual([]);
+});
+
+test("every option has a docstring, with its unit if it is a duration, and with its default if it may be left out", () => {
+  const options = [...reachable(surface)].filter(({ name }) => /(Options|Defaults|Policy)$/.test(name));
+  const members = options.flatMap(({ name, source }) =>
+    [...source.matchAll(MEMBER)].map(([, doc = "", member = "", optional = ""]) => ({
+      name,
+      doc,
+      member,
+      optional,
+    })),
+  );
+  expect(members.length).toBeGreaterThan(60);
+  const wrong = members.filter(({ doc, member, optional }) => {
+    if (doc === "" || (member.endsWith("Ms") && !/milliseconds|(?<!\w)ms\b/.test(doc))) return true;
+    return optional === "?" && !/\bDefault(?:s to)?\b|\bby default\b|undefined/i.test(doc);
+  });
+  expect(wrong.map(({ name, member }) => `${name}.${member}`)).toEqual([]);
+});
+
+/** A property of an interface or a type literal, with the comment before it. */
+const MEMBER = /(\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?^ +readonly (\w+)(\??): /gm;
+
+test("no export has the name of a global of JavaScript, of TypeScript's library or of browsers", () => {
+  const globals = new Set([...Object.getOwnPropertyNames(globalThis), ...LIBRARY_TYPES.split(" ")]);
+  const shadows = [...surface.entries].flatMap(([entry, module]) =>
+    exportNames(surface, module)
+      .filter((name) => globals.has(name))
+      .map((name) => `${entry} ${name}`),
+  );
+  expect(shadows).toEqual([]);
+});
+
+/** Global types that are no values, and those of browsers that a proto file's message may be named like. */
+const LIBRARY_TYPES =
+  "Record Partial Required Readonly Pick Omit Exclude Extract NonNullable Parameters ReturnType Awaited " +
+  "PropertyKey Iterable Disposable RequestInfo RequestInit BodyInit Lock Node Range Text Comment Document Element";
+
+test("the root fits on one screen", () => {
+  expect(exportsOf(surface, "index").size).toBeLessThanOrEqual(60);
 });
 
 test("every export that a comment or the README names exists in its entry", async () => {
@@ -59,7 +108,7 @@ test("the report has the declarations that exports need, through renames and re-
   });
   expect(report).toContain("```text\na\nb (a of inner/all)\n```");
   const a =
-    "export declare function a(option: {\n    of: Renamed;\n}): void;\nexport declare function a(): void;";
+    "/** Says. */\nexport declare function a(option: {\n    /** Much. */\n    of: Renamed;\n}): void;\nexport declare function a(): void;";
   expect(report).toContain(`## \`inner/all.ts\`\n\n\`\`\`ts\n${a}\n\`\`\``);
   expect(report).toContain("## `types.ts`\n\n```ts\nexport interface Hidden {\n}\n```");
   expect(report).not.toContain("Unused");

@@ -31,7 +31,14 @@ test("every entry has its types", async () => {
 test("the package contains only published files, and declares the packages that it imports", async () => {
   const { manifest, project } = packed();
   const home = join(project, "node_modules/@onceward/client");
-  expect((await readdir(home)).sort()).toEqual(["LICENSE", "README.md", "dist", "inbox.sql", "package.json"]);
+  expect((await readdir(home)).sort()).toEqual([
+    "LICENSE",
+    "README.md",
+    "api.md",
+    "dist",
+    "inbox.sql",
+    "package.json",
+  ]);
   const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
   const imported = new Set<string>();
   for (const file of await readdir(join(home, "dist"), { recursive: true })) {
@@ -51,6 +58,66 @@ test("entries without a framework type-check without Node's types and with an ol
   await writeFile(join(project, "bare.ts"), imports(entries));
   expect(await typeErrors(project, "bare.ts", ["--types", ""])).toEqual([]);
 });
+
+test.each([
+  ["node16", "node16"],
+  ["preserve", "bundler"],
+])(
+  "with module %s the entries type-check without the library of browsers",
+  async (module, moduleResolution) => {
+    const { project } = packed();
+    await linkPackages(project, ["@types/node"]);
+    const entries = ["", "/admin", "/http", "/inbox", "/proto", "/testing", "/web", "/webhooks"];
+    await writeFile(join(project, "lean.ts"), imports(entries));
+    const options = ["--lib", "es2023,esnext.disposable", "--types", "node"];
+    const modules = ["--module", module, "--moduleResolution", moduleResolution];
+    const errors = await typeErrors(project, "lean.ts", [...options, ...modules]);
+    // Connect's own declarations name HeadersInit, which only that library has: hence skipLibCheck in the README.
+    expect(errors.filter((line) => !line.includes("'HeadersInit'"))).toEqual([]);
+  },
+);
+
+test("a CommonJS program requires the client, with its types, on every Node that is here", async () => {
+  const { project } = packed();
+  await linkPackages(project, ["@types/node"]);
+  await writeFile(join(project, "typed.cts"), `import client = require("@onceward/client");\n${REQUIRED}`);
+  expect(await typeErrors(project, "typed.cts", ["--types", "node"])).toEqual([]);
+  await writeFile(
+    join(project, "plain.cjs"),
+    `const client = require("@onceward/client");\nrequire("@onceward/client/express");\n${REQUIRED}`,
+  );
+  for (const [version, node] of await findNodes()) {
+    const { stdout, stderr } = await run(node, ["plain.cjs"], { cwd: project, timeout: LOAD_TIMEOUT_MS });
+    expect([version, stdout, stderr]).toEqual([version, "function GUARD_OFF\n", ""]);
+  }
+});
+
+/** A program that makes a call, and prints its error. */
+const REQUIRED = `
+process.emitWarning = () => {};
+const onceward = client.createOnceward({ guard: "off-in-development" });
+onceward.calls.lookup({ namespace: "a", key: "b" }).catch((error) => {
+  console.log(typeof client.joinKey, error.reason);
+});
+`;
+
+test("the root loads neither Connect nor HTTP/2: these load with the first connection", async () => {
+  const { project } = packed();
+  await writeFile(join(project, "count.js"), COUNT);
+  const { stdout } = await run(process.execPath, ["count.js"], { cwd: project, timeout: LOAD_TIMEOUT_MS });
+  const modules: string[] = JSON.parse(stdout);
+  expect(modules.filter((module) => /@connectrpc|node:http|node:tls/.test(module))).toEqual([]);
+  // 116 when this was written; half of them are Protobuf's.
+  expect(modules.length).toBeLessThan(130);
+});
+
+const COUNT = `
+import { registerHooks } from "node:module";
+const modules = [];
+registerHooks({ load: (url, context, next) => (modules.push(url), next(url, context)) });
+await import("@onceward/client");
+console.log(JSON.stringify(modules));
+`;
 
 test.each([
   ["newest", {}],

@@ -238,30 +238,40 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
   const { stdout } = await run("git", ["ls-files", "--", ...pathspecs], { cwd: ROOT });
   const files = stdout.trim().split("\n");
   expect(files).toEqual(
-    expect.arrayContaining(["server/src/main.ts", "deploy/Dockerfile", "clients/cli/package.json"]),
+    expect.arrayContaining(["server/src/main.ts", "clients/console/src/main.tsx", "deploy/Dockerfile"]),
   );
   expect(
-    files.filter((file) => /\.test\.ts$|^server\/(dev|decisions)\/|^clients\/.*\.ts$|^test\//.test(file)),
+    files.filter((file) =>
+      /\.test\.ts$|^server\/(dev|decisions|console)\/|^clients\/cli\/src\/|^test\//.test(file),
+    ),
   ).toEqual([]);
   for (const text of ["*.ts", "*\nserver", "*\n!a\nb\n!c"]) {
     expect(() => contextPathspecs(text)).toThrow("a form that is not understood");
   }
 });
 
-test("the manifest of the server is released with its compiled program, and every manifest names the commit", () => {
+test("a released manifest names the commit and the repository's page, and the server's its compiled program", () => {
+  const source = { commit: "c0", repositoryUrl: undefined, folder: "server" };
   const server = releasedManifest(
     { name: "s", private: true, bin: { "onceward-server": "src/main.ts" } },
-    { commit: "c0" },
+    source,
   );
   expect(server).toEqual({
     name: "s",
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations"],
+    files: ["dist", "migrations", "console"],
     gitHead: "c0",
   });
-  expect(releasedManifest({ name: "c", files: ["dist"] }, { commit: "c0" })).toEqual({
+  const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };
+  expect(releasedManifest({ name: "c", files: ["dist"] }, { ...source, ...page })).toEqual({
     name: "c",
     files: ["dist"],
+    homepage: "https://forge.example/onceward/tree/c0/clients/typescript#readme",
+    repository: {
+      type: "git",
+      url: "git+https://forge.example/onceward.git",
+      directory: "clients/typescript",
+    },
     gitHead: "c0",
   });
 });

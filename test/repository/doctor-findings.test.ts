@@ -34,6 +34,8 @@ const NOT_PROVOKED = ["postgres_version_unsupported"];
 test("every finding is provoked by a test", async () => {
   const files = (await readdir(TESTS)).filter((file) => file.endsWith(".test.ts"));
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, TESTS), "utf8")));
-  const missing = IDS.filter((id) => !sources.some((source) => source.includes(`"${id}"`)));
+  // A finding that only a comment names is not provoked.
+  const code = sources.map((source) => source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/ .*$/gm, ""));
+  const missing = IDS.filter((id) => !code.some((text) => text.includes(`"${id}"`)));
   expect(missing).toEqual(NOT_PROVOKED);
 });

@@ -2,6 +2,7 @@ import type { Http2Stream } from "node:http2";
 import { createClient } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { credentialOf } from "../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
@@ -19,7 +20,7 @@ test.each(["server", "client"] as const)(
     const { apiKey } = await createTenant(database);
     const sessions = new SessionManager(`http://127.0.0.1:${server.grpcPort}`);
     onTestFinished(() => sessions.abort());
-    const client = createClient(IdempotencyService, createUnaryTransport(sessions, `Bearer ${apiKey}`));
+    const client = createClient(IdempotencyService, createUnaryTransport(sessions, credentialOf({ apiKey })));
     await client.claim(ORDER);
     await expect(client.claim({ ...ORDER, key: "" })).rejects.toThrow("key");
     // Opens a BatchStream, which the client ends after a second.

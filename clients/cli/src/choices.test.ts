@@ -1,4 +1,4 @@
-import { Record_State } from "@onceward/client";
+import { Record_State } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { expect, test } from "vitest";
 import { parseBytes, parseFlag } from "./arguments.ts";

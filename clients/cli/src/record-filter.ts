@@ -1,6 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { Record_State } from "@onceward/client";
 import { ListRecordsRequest_Order } from "@onceward/client/admin";
+import { Record_State } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseFingerprint } from "./arguments.ts";
 import { choiceOption, choicesOf } from "./choices.ts";

@@ -2,11 +2,11 @@ import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
-  type Record,
   Record_State,
+  type RecordMessage,
   type Result,
   Result_Kind,
-} from "@onceward/client";
+} from "@onceward/client/proto";
 import { enumName } from "./output.ts";
 import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
@@ -16,8 +16,12 @@ export function stateName(state: Record_State): string {
   return enumName(Record_State, state);
 }
 
-/** Returns a record's fields as text; fields that are not set are left out. */
-export function describeRecord(record: Record): string {
+/**
+ * Returns a record's fields as text; fields that are not set are left out.
+ *
+ * @param auditTarget the record's name in audit events, if it is known.
+ */
+export function describeRecord(record: RecordMessage, auditTarget = ""): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],
@@ -40,6 +44,7 @@ export function describeRecord(record: Record): string {
     ],
     ["result expires", formatMoment(record.resultExpiresAt)],
     ["expires", formatMoment(record.expiresAt)],
+    ["audit target", auditTarget],
   ];
   return renderFacts(facts.filter(([, value]) => value !== "" && value !== "-"));
 }

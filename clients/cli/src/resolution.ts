@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Result_Kind, type ResultSchema } from "@onceward/client";
 import {
   type ResolveRecordRequest,
   ResolveRecordRequest_CompleteSchema,
   ResolveRecordRequest_ForgetSchema,
   ResolveRecordRequest_ReleaseSchema,
 } from "@onceward/client/admin";
+import { Result_Kind, type ResultSchema } from "@onceward/client/proto";
 import { UsageError } from "./failure.ts";
 
 /** The options that resolve a record, of which exactly one must be given. */

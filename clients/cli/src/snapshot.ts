@@ -1,6 +1,6 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { Record_State } from "@onceward/client";
 import { type RecordJob, RecordJob_State, RecordJobSchema, type TenantAdmin } from "@onceward/client/admin";
+import { Record_State } from "@onceward/client/proto";
 import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";
 import type { Session } from "./session.ts";

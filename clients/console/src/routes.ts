@@ -76,6 +76,7 @@ export const ROUTES: readonly ScreenRoute[] = [
     link("/key-quality", "Key quality", "q"),
   ),
   route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), link("/jobs", "Jobs", "j")),
+  route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route(
     "/tenants",
     "operator",

@@ -6,15 +6,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  AmbiguousError,
-  createOnceward,
-  jsonCodec,
-  type Record as OncewardRecord,
-  Record_State,
-  Result_Kind,
-} from "@onceward/client";
+import { AmbiguousError, createOnceward, jsonCodec } from "@onceward/client";
 import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin";
+import { Record_State, type RecordMessage, Result_Kind } from "@onceward/client/proto";
 import { findService, prove } from "./setup.ts";
 
 const ORDERS = 12;
@@ -59,7 +53,7 @@ function redeliver(key: string): Promise<{ id: string }> {
   return onceward.run({ namespace: NAMESPACE, key }, () => provider.charge(key));
 }
 
-async function* ambiguousRecords(): AsyncGenerator<OncewardRecord> {
+async function* ambiguousRecords(): AsyncGenerator<RecordMessage> {
   let pageToken = "";
   do {
     const filter = { namespace: NAMESPACE, keyPrefix, state: Record_State.AMBIGUOUS };
@@ -69,7 +63,7 @@ async function* ambiguousRecords(): AsyncGenerator<OncewardRecord> {
   } while (pageToken !== "");
 }
 
-async function reconcile({ namespace, key, fencingToken }: OncewardRecord): Promise<void> {
+async function reconcile({ namespace, key, fencingToken }: RecordMessage): Promise<void> {
   const charge = provider.find(key);
   // With the token, the resolution is refused if the key was claimed again in the meantime.
   const record = { namespace, key, fencingToken };

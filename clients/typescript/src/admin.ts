@@ -1,6 +1,6 @@
 /**
- * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, and their messages.
- * `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
+ * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, and
+ * the error class of every reason of the catalogue. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
@@ -9,6 +9,7 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
+export * from "./errors/catalogue.ts";
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/identity_pb.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";

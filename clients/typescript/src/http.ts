@@ -14,8 +14,15 @@ export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
 
-/** A fetch-style handler. The claim is undefined for a request that is not guarded. */
-export type FetchHandler = (request: Request, claim: Claim | undefined) => Response | Promise<Response>;
+/**
+ * A fetch-style handler. The claim is undefined for a request that is not guarded. `Rest` are the platform's arguments
+ * after the request: `env` and `ctx` of Workers, the context with `params` of a Next.js route.
+ */
+export type FetchHandler<Rest extends readonly unknown[] = []> = (
+  request: Request,
+  claim: Claim | undefined,
+  ...rest: Rest
+) => Response | Promise<Response>;
 
 /**
  * Guards a handler: one effect and one answer for all requests with one Idempotency-Key.
@@ -36,6 +43,16 @@ export type FetchHandler = (request: Request, claim: Claim | undefined) => Respo
  *     },
  *   ),
  * };
+ * ```
+ *
+ * Arguments of the platform after the request reach the handler after the claim. A route of Next.js:
+ *
+ * ```ts
+ * export const POST = idempotent(
+ *   onceward,
+ *   { namespace: "refunds", caller: (request) => accountOf(request) },
+ *   async (request, claim, { params }: { params: Promise<{ id: string }> }) => refund((await params).id, claim),
+ * );
  * ```
  *
  * - The key is a structured-field string, `Idempotency-Key: "8e03978e-40d5"`; without the quotes it is the same key.
@@ -62,14 +79,14 @@ export type FetchHandler = (request: Request, claim: Claim | undefined) => Respo
  * @throws TypeError for an invalid option. The returned handler rejects with the given handler's error, and with
  *   OncewardErrors that don't concern the HTTP client, such as a bad credential; then nothing ran.
  */
-export function idempotent(
+export function idempotent<Rest extends readonly unknown[] = []>(
   onceward: Runner,
   options: HttpOptions<Request>,
-  handler: FetchHandler,
-): (request: Request) => Promise<Response> {
+  handler: FetchHandler<Rest>,
+): (request: Request, ...rest: Rest) => Promise<Response> {
   if (typeof handler !== "function") throw new TypeError("handler must be a function");
   const guard = createGuard(onceward, options);
-  return async (request) => {
+  return async (request, ...rest) => {
     const { pathname, search } = new URL(request.url);
     const guarded = {
       native: request,
@@ -81,11 +98,11 @@ export function idempotent(
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
     };
     const answer = await guard(guarded, (claim) =>
-      handleFetch(request, async () => await handler(request, claim)),
+      handleFetch(request, async () => await handler(request, claim, ...rest)),
     );
     switch (answer.kind) {
       case "unguarded":
-        return await handler(request, answer.claim);
+        return await handler(request, answer.claim, ...rest);
       case "handled":
         return answer.sent;
       case "answered":

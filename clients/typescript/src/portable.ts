@@ -1,6 +1,17 @@
-/** The exports of both the Node and the web entry: nothing here needs Node. */
+/**
+ * The exports of both the Node and the web entry: nothing here needs Node. Messages are in `proto.ts`, the classes of
+ * rarer errors in `admin.ts`.
+ */
 
-export * from "./errors/catalogue.ts";
+export {
+  ClaimSupersededError,
+  CredentialInvalidError,
+  FingerprintMismatchError,
+  InvalidRequestError,
+  NamespaceDeniedError,
+  RoleDeniedError,
+  TenantSuspendedError,
+} from "./errors/catalogue.ts";
 export {
   AmbiguousError,
   type CatalogueReason,
@@ -15,17 +26,23 @@ export {
   TerminalError,
   type Violation,
 } from "./errors/errors.ts";
-export * from "./gen/google/rpc/error_details_pb.ts";
-export * from "./gen/onceward/v1/errors_pb.ts";
-export * from "./gen/onceward/v1/idempotency_pb.ts";
-export * from "./gen/onceward/v1/record_pb.ts";
 export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./keys/fingerprint.ts";
 export { joinKey } from "./keys/keys.ts";
 export type { Calls, ClaimInit } from "./run/calls.ts";
 export type { Claim } from "./run/claim.ts";
-export type { ClientOptions, CloseOptions, Onceward } from "./run/client.ts";
+export type { ClientOptions, CloseOptions, GuardOptions, Onceward } from "./run/client.ts";
 export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./run/codec.ts";
 export type { ObserverOptions, OncewardEvent, SpanAttributes, Trace } from "./run/events.ts";
+export type { GuardOffOptions } from "./run/guard-switch.ts";
 export type { Jsonify } from "./run/jsonify.ts";
+export type {
+  CodecWrapOptions,
+  JsonWrapOptions,
+  Namespace,
+  NamespaceDefaults,
+  WrapOptions,
+  Wrapped,
+} from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
-export type { Api } from "./transport/batch-sender.ts";
+export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";
+export type { Api } from "./transport/unary-client.ts";

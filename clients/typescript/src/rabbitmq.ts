@@ -15,6 +15,7 @@ export { readJson } from "./consumers/read-json.ts";
 
 /** {@link ConsumerOptions}, and the consumed queue. */
 export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
+  /** The name of the consumed queue. */
   readonly queue: string;
 }
 

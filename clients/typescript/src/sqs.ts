@@ -23,7 +23,9 @@ const MAX_VISIBILITY_S = 43_200;
 
 /** {@link ConsumerOptions}, and the queue of the messages. */
 export interface MessageOptions extends ConsumerOptions<Message> {
+  /** The client that received the messages: deletes them and changes their visibility. */
   readonly client: SQSClient;
+  /** The URL of the queue that the messages come from. */
   readonly queueUrl: string;
 }
 

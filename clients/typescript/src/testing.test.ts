@@ -8,8 +8,8 @@ import {
   InProgressError,
   type Onceward,
   OncewardError,
-  Record_State,
 } from "./index.ts";
+import { Record_State } from "./proto.ts";
 import { createTestingOnceward, type RefusalReason } from "./testing.ts";
 
 // As the documentation of `testing.ts` shows it.

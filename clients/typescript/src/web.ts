@@ -16,6 +16,8 @@
 
 import type { Transport } from "@connectrpc/connect";
 import { type ClientOptions, checkClientOptions, Onceward } from "./run/client.ts";
+import { disconnected, type GuardOffOptions, isGuardOff } from "./run/guard-switch.ts";
+import { type CredentialOptions, credentialOf } from "./transport/credentials.ts";
 import { createFetchTransport, type Fetch } from "./transport/fetch-transport.ts";
 
 export * from "./portable.ts";
@@ -24,18 +26,20 @@ export type { Fetch } from "./transport/fetch-transport.ts";
 /** The service's address and credential, the defaults of all runs, and the observers of their events. */
 export type OncewardWebOptions = ClientOptions &
   (
-    | {
+    | ({
         /**
          * The URL of the service's HTTP port, such as "https://onceward.example.com" or
          * "https://example.com/onceward".
          */
         readonly address: string;
-        /** `ow_…`, of a credential with the role CALLER. */
-        readonly apiKey: string;
         /** Default: the global one. */
         readonly fetch?: Fetch | undefined;
+      } & CredentialOptions)
+    | {
+        /** A Connect transport that has the address and the credential. */
+        readonly transport: Transport;
       }
-    | { readonly transport: Transport }
+    | GuardOffOptions
   );
 
 /**
@@ -46,10 +50,11 @@ export type OncewardWebOptions = ClientOptions &
 export function createOnceward(options: OncewardWebOptions): Onceward {
   checkClientOptions(options);
   const { owner = "" } = options;
+  if (isGuardOff(options)) return new Onceward(disconnected(), { ...options, owner });
   const transport =
     "transport" in options
       ? options.transport
-      : createFetchTransport(options.address, options.apiKey, options.fetch);
+      : createFetchTransport(options.address, credentialOf(options), options.fetch);
   // `fetch` manages its connections; calls in flight end by their own timeouts.
   return new Onceward({ transport, close: () => {} }, { ...options, owner });
 }

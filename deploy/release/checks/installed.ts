@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
@@ -10,7 +10,7 @@ const ENTRIES = ["", "/admin", "/http", "/inbox", "/testing", "/web", "/webhooks
 
 /**
  * Installs the tarballs into a project outside the repository and uses them: the client is imported, the command line tells
- * its version, and the server migrates an empty Postgres. Returns what did not work.
+ * its version, and the server migrates an empty Postgres and contains the console's page. Returns what did not work.
  *
  * @throws Error if npm cannot install them.
  */
@@ -65,8 +65,12 @@ async function serverProblems(dir: string): Promise<readonly string[]> {
     const current = /The schema is current\.\n$/;
     const migrated = await attempt(dir, [server, "migrate"], env);
     const checked = await attempt(dir, [server, "migrate", "--check"], env);
+    const page = await readFile(join(dir, "node_modules/@onceward/server/console/index.html"), "utf8").catch(
+      (error: Error) => error.message,
+    );
     return [
       ...usage,
+      ...differs("the console's page is", page, /^<!doctype html>/i),
       ...differs("onceward-server migrate prints", migrated, current),
       ...differs("onceward-server migrate --check prints", checked, current),
     ];

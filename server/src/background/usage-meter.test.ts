@@ -34,7 +34,11 @@ describe("a usage meter", () => {
       onFull: () => {},
       fingerprintShiftOf: ({ namespace }) => (namespace === "charges" ? 2 : undefined),
     });
-    const fingerprints = Array.from({ length: 2000 }, (_, n) => new Uint8Array(new Uint32Array([n]).buffer));
+    const fingerprints = Array.from(
+      { length: 2000 },
+      (_, n) => new Uint8Array(new Uint32Array([n + 2]).buffer),
+    );
+    expect(fingerprintDepth(fingerprints[50] ?? new Uint8Array())).toBeLessThan(2);
     const claimAll = (namespace: string) => {
       for (const fingerprint of fingerprints) {
         const claimed = { ...CLAIMED, attempt: 1 };

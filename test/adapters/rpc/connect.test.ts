@@ -9,13 +9,8 @@ import {
   type Interceptor,
 } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
-import {
-  type Claim,
-  createOnceward,
-  ErrorInfoSchema,
-  type Onceward,
-  RetryInfoSchema,
-} from "@onceward/client";
+import { type Claim, createOnceward, type Onceward } from "@onceward/client";
+import { ErrorInfoSchema, RetryInfoSchema } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   formatIdempotencyKey,

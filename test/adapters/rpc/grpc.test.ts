@@ -13,13 +13,8 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import {
-  type Claim,
-  createOnceward,
-  ErrorInfoSchema,
-  type Onceward,
-  RetryInfoSchema,
-} from "@onceward/client";
+import { type Claim, createOnceward, type Onceward } from "@onceward/client";
+import { ErrorInfoSchema, RetryInfoSchema } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Status, StatusSchema } from "../../../clients/typescript/src/gen/google/rpc/status_pb.ts";
 import {

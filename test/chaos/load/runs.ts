@@ -1,10 +1,10 @@
 import { OncewardError, TerminalError } from "../../../clients/typescript/src/errors/errors.ts";
 import type { Codec } from "../../../clients/typescript/src/run/codec.ts";
 import { createOnceward } from "../../../clients/typescript/src/run/onceward.ts";
+import { credentialOf } from "../../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../../clients/typescript/src/transport/grpc-transport.ts";
 import { Replicas } from "../../../clients/typescript/src/transport/replicas.ts";
 import { SessionManager } from "../../../clients/typescript/src/transport/session-manager.ts";
-import { credential } from "../../../clients/typescript/src/transport/transport-options.ts";
 import type { Random } from "../../demo/random.ts";
 import { fingerprintOf } from "../../helpers/calls/verbs.ts";
 import type { Journal } from "../../history/journal.ts";
@@ -74,7 +74,7 @@ function connectAll(plan: ClientPlan, tenant: string, apiKey: string, journal: J
   return new Replicas(
     replicas.map(({ name, grpcPort }) => {
       const sessions = new SessionManager(`http://127.0.0.1:${grpcPort}`);
-      const transport = createUnaryTransport(sessions, credential(apiKey));
+      const transport = createUnaryTransport(sessions, credentialOf({ apiKey }));
       return {
         transport: recordingTransport(transport, { journal, client, replica: name, tenant }),
         isReachable: () => sessions.isReachable(),

@@ -48,22 +48,25 @@ export async function ageRecords(
   );
 }
 
-/** Inserts copies of a tenant's record by SQL, with keys `prefix-00001` and so on. */
+/**
+ * Inserts copies of a tenant's record by SQL.
+ *
+ * @param keySql the key of the copy number `n`, from 1 on, such as `'order-' || n`.
+ */
 export async function copyRecord(
   database: TestDatabase,
-  tenant: TestTenant,
+  { id }: Pick<TestTenant, "id">,
   key: string,
-  { prefix, count }: { readonly prefix: string; readonly count: number },
+  { count, keySql }: { readonly count: number; readonly keySql: string },
 ): Promise<void> {
   const columns = await database.query<{ name: string }>(
     `select column_name as name from information_schema.columns
-      where table_name = 'records' and column_name <> 'key' and is_generated = 'NEVER' order by ordinal_position`,
+      where table_name = 'records' and column_name <> 'key' and is_generated = 'NEVER'`,
   );
   const names = columns.map(({ name }) => name).join(", ");
   await database.query(
     `insert into records (${names}, key)
-     select ${names}, $3 || '-' || to_char(i, 'FM00000')
-       from records, generate_series(1, $4) i where tenant_id = $1 and key = $2`,
-    [tenant.id, key, prefix, count],
+     select ${names}, ${keySql} from records, generate_series(1, $3::int) n where tenant_id = $1 and key = $2`,
+    [id, key, count],
   );
 }

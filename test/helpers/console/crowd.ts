@@ -1,5 +1,6 @@
 import type { Addresses } from "../../../server/src/server.ts";
 import { connectClient } from "../calls/clients.ts";
+import { copyRecord } from "../calls/records.ts";
 import { complete, ORDER } from "../calls/verbs.ts";
 import type { TestDatabase } from "../database/database.ts";
 import { createTenant, type TestTenant } from "../servers/tenants.ts";
@@ -17,13 +18,9 @@ export async function plantCrowd(
      select $1, 'crowd-' || lpad(n::text, 6, '0'), 86400 from generate_series(1, $2::int) n`,
     [tenant.id, namespaces],
   );
-  await database.query(
-    `insert into records
-     select copy.*
-       from records of_order, generate_series(1, $2::int) n,
-            lateral jsonb_populate_record(of_order, jsonb_build_object('key', 'crowd-' || lpad(n::text, 6, '0'))) copy
-      where of_order.tenant_id = $1 and of_order.namespace = $3`,
-    [tenant.id, records, ORDER.namespace],
-  );
+  await copyRecord(database, tenant, ORDER.key, {
+    count: records,
+    keySql: "'crowd-' || lpad(n::text, 6, '0')",
+  });
   return tenant;
 }

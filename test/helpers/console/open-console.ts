@@ -21,13 +21,15 @@ export interface ConsoleOptions {
   readonly allowed?: Allowed;
 }
 
+/** The server whose console is opened. */
+type Port = Pick<Addresses, "httpPort">;
 type SessionCookie = Awaited<ReturnType<BrowserContext["cookies"]>>[number];
 
 /** The sessions of this process by server and key: attempts to sign in are bounded. */
 const sessions = new Map<string, Promise<readonly SessionCookie[]>>();
 
 /** The origin of a server's console. */
-export function originOf({ httpPort }: Addresses): string {
+export function originOf({ httpPort }: Port): string {
   return `http://127.0.0.1:${httpPort}`;
 }
 
@@ -35,7 +37,7 @@ export function originOf({ httpPort }: Addresses): string {
  * Opens the console in a new context, signed in, and waits until the screen has loaded. The test fails if a page
  * of the context has a problem (see `collectProblems`).
  */
-export async function openConsole(server: Addresses, options: ConsoleOptions = {}): Promise<Page> {
+export async function openConsole(server: Port, options: ConsoleOptions = {}): Promise<Page> {
   const { key, path = "/", colorScheme = "light", width = 1280, height = 800, clock, allowed } = options;
   const origin = originOf(server);
   const context = await openContext({ baseURL: origin, colorScheme, viewport: { width, height } });
@@ -56,7 +58,7 @@ export async function openConsole(server: Addresses, options: ConsoleOptions = {
 }
 
 /** Gives a context the cookie of a session, as the form does; the key's first call signs in, others share its session. */
-export async function signIn(context: BrowserContext, server: Addresses, apiKey: string): Promise<void> {
+export async function signIn(context: BrowserContext, server: Port, apiKey: string): Promise<void> {
   const origin = originOf(server);
   const name = `${origin} ${apiKey}`;
   const session = sessions.get(name) ?? requestSession(context, origin, apiKey);
@@ -72,7 +74,7 @@ async function requestSession(context: BrowserContext, origin: string, apiKey: s
 }
 
 /** Forgets the sessions of a key, after which it signs in once more. */
-export function forgetSession(server: Addresses, apiKey: string): void {
+export function forgetSession(server: Port, apiKey: string): void {
   sessions.delete(`${originOf(server)} ${apiKey}`);
 }
 

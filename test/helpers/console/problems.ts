@@ -7,6 +7,8 @@ export type Problem = string;
 export interface Allowed {
   /** HTTP status codes of answers that the test provokes, such as 403. */
   readonly statuses?: readonly number[];
+  /** Other origins that the test leads to, such as the issuer's. */
+  readonly origins?: readonly string[];
 }
 
 /** The message that Chromium prints for each answer with an error status: `statuses` decides about these. */
@@ -23,7 +25,7 @@ const GIVEN_UP = "net::ERR_ABORTED";
 export async function collectProblems(
   context: BrowserContext,
   origin: string,
-  { statuses = [] }: Allowed = {},
+  { statuses = [], origins = [] }: Allowed = {},
 ): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   context.on("weberror", (error) => problems.push(`uncaught error: ${error.error().stack}`));
@@ -39,7 +41,8 @@ export async function collectProblems(
   });
   context.on("request", (request) => {
     const url = new URL(request.url());
-    if (url.protocol !== "data:" && url.origin !== origin) problems.push(`request to ${request.url()}`);
+    if (url.protocol !== "data:" && ![origin, ...origins].includes(url.origin))
+      problems.push(`request to ${request.url()}`);
   });
   context.on("requestfailed", (request) => {
     const reason = request.failure()?.errorText;

@@ -17,6 +17,7 @@ const TENANT_ROUTES: readonly Route[] = [
   ["records", "/records"],
   ["namespaces", "/namespaces"],
   ["namespace", "/namespaces/payments"],
+  ["settings", "/settings"],
   ["api-keys", "/api-keys"],
   ["key-quality", "/key-quality"],
   ["jobs", "/jobs"],

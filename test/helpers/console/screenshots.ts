@@ -15,10 +15,15 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Writes a picture that README shows, if `ONCEWARD_WRITE_SCREENSHOTS` is `true`: its times differ each run. */
-export async function readmeScreenshot(page: Page, name: string): Promise<void> {
-  if (process.env.ONCEWARD_WRITE_SCREENSHOTS !== "true") return;
+/** Whether this run writes the pictures of README: not each run does, because the times in them differ. */
+export function writesPictures(): boolean {
+  return process.env.ONCEWARD_WRITE_SCREENSHOTS === "true";
+}
+
+/** Writes the upper part of the page, as README shows it, if this run writes these pictures. */
+export async function readmeScreenshot(page: Page, name: string, height: number): Promise<void> {
+  if (!writesPictures()) return;
   await mkdir(README_FOLDER, { recursive: true });
   await page.emulateMedia({ colorScheme: "light" });
-  await page.screenshot({ path: `${README_FOLDER}${name}.png` });
+  await page.screenshot({ path: `${README_FOLDER}${name}.png`, clip: { x: 0, y: 0, width: 1280, height } });
 }

@@ -9,13 +9,16 @@ import { plantTraffic } from "../../demo/traffic/run.ts";
 import { openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
 import { startTestServer, TEST_PEPPER } from "../servers/server.ts";
 import { createApiKey } from "../servers/tenants.ts";
+import { writesPictures } from "./screenshots.ts";
 
 /** The database with the traffic, of which each test file gets a copy. */
 export const SEEDED_DATABASE = "onceward_seeded";
 
-/** The least that has a week's redriven events, and the days after which their repeats are known. */
+/** The least that has a week's redriven events, and suspicions about keys. */
 const TRAFFIC = { seed: 24, days: 9, operations: 400, liveMs: 1000 };
-const LIMIT_MS = 120_000;
+/** What README's pictures show: evidence of four weeks. */
+const PICTURED_TRAFFIC = { ...TRAFFIC, days: 28 };
+const LIMIT_MS = 300_000;
 
 /** Who can sign in to a server on the database with the traffic. */
 export interface Seed {
@@ -53,7 +56,12 @@ export async function plantSeed(postgresUrl: string): Promise<Seed> {
     ...{ address, operator, pool, dataDir, databaseUrl: url.href, pepper: TEST_PEPPER },
     [Symbol.asyncDispose]: async () => {},
   };
-  const planted = await plantTraffic(dev, TRAFFIC, () => {}, AbortSignal.timeout(LIMIT_MS));
+  const planted = await plantTraffic(
+    dev,
+    writesPictures() ? PICTURED_TRAFFIC : TRAFFIC,
+    () => {},
+    AbortSignal.timeout(LIMIT_MS),
+  );
   const [row] = await database.query<{ id: number }>("select id from tenants where name = $1", [
     planted.tenant,
   ]);

@@ -7,8 +7,9 @@ export const API_FILE = fileURLToPath(new URL("../../../clients/typescript/api.m
 
 const HEADER = `# What \`@onceward/client\` exports
 
-Written by \`npm run api:report\`, for reviewing what a change does to those who use the client. Not for editing. Comments
-are left out; messages, schemas and enums of the service are in [\`proto/\`](../../proto/onceward/v1).
+Written by \`npm run api:report\`: every export, and the declarations that it needs, with their docstrings. Messages,
+schemas and enums of the service are not repeated here: the
+[proto files](../../proto/onceward/v1) document them.
 `;
 
 /** Returns the exports of every entry by name, and all declarations that they need, each once. */
@@ -23,7 +24,7 @@ export function apiReport(surface: Surface): string {
   });
   const needed = reachable(surface);
   const modules = [...surface.modules].map(([module, { own }]) => {
-    const texts = own.filter((declaration) => needed.has(declaration)).map(({ text }) => text);
+    const texts = own.filter((declaration) => needed.has(declaration)).map(({ source }) => source);
     return texts.length === 0 ? [] : [section(`${module}.ts`, "ts", texts)];
   });
   return [HEADER, ...entries, "# Declarations\n", ...modules.flat()].join("\n");
@@ -49,6 +50,13 @@ export function exportsOf(surface: Surface, module: string): ReadonlyMap<string,
   return places;
 }
 
+/** Returns the names of all of a module's exports, those of generated modules too. */
+export function exportNames(surface: Surface, module: string): readonly string[] {
+  const declarations = surface.modules.get(module);
+  const stars = declarations?.stars.flatMap((star) => exportNames(surface, star)) ?? [];
+  return [...exportsOf(surface, module).keys(), ...stars];
+}
+
 /** Returns the declarations of a name; none for a generated one. */
 export function declarationsOf(surface: Surface, { module, name }: Place): readonly Declaration[] {
   if (isGenerated(module)) return [];
@@ -60,7 +68,8 @@ function generatedOf(surface: Surface, module: string): readonly string[] {
   return stars.flatMap((star) => (isGenerated(star) ? [star] : generatedOf(surface, star)));
 }
 
-function isGenerated(module: string): boolean {
+/** Returns whether a module is generated from the proto files, which document it. */
+export function isGenerated(module: string): boolean {
   return module.startsWith("gen/");
 }
 
@@ -71,7 +80,7 @@ function declared(surface: Surface, place: Place): Place {
 }
 
 /** Returns every declaration that an export needs. */
-function reachable(surface: Surface): ReadonlySet<Declaration> {
+export function reachable(surface: Surface): ReadonlySet<Declaration> {
   const found = new Set<Declaration>();
   const queue = [...surface.entries.values()].flatMap((module) => [...exportsOf(surface, module).values()]);
   for (const place of queue) {

@@ -5,6 +5,8 @@ export interface Declaration {
   readonly name: string;
   /** The compiler's text without comments. */
   readonly text: string;
+  /** The compiler's text, with its comments. */
+  readonly source: string;
   /** Whether a comment precedes it. */
   readonly documented: boolean;
   readonly exported: boolean;
@@ -42,7 +44,13 @@ export function parseDeclarations(module: string, source: string): Declarations 
     const text = withoutComments(statement);
     const [, exported, name] = DECLARATION.exec(text) ?? [];
     if (name !== undefined) {
-      own.push({ name, text, documented: statement.startsWith("/**"), exported: exported !== undefined });
+      own.push({
+        name,
+        text,
+        source: statement,
+        documented: statement.startsWith("/**"),
+        exported: exported !== undefined,
+      });
       continue;
     }
     const [, verb, what, names = "", specifier] = FROM.exec(text) ?? [];

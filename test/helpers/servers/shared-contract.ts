@@ -1,4 +1,6 @@
+import { createClient } from "@connectrpc/connect";
 import { describe, expect, onTestFinished } from "vitest";
+import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { createTestingOnceward, type TestingPolicy } from "../../../clients/typescript/src/testing.ts";
 import type { IdempotencyClient } from "../calls/clients.ts";
 import { isOtherPostgres } from "../database/database.ts";
@@ -67,7 +69,7 @@ export async function newCallerInMemory(
   });
   onTestFinished(() => testing.onceward.close());
   return {
-    client: testing.onceward.api,
+    client: createClient(IdempotencyService, testing.transport),
     timePasses: async (seconds) => testing.clock.advance(seconds * 1000),
     nowMs: () => testing.clock.nowMs,
     sweep: async () => {},

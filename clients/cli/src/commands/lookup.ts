@@ -1,4 +1,5 @@
-import { createOnceward, RecordSchema } from "@onceward/client";
+import { createOnceward } from "@onceward/client";
+import { RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import type { Credentials } from "../credentials.ts";
 import { EXIT, Outcome } from "../failure.ts";

@@ -1,9 +1,9 @@
-import { RecordSchema } from "@onceward/client";
 import {
   createTenantAdmin,
   GetRecordResponseSchema,
   ResolveRecordResponseSchema,
 } from "@onceward/client/admin";
+import { RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseCount, parseId } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
@@ -75,12 +75,12 @@ function showCommand(host: Host): Command {
   ).action(
     asAdmin(async ({ client, call, output }, namespace: string, key: string, _options: object) => {
       const reply = await client.getRecord({ namespace, key }, call);
-      const { record, attempts } = reply;
+      const { record, attempts, auditTarget } = reply;
       if (record === undefined) return;
       output.message(
         GetRecordResponseSchema,
         reply,
-        () => `${describeRecord(record)}\n${describeAttempts(attempts)}`,
+        () => `${describeRecord(record, auditTarget)}\n${describeAttempts(attempts)}`,
       );
     }),
   );

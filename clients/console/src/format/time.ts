@@ -19,12 +19,31 @@ export function formatAbsolute(at: Date, zone?: string): string {
   return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
 }
 
+/** Returns the zone's name at a time, such as "UTC" or "GMT+1". */
+export function formatZone(at: Date, zone?: string): string {
+  return partsOf(at, zone).timeZoneName ?? "";
+}
+
+/** Returns the hour of a time as "11-23 18:00", in the zone of `formatAbsolute`, for axes and tables that name the zone. */
+export function formatHour(at: Date, zone?: string): string {
+  const { month, day, hour, minute } = partsOf(at, zone);
+  return `${month}-${day} ${hour}:${minute}`;
+}
+
 /** Returns how far a time is from `now`: "3 min ago", "in 2 h", "now". */
 export function formatRelative(at: Date, now: Date): string {
   const differenceMs = at.getTime() - now.getTime();
   const size = Math.abs(differenceMs);
   if (size < NOW_MS) return "now";
   return differenceMs < 0 ? `${formatDuration(size)} ago` : `in ${formatDuration(size)}`;
+}
+
+function partsOf(at: Date, zone: string | undefined): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    formatFor(zone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
 }
 
 function formatFor(zone: string | undefined): Intl.DateTimeFormat {

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import { Link } from "wouter";
 import styles from "./data-table.module.css";
 
@@ -11,7 +11,7 @@ export interface Column<Row> {
 }
 
 interface DataTableProps<Row> {
-  /** Says what the rows are; shown above the table. */
+  /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
@@ -26,18 +26,17 @@ interface DataTableProps<Row> {
  */
 export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTableProps<Row>) {
   const [first, ...others] = columns;
+  const captionId = useId();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard.
-    <section className={styles.scroll} tabIndex={0} aria-label="Table">
+    <section className={styles.scroll} tabIndex={0} aria-labelledby={captionId}>
       <table className={styles.table}>
-        <caption>{caption}</caption>
+        <caption id={captionId}>{caption}</caption>
         <thead>
           <tr>
             {columns.map((column, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-              <th key={index} scope="col" data-kind={column.kind}>
-                {column.heading}
-              </th>
+              <ColumnHead key={index} column={column} />
             ))}
           </tr>
         </thead>
@@ -60,5 +59,15 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href }: DataTab
         </tbody>
       </table>
     </section>
+  );
+}
+
+/** A column of names for the rows needs no heading: an empty one would be read aloud. */
+function ColumnHead<Row>({ column: { heading, kind } }: { readonly column: Column<Row> }) {
+  if (heading === "") return <td />;
+  return (
+    <th scope="col" data-kind={kind}>
+      {heading}
+    </th>
   );
 }

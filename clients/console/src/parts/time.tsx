@@ -41,7 +41,11 @@ const listeners = new Set<() => void>();
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  timer ??= setInterval(tick, TICK_MS);
+  if (timer === undefined) {
+    // No time was shown until now, and none was kept up to date.
+    now = new Date();
+    timer = setInterval(tick, TICK_MS);
+  }
   return () => {
     listeners.delete(listener);
     if (listeners.size > 0) return;

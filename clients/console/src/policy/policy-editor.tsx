@@ -60,51 +60,53 @@ export function PolicyEditor(props: PolicyEditorProps) {
   const { draft, setDraft, problems, failure, waiting, after } = form;
   const changed = changedFields(draft);
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void form.review();
-      }}
-    >
-      <NewsPanel news={draft.news} hide={() => setDraft({ ...draft, news: [] })} />
-      <div className={styles.head} aria-hidden="true">
-        <span>Field</span>
-        <span>Own value</span>
-        <span>Inherited</span>
-        <span>In force</span>
-      </div>
-      {FIELD_NAMES.map((field) => (
-        <PolicyRow
-          key={field}
-          field={field}
-          text={draft.typed[field]}
-          savedText={saved.own[field]}
-          isChanged={changed.includes(field)}
-          inForce={inForce[field]}
-          tenantOwn={tenantOwn}
-          problem={problems[field]}
-          type={(text) => setDraft(typeField(draft, field, text))}
-        />
-      ))}
-      <div role="alert" className={styles.failure}>
-        {failure !== undefined && <FailureText failure={failure} />}
-      </div>
-      <div className={styles.buttons}>
-        <button type="submit" disabled={waiting || (changed.length === 0 && !mayBeUnchanged)}>
-          {action}
-        </button>
-        <button
-          type="button"
-          disabled={changed.length === 0}
-          onClick={() => setDraft(startDraft(draft.saved))}
-        >
-          Undo all
-        </button>
-        <span className={styles.count} role="status">
-          {changed.length > 0 && `${changed.length} changed`}
-        </span>
-      </div>
+    <>
+      <form
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void form.review();
+        }}
+      >
+        <NewsPanel news={draft.news} hide={() => setDraft({ ...draft, news: [] })} />
+        <div className={styles.head} aria-hidden="true">
+          <span>Field</span>
+          <span>Own value</span>
+          <span>Inherited</span>
+          <span>In force</span>
+        </div>
+        {FIELD_NAMES.map((field) => (
+          <PolicyRow
+            key={field}
+            field={field}
+            text={draft.typed[field]}
+            savedText={saved.own[field]}
+            isChanged={changed.includes(field)}
+            inForce={inForce[field]}
+            tenantOwn={tenantOwn}
+            problem={problems[field]}
+            type={(text) => setDraft(typeField(draft, field, text))}
+          />
+        ))}
+        <div role="alert" className={styles.failure}>
+          {failure !== undefined && <FailureText failure={failure} />}
+        </div>
+        <div className={styles.buttons}>
+          <button type="submit" disabled={waiting || (changed.length === 0 && !mayBeUnchanged)}>
+            {action}
+          </button>
+          <button
+            type="button"
+            disabled={changed.length === 0}
+            onClick={() => setDraft(startDraft(draft.saved))}
+          >
+            Undo all
+          </button>
+          <span className={styles.count} role="status">
+            {changed.length > 0 && `${changed.length} changed`}
+          </span>
+        </div>
+      </form>
       {after !== undefined && (
         <PolicyReview
           subject={subject}
@@ -117,7 +119,7 @@ export function PolicyEditor(props: PolicyEditorProps) {
           close={form.closeReview}
         />
       )}
-    </form>
+    </>
   );
 }
 
@@ -162,7 +164,7 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
         return name === undefined ? [] : [[name, `It ${description}.`]];
       });
       setProblems(Object.fromEntries(known));
-      setFailure(refused);
+      if (known.length === 0 || known.length < refused.violations.length) setFailure(refused);
     } finally {
       setWaiting(false);
     }

@@ -54,8 +54,8 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
   onLeaseExpiry: {
     path: "on_lease_expiry",
     label: "When a lease expires",
-    help: "Reclaim: the effect happens at least once. Hold: at most once.",
-    choices: { reclaim: "Reclaim: the next claim gets the key", hold: "Hold: a person decides" },
+    help: "Reclaim: the next claim gets the key. Hold: a person decides.",
+    choices: { reclaim: "Reclaim", hold: "Hold" },
   },
   maxResultBytes: {
     path: "max_result_bytes",
@@ -170,7 +170,7 @@ export function canonicalText(field: PolicyField, text: string): string {
 export function fieldWords(field: PolicyField, text: string): string {
   if (text === "") return "inherited";
   const words = POLICY_FIELDS[field].choices?.[text];
-  if (words !== undefined) return words.split(":")[0] ?? words;
+  if (words !== undefined) return words;
   if (field !== "maxResultBytes") return text.replace(/(\d)m$/, "$1 min").replace(/(\d)([a-z]+)$/, "$1 $2");
   const bytes = parseBytes(text);
   if (bytes === undefined) return text;

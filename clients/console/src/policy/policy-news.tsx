@@ -23,7 +23,7 @@ export function NewsPanel({
               { heading: "Saved now", cell: ({ field, now }) => fieldWords(field, now) },
               {
                 heading: "Yours",
-                cell: ({ field, typed }) => (typed === undefined ? "took it over" : fieldWords(field, typed)),
+                cell: ({ field, typed }) => (typed === undefined ? "not changed" : fieldWords(field, typed)),
               },
             ]}
             rows={news}

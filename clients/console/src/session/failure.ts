@@ -2,6 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  RequestInfoSchema,
   RetryInfoSchema,
 } from "@onceward/gen/google/rpc/error_details_pb.ts";
 
@@ -35,13 +36,14 @@ const NANOS_PER_MS = 1_000_000;
 export function readFailure(error: unknown): Failure {
   const connectError = ConnectError.from(error);
   const [info] = connectError.findDetails(ErrorInfoSchema);
+  const [request] = connectError.findDetails(RequestInfoSchema);
   const delay = connectError.findDetails(RetryInfoSchema)[0]?.retryDelay;
   const fields = connectError.findDetails(BadRequestSchema).flatMap((detail) => detail.fieldViolations);
   return {
     code: connectError.code,
     reason: info?.reason ?? "",
     message: connectError.rawMessage,
-    requestId: connectError.metadata.get("x-request-id") ?? info?.metadata.request_id ?? "",
+    requestId: request?.requestId ?? connectError.metadata.get("x-request-id") ?? "",
     violations: fields.map(({ field, description }) => ({ field, description })),
     metadata: info?.metadata ?? {},
     retryAfterMs:

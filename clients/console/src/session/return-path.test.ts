@@ -13,6 +13,7 @@ describe("returnPathOf", () => {
       "",
       "console/records",
       "//evil.example/console/",
+      "//evil.example/console/records",
       "/\\evil.example/console/",
       "\\/evil.example",
       "https://evil.example/console/",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import * as published from "../index.ts";
-import { errorOf } from "./catalogue.ts";
+import * as published from "../admin.ts";
+import { errorOf } from "./error-of.ts";
 import { OncewardError } from "./errors.ts";
 
 const PROTO = new URL("../../../../proto/onceward/v1/errors.proto", import.meta.url);

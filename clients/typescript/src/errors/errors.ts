@@ -9,7 +9,10 @@ export type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
  *
  * - `NO_ANSWER`: the error did not come from Onceward but from the network or a proxy; see `code`, `cause`.
  * - `CLOSED`: the client is closed.
+ * - `TOKEN_UNAVAILABLE`: the client's `token` function failed, see `cause`.
  * - `LEASE_LOST`: no heartbeat was answered before the lease expired; the reason of an aborted `claim.signal`.
+ * - `ABORTED`: the run's `signal` aborted; of events only, because the run rejects with the signal's own reason.
+ * - `GUARD_OFF`: the client's `guard` is "off-in-development".
  * - `IN_PROGRESS`, `AMBIGUOUS`: see {@link InProgressError}, {@link AmbiguousError}.
  * - `RESULT_EXPIRED`, `RESULT_LOST`: see {@link ResultUnavailableError}.
  * - `RESULT_NOT_JSON`: the function returned a value without a JSON form, or the stored result is not JSON.
@@ -21,6 +24,9 @@ export type Reason =
   | CatalogueReason
   | "NO_ANSWER"
   | "CLOSED"
+  | "TOKEN_UNAVAILABLE"
+  | "ABORTED"
+  | "GUARD_OFF"
   | "LEASE_LOST"
   | "IN_PROGRESS"
   | "AMBIGUOUS"

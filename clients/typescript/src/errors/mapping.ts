@@ -1,22 +1,24 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
+import { CODE, isConnectError } from "./connect-error.ts";
+import { errorOf } from "./error-of.ts";
 import { type ClaimRef, OncewardError } from "./errors.ts";
 
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
 const DOMAIN = "onceward";
 
+/** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
-  Object.entries(ErrorReason).map(([name, number]) => [number, name]),
+  ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
 
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {
   if (cause instanceof OncewardError) return cause;
-  const error = ConnectError.from(cause);
+  if (!isConnectError(cause)) return errorFromElsewhere(cause);
+  const error = cause;
   const [info] = error.findDetails(ErrorInfoSchema);
   if (info?.domain !== DOMAIN) {
     return new OncewardError("NO_ANSWER", error.message, { code: error.code, cause });
@@ -30,6 +32,14 @@ export function errorFromCall(cause: unknown): OncewardError {
     retryDelayMs: retry?.retryDelay && durationMs(retry.retryDelay),
     cause,
   });
+}
+
+/** Returns the error of a call that failed with no error of Connect's, as `ConnectError.from` would understand it. */
+function errorFromElsewhere(cause: unknown): OncewardError {
+  const { name, message } = cause instanceof Error ? cause : { name: "", message: String(cause) };
+  const isAborted = name === "AbortError" || name === "TimeoutError";
+  const code = isAborted ? CODE.CANCELED : CODE.UNKNOWN;
+  return new OncewardError("NO_ANSWER", message, { code, cause });
 }
 
 /** Returns the error with which the item's call would have failed outside a batch. */
@@ -62,7 +72,7 @@ export function isRetryable(error: OncewardError): boolean {
 
 /** Returns whether the service is unavailable by its own answer, or the connection broke and the outcome is unknown. */
 export function isUnavailable(error: OncewardError): boolean {
-  if (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded) return true;
+  if (error.code === CODE.UNAVAILABLE || error.code === CODE.DEADLINE_EXCEEDED) return true;
   return error.reason === "NO_ANSWER" && isConnectionBroken(error);
 }
 
@@ -71,8 +81,8 @@ export function isUnavailable(error: OncewardError): boolean {
  * Internal.
  */
 function isConnectionBroken({ code, cause }: OncewardError): boolean {
-  if (code === Code.Aborted || code === Code.Canceled) return true;
-  const inner = cause instanceof ConnectError ? cause.cause : cause;
+  if (code === CODE.ABORTED || code === CODE.CANCELED) return true;
+  const inner = isConnectError(cause) ? cause.cause : cause;
   // Node's socket and HTTP/2 errors have a code, such as ECONNRESET or ERR_HTTP2_STREAM_ERROR; encoding errors don't.
   return inner instanceof Error && "code" in inner && typeof inner.code === "string";
 }
@@ -84,10 +94,10 @@ function isConnectionBroken({ code, cause }: OncewardError): boolean {
 export function isAboutContent(error: OncewardError): boolean {
   if (isRetryable(error)) return false;
   switch (error.code) {
-    case Code.InvalidArgument:
-    case Code.Internal:
-    case Code.Unknown:
-    case Code.ResourceExhausted:
+    case CODE.INVALID_ARGUMENT:
+    case CODE.INTERNAL:
+    case CODE.UNKNOWN:
+    case CODE.RESOURCE_EXHAUSTED:
       return error.reason === "NO_ANSWER" || error.reason === "INVALID_REQUEST";
     default:
       return false;

@@ -33,6 +33,7 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
   /**
    * Headers to replay besides those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control, Vary.
    * All others are only sent the first time. Cookies and hop-by-hop headers can't be added.
+   * Default: none.
    */
   readonly replayHeaders?: readonly string[];
   /**

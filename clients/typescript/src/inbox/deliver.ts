@@ -27,12 +27,13 @@ export interface UndeliverableCompletion extends CompletedClaim {
 
 /** The options of a delivery. */
 export interface DeliverOptions {
+  /** The client that sends the completions. */
   readonly onceward: Pick<Onceward, "calls">;
   /** The database with the completions: a pool, not a transaction, because each statement commits by itself. */
   readonly database: Executor;
-  /** Called once for each completion that the service will never accept; from then on its row has the reason. */
+  /** Called once for each completion that the service will never accept; from then on its row has the reason. Default: none. */
   readonly onUndeliverable?: ((completion: UndeliverableCompletion) => void) | undefined;
-  /** Called with a temporary error, once per pass; the delivery is retried. */
+  /** Called with a temporary error, once per pass; the delivery is retried. Default: none. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

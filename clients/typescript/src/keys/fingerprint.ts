@@ -10,6 +10,7 @@ export interface FingerprintOptions {
   /**
    * Members that differ between deliveries of one operation, as JSON Pointers (RFC 6901): `/sentAt`, `/meta/traceId`. A
    * pointer to a missing member has no effect. Pointers lead through objects; arrays always count as a whole.
+   * Default: none.
    */
   readonly omit?: readonly string[];
 }

@@ -34,6 +34,8 @@ export interface AcquireOptions {
   readonly timeoutMs: number;
   /** See `RunOptions`. */
   readonly onUnavailable: "throw" | "proceed";
+  /** See `RunOptions`. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -41,8 +43,8 @@ export interface AcquireOptions {
  * same claim.
  *
  * @param onWaiting is called when the wait begins.
- * @throws InProgressError, AmbiguousError, OncewardError; CLOSED if the client closes in the meantime, and then no
- *   claim is held.
+ * @throws InProgressError, AmbiguousError, OncewardError; at once CLOSED if the client closes in the meantime, or the
+ *   reason of the caller's signal. A claim that is granted nevertheless is released in the background.
  */
 export async function acquire(
   calls: Calls,
@@ -50,20 +52,33 @@ export async function acquire(
   options: AcquireOptions,
   onWaiting: () => void,
 ): Promise<Acquired> {
+  let last: Promise<ClaimResponse> | undefined;
+  const sent = (call: Promise<ClaimResponse>) => {
+    last = call;
+    return call;
+  };
   try {
-    return await claimOrWait(calls, request, options, onWaiting);
+    return await claimOrWait(calls, request, options, sent, onWaiting);
   } catch (error) {
-    if (calls.closing.aborted && error === calls.closing.reason) await releaseIfGranted(calls, request);
+    if (last !== undefined && isEnd(error, calls.closing, options.signal))
+      calls.inBackground(releaseIfGranted(calls, request, last));
     throw error;
   }
+}
+
+/** Returns whether the error is the reason of a signal that has aborted. */
+export function isEnd(error: unknown, ...signals: readonly (AbortSignal | undefined)[]): boolean {
+  return signals.some((signal) => signal?.aborted && signal.reason === error);
 }
 
 async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
   options: AcquireOptions,
+  sent: (call: Promise<ClaimResponse>) => Promise<ClaimResponse>,
   onWaiting: () => void,
 ): Promise<Acquired> {
+  const { signal } = options;
   const startedAtMs = performance.now();
   const waitUntilMs = startedAtMs + options.waitMs;
   let sentAtMs = startedAtMs;
@@ -71,16 +86,18 @@ async function claimOrWait(
     retrying(
       () => {
         sentAtMs = performance.now();
-        return calls.claim(request);
+        return calls.orEnd(sent(calls.claim(request)), signal);
       },
       performance.now() + options.timeoutMs,
       calls.closing,
+      signal,
     );
 
   let response: ClaimResponse;
   try {
     response = await claim();
   } catch (cause) {
+    if (isEnd(cause, calls.closing, signal)) throw cause;
     const error = errorFromCall(cause);
     // Only for the first call: once the service has named another holder, an outage doesn't make that untrue.
     if (options.onUnavailable === "proceed" && isUnreachable(error)) return { kind: "unguarded", error };
@@ -98,7 +115,7 @@ async function claimOrWait(
       case "inProgress": {
         if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, refOf(request));
         if (waits === 0) onWaiting();
-        const waited = await wait(calls, request, waitUntilMs, options.timeoutMs);
+        const waited = await wait(calls, request, waitUntilMs, options, sent);
         // A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
         // returns a lease that counts from now.
         response = waited.outcome.case === "claimed" ? await claim() : waited;
@@ -119,14 +136,15 @@ async function wait(
   calls: Calls,
   request: ClaimInit,
   waitUntilMs: number,
-  timeoutMs: number,
+  { timeoutMs, signal }: AcquireOptions,
+  sent: (call: Promise<ClaimResponse>) => Promise<ClaimResponse>,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
-  const claimWaiting = () => calls.claimWaiting(request, leftMs());
-  const response = await retrying(claimWaiting, waitUntilMs + timeoutMs, calls.closing);
+  const claimWaiting = () => sent(calls.claimWaiting(request, leftMs(), signal));
+  const response = await retrying(claimWaiting, waitUntilMs + timeoutMs, calls.closing, signal);
   const { outcome } = response;
   if (outcome.case === "inProgress" && leftMs() > 0)
-    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing);
+    await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing, signal);
   return response;
 }
 
@@ -134,12 +152,18 @@ async function wait(
  * Releases a claim that was granted after this client stopped waiting for the answer. Otherwise it would block other
  * callers until its lease expires, or make the record ambiguous. The request's claim id identifies it. Never rejects.
  */
-async function releaseIfGranted(calls: Calls, request: ClaimInit): Promise<void> {
+async function releaseIfGranted(
+  calls: Calls,
+  request: ClaimInit,
+  last: Promise<ClaimResponse>,
+): Promise<void> {
   try {
+    // Otherwise the last call might be granted after the release.
+    await Promise.allSettled([last]);
     const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
     if (outcome.case !== "claimed") return;
     const { namespace = "", key = "" } = request;
-    const reason = "The client was closed before the operation began.";
+    const reason = "The caller left before the operation began.";
     await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
   } catch {
     // The service is unreachable: the claim ends with its lease.

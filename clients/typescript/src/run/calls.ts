@@ -15,7 +15,6 @@ import type {
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
-  type Api,
   ATTEMPT_TIMEOUT_MS,
   type Reply,
   type Responses,
@@ -23,6 +22,7 @@ import {
   traceOptions,
 } from "../transport/batch-sender.ts";
 import { Coalescer } from "../transport/coalescer.ts";
+import type { Api } from "../transport/unary-client.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 
 /** A message's fields, as an object literal. */
@@ -41,6 +41,9 @@ export class Calls {
   readonly #api: Api;
   readonly #coalescer: Coalescer<Reply>;
   readonly #closing = new AbortController();
+  /** Each ends one call of `orEnd`. A set, because listeners of a signal are slow to remove among thousands. */
+  readonly #ends = new Set<(reason: OncewardError) => void>();
+  readonly #background = new Set<Promise<void>>();
   readonly #traceparent: (() => string | undefined) | undefined;
 
   /** @param traceparent returns the trace context of the code that makes a call. */
@@ -58,9 +61,18 @@ export class Calls {
   /**
    * Claims, and waits up to `waitMs` (at most 60 s) for the record to resolve. An RPC of its own, so that no batch
    * waits.
+   *
+   * @param signal ends the call with its reason, at once. The claim may still be granted.
    */
-  async claimWaiting(value: ClaimInit, waitMs: number): Promise<ClaimResponse> {
-    const signal = this.closing;
+  claimWaiting(value: ClaimInit, waitMs: number, signal?: AbortSignal): Promise<ClaimResponse> {
+    const cancelling = new AbortController();
+    const call = this.orEnd(this.#claimWaiting(value, waitMs, cancelling.signal), signal);
+    call.catch(() => cancelling.abort());
+    return call;
+  }
+
+  async #claimWaiting(value: ClaimInit, waitMs: number, signal: AbortSignal): Promise<ClaimResponse> {
+    this.closing.throwIfAborted();
     try {
       const wait = {
         seconds: BigInt(Math.floor(waitMs / 1000)),
@@ -70,7 +82,7 @@ export class Calls {
       const trace = traceOptions(this.#traceparent?.());
       return await this.#api.claim({ ...value, wait }, { timeoutMs, signal, ...trace });
     } catch (cause) {
-      throw signal.aborted ? signal.reason : errorFromCall(cause);
+      throw errorFromCall(cause);
     }
   }
 
@@ -99,9 +111,37 @@ export class Calls {
     return this.#closing.signal;
   }
 
-  /** Ends waiting claims, and refuses new ones, with CLOSED. Other calls are still made. */
+  /** Ends claims that wait, and refuses new ones, with CLOSED. Other calls are still made. */
   endWaits(): void {
-    this.#closing.abort(new OncewardError("CLOSED", "The client is closed."));
+    const closed = new OncewardError("CLOSED", "The client is closed.");
+    this.#closing.abort(closed);
+    for (const end of this.#ends) end(closed);
+  }
+
+  /** Settles as the call does; rejects as soon as the client closes or the signal aborts. The call itself continues. */
+  orEnd<Response>(call: Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(signal?.reason);
+      const settle = () => {
+        this.#ends.delete(reject);
+        signal?.removeEventListener("abort", abort);
+      };
+      this.#ends.add(reject);
+      signal?.addEventListener("abort", abort);
+      if (signal?.aborted) abort();
+      call.then(resolve, reject).finally(settle);
+    });
+  }
+
+  /** Notes work that a closing client waits for. The promise never rejects. */
+  inBackground(work: Promise<void>): void {
+    this.#background.add(work);
+    void work.then(() => this.#background.delete(work));
+  }
+
+  /** The work of `inBackground` that has not ended. */
+  get background(): Iterable<Promise<void>> {
+    return this.#background;
   }
 
   /** Refuses every further call with CLOSED; earlier calls are still answered. */

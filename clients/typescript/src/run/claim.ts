@@ -14,7 +14,10 @@ import { retrying } from "./retry.ts";
 
 /** The claim that a guarded function runs under. */
 export interface Claim {
-  /** False if the service was unreachable and `onUnavailable` is "proceed": then no claim keeps other callers away. */
+  /**
+   * False if the service was unreachable and `onUnavailable` is "proceed", or the client's `guard` is off: then no claim
+   * keeps other callers away.
+   */
   readonly guarded: boolean;
   readonly namespace: string;
   readonly key: string;
@@ -31,8 +34,8 @@ export interface Claim {
   /** The last checkpoint of an earlier attempt; undefined if none was saved. */
   readonly checkpoint: SavedCheckpoint | undefined;
   /**
-   * Aborts when the lease is lost: another process may start, so stop what can be stopped. Never aborts if not
-   * guarded.
+   * Aborts when the lease is lost: another process may start, so stop what can be stopped. If not guarded, there is no
+   * lease. Aborts, too, when the run's own `signal` does.
    */
   readonly signal: AbortSignal;
   /**
@@ -86,12 +89,14 @@ export class HeldClaim implements RunningClaim {
   readonly #lease: Lease;
   readonly #calls: Calls;
   readonly #timeoutMs: number;
+  /** The signal of the run's caller. */
+  readonly #callers: AbortSignal | undefined;
 
   constructor(
     calls: Calls,
     name: { readonly namespace: string; readonly key: string },
     granted: { readonly claimed: Claimed; readonly sentAtMs: number },
-    timeoutMs: number,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
     onLost: (error: OncewardError) => void,
   ) {
     const { claimed, sentAtMs } = granted;
@@ -102,12 +107,17 @@ export class HeldClaim implements RunningClaim {
     this.checkpoint = readCheckpoint(claimed.checkpoint);
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
+    this.#callers = signal;
     this.#lease = new Lease(() => this.#extendLease(), onLost, this.#ref());
     this.#lease.granted(
       sentAtMs,
       claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
     );
+    signal?.addEventListener("abort", this.#interrupt);
+    if (signal?.aborted) this.#interrupt();
   }
+
+  readonly #interrupt = () => this.#lease.interrupt(this.#callers?.reason);
 
   get signal(): AbortSignal {
     return this.#lease.signal;
@@ -151,6 +161,7 @@ export class HeldClaim implements RunningClaim {
 
   end(): void {
     this.#lease.end();
+    this.#callers?.removeEventListener("abort", this.#interrupt);
   }
 
   /** @throws OncewardError that names this claim: the function may see errors of several runs. */
@@ -167,7 +178,7 @@ export class HeldClaim implements RunningClaim {
   }
 }
 
-/** Replaces a claim if the service is unreachable and `onUnavailable` is "proceed": it holds nothing. */
+/** Replaces a claim if the service is unreachable and `onUnavailable` is "proceed", or the guard is off. Holds nothing. */
 export class UnguardedClaim implements RunningClaim {
   readonly guarded = false;
   readonly namespace: string;
@@ -175,12 +186,21 @@ export class UnguardedClaim implements RunningClaim {
   readonly fencingToken = 0n;
   readonly attempt = 0;
   readonly checkpoint = undefined;
-  /** Never aborts: there is no lease to lose. */
-  readonly signal: AbortSignal = new AbortController().signal;
+  /** That of the run's caller: there is no lease to lose. */
+  readonly signal: AbortSignal;
 
-  constructor({ namespace, key }: { readonly namespace: string; readonly key: string }) {
+  constructor({
+    namespace,
+    key,
+    signal = new AbortController().signal,
+  }: {
+    readonly namespace: string;
+    readonly key: string;
+    readonly signal?: AbortSignal | undefined;
+  }) {
     this.namespace = namespace;
     this.key = key;
+    this.signal = signal;
   }
 
   /** Checks the checkpoint as a held claim does, and drops it. */

@@ -1,15 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { createClient } from "@connectrpc/connect";
 import { OncewardError, type Violation } from "../errors/errors.ts";
 import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
-import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { Api } from "../transport/batch-sender.ts";
 import type { Connection } from "../transport/transport-options.ts";
+import { type Api, createApi } from "../transport/unary-client.ts";
 import { Calls } from "./calls.ts";
 import type { Claim } from "./claim.ts";
 import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
+import { Namespace, type NamespaceDefaults } from "./namespace.ts";
 import { runOnce } from "./run.ts";
 import {
   type AnyRunOptions,
@@ -30,7 +29,17 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The defaults of all runs, and the observers of their events. */
-export type ClientOptions = RunDefaults & ObserverOptions;
+export type ClientOptions = RunDefaults & ObserverOptions & GuardOptions;
+
+/** The switch of the guard. */
+export interface GuardOptions {
+  /**
+   * `off-in-development`: every run calls its function without the service, on each delivery; `claim.guarded` is false,
+   * an event (`unguarded`) says so, and creating the client emits a warning of the process (ONCEWARD_GUARD_OFF). Refused
+   * while NODE_ENV is "production". Default: `on`.
+   */
+  readonly guard?: "on" | "off-in-development" | undefined;
+}
 
 /** Options of `Onceward.close`. */
 export interface CloseOptions {
@@ -44,7 +53,7 @@ export interface CloseOptions {
 
 /** A client of the service. Create one per process, with `createOnceward`. */
 export class Onceward implements AsyncDisposable {
-  /** The service's plain RPCs, with Connect's options and errors. */
+  /** The service's plain unary RPCs, with Connect's options and errors. */
   readonly api: Api;
   /** The same calls, gathered into batches automatically, one attempt each. `run` uses them. */
   readonly calls: Calls;
@@ -59,9 +68,9 @@ export class Onceward implements AsyncDisposable {
   constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
     const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, classifyError } = options;
     this.#connection = connection;
-    this.#defaults = { owner, waitMs, timeoutMs, classifyError };
+    this.#defaults = { owner, waitMs, timeoutMs, classifyError, guard: options.guard ?? "on" };
     this.#observerOptions = options;
-    this.api = createClient(IdempotencyService, connection.transport);
+    this.api = createApi(connection.transport);
     this.calls = new Calls(this.api, options.trace?.traceparent);
   }
 
@@ -109,6 +118,15 @@ export class Onceward implements AsyncDisposable {
   }
 
   /**
+   * Returns the operations of one namespace, with defaults of their own, so that these are said once.
+   *
+   * @throws InvalidRequestError for an invalid name or default.
+   */
+  namespace(name: string, defaults: NamespaceDefaults = {}): Namespace {
+    return new Namespace((options, fn) => this.#run(options, fn), name, defaults);
+  }
+
+  /**
    * Refuses new runs with CLOSED, ends at once with CLOSED the runs that wait for another holder or for the service
    * (their functions did not run), waits for running functions to finish, and closes the connection. May be called
    * again with a shorter timeout.
@@ -123,9 +141,15 @@ export class Onceward implements AsyncDisposable {
       throw refusedField("timeoutMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
     this.#closed = true;
     this.calls.endWaits();
-    await settledWithin(this.#runs, timeoutMs);
+    await endedWithin(this.#ended(), timeoutMs);
     this.calls.close();
     this.#connection.close();
+  }
+
+  /** Resolves once no run is left, nor work that a run left behind. */
+  async #ended(): Promise<void> {
+    await Promise.allSettled(this.#runs);
+    await Promise.allSettled(this.calls.background);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -133,21 +157,17 @@ export class Onceward implements AsyncDisposable {
   }
 }
 
-/** Resolves once all promises have settled, or after `timeoutMs`; undefined: no limit. */
-async function settledWithin(
-  promises: Iterable<Promise<unknown>>,
-  timeoutMs: number | undefined,
-): Promise<void> {
-  const settled = Promise.allSettled(promises);
+/** Resolves once the work has ended, or after `timeoutMs`; undefined: no limit. */
+async function endedWithin(work: Promise<void>, timeoutMs: number | undefined): Promise<void> {
   if (timeoutMs === undefined) {
-    await settled;
+    await work;
     return;
   }
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeUp = new Promise((resolve) => {
     timer = setTimeout(resolve, timeoutMs);
   });
-  await Promise.race([settled, timeUp]);
+  await Promise.race([work, timeUp]);
   clearTimeout(timer);
 }
 

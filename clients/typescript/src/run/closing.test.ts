@@ -49,6 +49,24 @@ test("a run that retries during an outage ends as soon as its client closes", as
   expect(fn).not.toHaveBeenCalled();
 });
 
+test("a run whose claim has no answer ends as soon as its client closes, and closing does not wait for the answer", async () => {
+  const testing = newTesting();
+  const asked = vi.fn();
+  const onceward = newOnceward({
+    stream: testing.transport.stream,
+    unary: () => {
+      asked();
+      return new Promise(() => {});
+    },
+  });
+  const fn = vi.fn();
+  const run = expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "CLOSED" });
+  await vi.waitUntil(() => asked.mock.calls.length === 1, 30_000);
+  await onceward.close({ timeoutMs: 0 });
+  await run;
+  expect(fn).not.toHaveBeenCalled();
+});
+
 test("a claim that is granted just when its client closes is released", async () => {
   const testing = newTesting();
   const held = await testing.onceward.api.claim({ ...operation, owner: "worker-1" });

@@ -6,8 +6,8 @@ import type { Reason } from "../errors/errors.ts";
  * When a run starts:
  * - `claimed`: the claim is granted, and the function is about to run.
  * - `waiting`: another holder has the claim, and the run waits for its outcome.
- * - `unguarded`: the service is unreachable, and the function is about to run without a claim (`onUnavailable`). The
- *   last event of its run.
+ * - `unguarded`: the service is unreachable (`onUnavailable`), or the guard is off (`GUARD_OFF`), and the function is
+ *   about to run without a claim. The last event of its run.
  * - `timestamp-key`: the key looks like the current time, so that each delivery would have a different one.
  *
  * When it ends, exactly one of these for every other run:
@@ -68,9 +68,9 @@ export interface Trace {
 
 /** The options by which a program observes runs. */
 export interface ObserverOptions {
-  /** Called with every event as it happens. An error that it throws becomes a warning. */
+  /** Called with every event as it happens. An error that it throws becomes a warning. Default: none. */
   readonly onEvent?: ((event: OncewardEvent) => void) | undefined;
-  /** Makes spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. */
+  /** Makes spans; `tracing(tracer)` of `@onceward/client/otel` makes OpenTelemetry's. Default: no spans. */
   readonly trace?: Trace | undefined;
 }
 

@@ -30,6 +30,7 @@ export class Lease {
   #ended = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lost: OncewardError | undefined;
+  #callersEnd: { readonly reason: unknown } | undefined;
   #abort: AbortController | undefined;
 
   /**
@@ -64,6 +65,7 @@ export class Lease {
     // Made on demand: most functions never use it.
     this.#abort ??= new AbortController();
     if (this.#lost !== undefined) this.#abort.abort(this.#lost);
+    else if (this.#callersEnd !== undefined) this.#abort.abort(this.#callersEnd.reason);
     return this.#abort.signal;
   }
 
@@ -77,6 +79,12 @@ export class Lease {
     this.#endsAtMs = Math.max(this.#endsAtMs, sentAtMs + remainingMs - marginMs);
     this.#nextHeartbeatAtMs = sentAtMs + Math.max(MIN_INTERVAL_MS, remainingMs / HEARTBEATS_PER_LEASE);
     this.#arm();
+  }
+
+  /** Aborts the signal with the reason of the run's caller. The heartbeats continue: the function may still have its effect. */
+  interrupt(reason: unknown): void {
+    this.#callersEnd = { reason };
+    this.#abort?.abort(reason);
   }
 
   /** Stops the heartbeats: the claim is completed or released. Does not abort the signal. */

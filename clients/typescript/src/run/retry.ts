@@ -10,22 +10,23 @@ const MAX_DELAY_MS = 2000;
  * jittered delays that are never shorter than the service asked for.
  *
  * @param giveUpAtMs on the clock of `performance.now()`; no attempt begins after it.
- * @param signal ends the delays; no attempt begins after it aborts.
- * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the signal's reason.
+ * @param signals end the delays; no attempt begins after one aborts. An attempt in flight has to end by itself.
+ * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the reason of a signal.
  */
 export async function retrying<T>(
   attempt: () => Promise<T>,
   giveUpAtMs: number,
-  signal?: AbortSignal,
+  ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await attempt();
     } catch (cause) {
+      throwIfAborted(signals);
       const error = errorFromCall(cause);
       const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
       if (!isRetryable(error) || performance.now() + delayMs > giveUpAtMs) throw error;
-      await sleep(delayMs, signal);
+      await sleep(delayMs, ...signals);
     }
   }
 }
@@ -36,17 +37,23 @@ function retryDelayMs(failures: number, atLeastMs: number): number {
   return atLeastMs + delayMs * (0.5 + Math.random() / 2);
 }
 
-/** Resolves after `delayMs`; rejects with the signal's reason as soon as the signal aborts. */
-export function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+/** Throws the reason of the first signal that has aborted. */
+export function throwIfAborted(signals: readonly (AbortSignal | undefined)[]): void {
+  for (const signal of signals) signal?.throwIfAborted();
+}
+
+/** Resolves after `delayMs`; rejects with the reason of a signal as soon as it aborts. */
+export function sleep(delayMs: number, ...signals: readonly (AbortSignal | undefined)[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      if (signal?.aborted) reject(signal.reason);
-      else resolve();
+      for (const signal of signals) signal?.removeEventListener("abort", end);
+      const aborted = signals.find((signal) => signal?.aborted);
+      if (aborted === undefined) resolve();
+      else reject(aborted.reason);
     };
     const timer = setTimeout(end, delayMs);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
+    for (const signal of signals) signal?.addEventListener("abort", end);
+    if (signals.some((signal) => signal?.aborted)) end();
   });
 }

@@ -21,7 +21,8 @@ export interface RunOptions {
   /**
    * The request that the key belongs to: any JSON value, a body such as FormData, or the 32 bytes of a SHA-256, as
    * `fingerprintWithFiles` accepts them. The same key with a different fingerprint is refused (FINGERPRINT_MISMATCH).
-   * Leave out the parts that differ between deliveries of one operation.
+   * Leave out the parts that differ between deliveries of one operation. Default: none, and any request with the key
+   * gets the stored value.
    */
   readonly fingerprint?: unknown;
   /**
@@ -60,18 +61,26 @@ export interface RunOptions {
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
   /**
    * Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
-   * repetition.
+   * repetition. Default: false.
    */
   readonly acceptAmbiguous?: boolean | undefined;
+  /**
+   * Ends the run for this caller. Before the function runs, the run rejects at once with the signal's reason, and a claim
+   * that is granted nevertheless is released. While the function runs, `claim.signal` aborts with the same reason; the
+   * function decides how it ends, and its outcome is stored. Default: none.
+   */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** {@link RunOptions} with the codec that stores the function's value. */
 export interface CodecRunOptions<T> extends RunOptions {
+  /** Stores the function's value, and restores it for repeats. */
   readonly codec: Codec<T>;
 }
 
 /** {@link RunOptions} of a run whose value is stored as JSON, by `jsonCodec`. */
 export interface JsonRunOptions extends RunOptions {
+  /** Left out. Default: `jsonCodec`. */
   readonly codec?: undefined;
 }
 
@@ -87,15 +96,32 @@ export interface ResolvedDefaults {
   readonly waitMs: number;
   readonly timeoutMs: number;
   readonly classifyError: RunOptions["classifyError"];
+  readonly guard: "on" | "off-in-development";
 }
 
 /** Checks a run's options before anything is sent. @throws InvalidRequestError with every violation. */
 export function checkRunOptions(options: RunOptions): void {
   const violations: Violation[] = [];
+  checkShared(violations, options);
+  checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  if (options.signal !== undefined && typeof options.signal?.addEventListener !== "function") {
+    violations.push({ field: "signal", description: "must be an AbortSignal" });
+  }
+  throwIfAny(violations);
+}
+
+/** Checks a namespace's name and the options of its runs. @throws InvalidRequestError with every violation. */
+export function checkNamespaceOptions(options: Omit<RunOptions, "key">): void {
+  const violations: Violation[] = [];
+  checkShared(violations, options);
+  throwIfAny(violations);
+}
+
+/** Adds the violations of the options that the runs of a namespace may share. */
+function checkShared(violations: Violation[], options: Omit<RunOptions, "key">): void {
   if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
     violations.push({ field: "namespace", description: `must match ${NAMESPACE_PATTERN.source}` });
   }
-  checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);
   const { onInProgress, onUnavailable } = options;
@@ -105,7 +131,6 @@ export function checkRunOptions(options: RunOptions): void {
   if (onUnavailable !== undefined && onUnavailable !== "throw" && onUnavailable !== "proceed") {
     violations.push({ field: "onUnavailable", description: 'must be "throw" or "proceed"' });
   }
-  throwIfAny(violations);
 }
 
 /** Adds the violations of the options that both a run and a client may set. */
@@ -142,7 +167,8 @@ export type RunResult<T> = {
   /** When the key is forgotten: a retry after this moment is a new operation. */
   readonly expiresAt: Date;
   /**
-   * False if the service was unreachable and `onUnavailable` is "proceed": the function ran, and nothing was stored.
+   * False if the service was unreachable and `onUnavailable` is "proceed", or the client's `guard` is off: the function
+   * ran, and nothing was stored.
    * Then `attempt` and `fencingToken` are 0, and both times are the end of the run by this process's clock.
    */
   readonly guarded: boolean;

@@ -3,12 +3,13 @@ import { type ClaimRef, OncewardError, TerminalError } from "../errors/errors.ts
 import { errorAbout, errorFromCall } from "../errors/mapping.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { looksLikeTimestamp } from "../keys/keys.ts";
-import { type Acquired, type AcquireOptions, acquire } from "./acquire.ts";
+import { type Acquired, type AcquireOptions, acquire, isEnd } from "./acquire.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import type { Observer } from "./events.ts";
+import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
@@ -61,12 +62,14 @@ async function begin(
           "A key looks like the current time: if each delivery makes its own key, each runs the operation again";
         observer.emitWithWarning({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
-      const acquireOptions = { waitMs, timeoutMs, onUnavailable };
-      const acquired = await claim(calls, options, defaults.owner, acquireOptions, observer);
+      options.signal?.throwIfAborted();
+      const acquireOptions = { waitMs, timeoutMs, onUnavailable, signal: options.signal };
+      const acquired = await claim(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
-      observer.emit({ type: "not-run", reason: errorFromCall(cause).reason });
+      const reason = isEnd(cause, options.signal) ? "ABORTED" : errorFromCall(cause).reason;
+      observer.emit({ type: "not-run", reason });
       throw cause;
     }
   });
@@ -79,12 +82,13 @@ async function begin(
 async function claim(
   calls: Calls,
   options: RunOptions,
-  defaultOwner: string,
+  { owner, guard }: ResolvedDefaults,
   acquireOptions: AcquireOptions,
   observer: Observer,
 ): Promise<Acquired> {
   try {
-    const request = await claimRequest(options, defaultOwner);
+    const request = await claimRequest(options, owner);
+    if (guard === "off-in-development") return { kind: "unguarded", error: guardOff() };
     return await acquire(calls, request, acquireOptions, () => observer.emit({ type: "waiting" }));
   } catch (cause) {
     throw cause instanceof OncewardError ? errorAbout(refOf(options), cause) : cause;
@@ -127,13 +131,14 @@ function claimOf(
 ): RunningClaim {
   if (acquired.kind === "unguarded") {
     const { reason, message } = acquired.error;
-    const text = `The service is unreachable, and a function runs without a claim: ${message}`;
+    const why = reason === GUARD_OFF ? "The guard is off" : "The service is unreachable";
+    const text = `${why}, and a function runs without a claim: ${message}`;
     observer.emitWithWarning({ type: "unguarded", reason }, "ONCEWARD_UNGUARDED", text);
     return new UnguardedClaim(options);
   }
   const { attempt } = acquired.claimed;
   observer.emit({ type: "claimed", attempt });
-  return new HeldClaim(calls, options, acquired, options.timeoutMs, ({ reason }) =>
+  return new HeldClaim(calls, options, acquired, options, ({ reason }) =>
     observer.emit({ type: "lease-lost", attempt, reason }),
   );
 }

@@ -6,9 +6,9 @@ export interface TestingPolicy {
   readonly resultRetentionS: number;
   /** How long a failure can be replayed. Default: `resultRetentionS`; at most `keyRetentionS`. */
   readonly failureRetentionS: number;
-  /** The lease of a claim that asks for none. Default: 30,000. */
+  /** The lease of a claim that asks for none, in milliseconds. Default: 30,000. */
   readonly defaultLeaseMs: number;
-  /** The longest lease that a claim may ask for. Default: 15 min. */
+  /** The longest lease that a claim may ask for, in milliseconds. Default: 900,000. */
   readonly maxLeaseMs: number;
   /** RECLAIM (default): the next claim gets the key. HOLD: the record is ambiguous until it is resolved. */
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";

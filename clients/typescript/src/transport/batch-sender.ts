@@ -1,27 +1,22 @@
-import type { Client } from "@connectrpc/connect";
 import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import type {
   BatchResponseItem,
   ClaimResponse,
   CompleteResponse,
   ExtendLeaseResponse,
-  IdempotencyService,
   LookupResponse,
   ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 import type { Pending } from "./coalescer.ts";
+import type { Api } from "./unary-client.ts";
 
 /**
  * The timeout of one RPC. A replica that has not answered by then is stuck or unreachable, and another attempt is
  * better.
  */
 export const ATTEMPT_TIMEOUT_MS = 5000;
-
-/** The service's RPCs as a Connect client: one RPC per call, Connect's errors. */
-export type Api = Client<typeof IdempotencyService>;
 
 /** The response of each kind of call. */
 export interface Responses {
@@ -86,8 +81,9 @@ function settle(
   if (response === undefined) {
     pending.reject(new InternalError("The batch was answered with too few items."));
   } else if (response.case === "error") {
-    if (response.value.reason === ErrorReason.RESPONSE_TOO_LARGE) void sendAlone(api, pending);
-    else pending.reject(errorFromItem(response.value));
+    const error = errorFromItem(response.value);
+    if (error.reason === "RESPONSE_TOO_LARGE") void sendAlone(api, pending);
+    else pending.reject(error);
   } else if (response.case === undefined || response.case !== called) {
     const answered = response.case ?? "a call unknown here";
     pending.reject(new InternalError(`A ${called} was answered as if it were ${answered}.`));

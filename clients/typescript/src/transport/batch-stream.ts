@@ -73,21 +73,21 @@ export class BatchStream {
       this.#trailers = trailers;
     });
     // The server ended the stream, or it was cut off. It closes once this side has ended, too.
-    stream.on("end", this.#halfClose);
+    stream.on("end", this.halfClose);
     stream.on("error", (cause) => this.#fail(broken(cause)));
     stream.on("close", () => {
       this.#end(broken);
       clearTimeout(this.#idleTimer);
-      this.#session?.off("goaway", this.#halfClose);
+      this.#session?.off("goaway", this.halfClose);
       dropListeners(stream);
     });
     // After a GOAWAY the server answers the batches in flight, and waits for this side to end.
-    this.#session?.once("goaway", this.#halfClose);
+    this.#session?.once("goaway", this.halfClose);
   }
 
   /** Returns whether the stream takes another batch. */
   isOpen(): boolean {
-    if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.#halfClose();
+    if (performance.now() - this.#openedAtMs > MAX_AGE_MS) this.halfClose();
     return !this.#halfClosed && !this.#stream.closed && !this.#stream.destroyed;
   }
 
@@ -139,7 +139,7 @@ export class BatchStream {
     pending?.reject(timedOut());
     // Without response headers, a proxy may be buffering the stream until it ends.
     if (this.#headers === undefined) this.#disableStreams();
-    this.#halfClose();
+    this.halfClose();
   }
 
   #take(id: number): PendingBatch | undefined {
@@ -151,7 +151,7 @@ export class BatchStream {
   }
 
   /** Ends this side of the stream; the answers to batches in flight still arrive. */
-  readonly #halfClose = () => {
+  readonly halfClose = () => {
     if (this.#halfClosed) return;
     this.#halfClosed = true;
     this.#stream.end();
@@ -161,11 +161,11 @@ export class BatchStream {
   readonly #onIdle = () => {
     if (this.#pending.size > 0) this.#idleTimer.refresh();
     else if (this.#halfClosed) this.#stream.close(constants.NGHTTP2_CANCEL);
-    else this.#halfClose();
+    else this.halfClose();
   };
 
   /** Rejects every batch that has no answer: the stream has closed. */
-  #end(broken: () => ConnectError): void {
+  #end(broken: () => ConnectError | OncewardError): void {
     this.#halfClosed = true;
     if (this.#pending.size === 0) return;
     const error = this.#statusError() ?? broken();
@@ -189,7 +189,7 @@ export class BatchStream {
     for (const id of [...this.#pending.keys()]) this.#take(id)?.resolve(undefined);
   }
 
-  #fail(error: ConnectError): void {
+  #fail(error: ConnectError | OncewardError): void {
     this.#halfClosed = true;
     for (const id of [...this.#pending.keys()]) this.#take(id)?.reject(error);
   }

@@ -16,6 +16,7 @@ import {
   IdempotencyService,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, MessageSplitter } from "../wire/grpc-messages.ts";
+import { credentialOf } from "./credentials.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -120,7 +121,8 @@ function lookups({ items }: BatchStreamRequest): BatchStreamResponse["items"] {
   return create(BatchResponseSchema, { items: made }).items;
 }
 
-const createApi = () => createClient(IdempotencyService, createUnaryTransport(sessions, "Bearer ow_x_y"));
+const createApi = () =>
+  createClient(IdempotencyService, createUnaryTransport(sessions, credentialOf({ apiKey: "ow_x_y" })));
 let api: ReturnType<typeof createApi>;
 beforeEach(() => {
   api = createApi();
@@ -160,6 +162,24 @@ describe("batches", () => {
     expect(credentials).toEqual(["Bearer ow_x_y"]);
     expect(seen.map(({ timeout }) => timeout?.seconds)).toEqual([5n, 1n, 5n]);
     expect(unaryBatches).toBe(0);
+  });
+
+  test("with another token travel on another stream; those in flight are still answered", async () => {
+    const tokens = ["t1", "t2"];
+    const credential = credentialOf({
+      token: () => ({ token: tokens.shift() ?? "t3", expiresAt: new Date(0) }),
+    });
+    api = createClient(IdempotencyService, createUnaryTransport(sessions, credential));
+    const held: (() => void)[] = [];
+    onBatch = (stream, request) => void held.push(() => reply(stream, request));
+    // Each call has a token of its own, because all tokens have expired.
+    const first = ask("first");
+    await vi.waitUntil(() => held.length === 1, 30_000);
+    const second = ask("second");
+    await vi.waitUntil(() => held.length === 2, 30_000);
+    for (const answer of held) answer();
+    expect(await Promise.all([first, second])).toEqual(["first", "second"]);
+    expect(credentials).toEqual(["Bearer t1", "Bearer t2"]);
   });
 
   test("are answered also by messages in pieces", async () => {

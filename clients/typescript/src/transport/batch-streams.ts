@@ -13,14 +13,17 @@ const PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method.batchS
 /** The BatchStreams to one replica. One stream at a time takes batches. */
 export class BatchStreams {
   readonly #sessions: SessionManager;
-  readonly #headers: OutgoingHttpHeaders;
+  readonly #headersOf: (authorization: string) => OutgoingHttpHeaders;
   #current: BatchStream | undefined;
   #opening: Promise<BatchStream> | undefined;
+  /** The credential of the streams above. */
+  #authorization: string | undefined;
   #disabledUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(sessions: SessionManager, headers: OutgoingHttpHeaders) {
+  /** @param headersOf returns the headers of a stream with a credential. */
+  constructor(sessions: SessionManager, headersOf: (authorization: string) => OutgoingHttpHeaders) {
     this.#sessions = sessions;
-    this.#headers = headers;
+    this.#headersOf = headersOf;
   }
 
   /**
@@ -29,28 +32,39 @@ export class BatchStreams {
    *
    * @throws ConnectError, or OncewardError, as Batch itself would.
    */
-  async send(request: Batch, timeoutMs: number): Promise<BatchResponse | undefined> {
+  async send(request: Batch, timeoutMs: number, authorization: string): Promise<BatchResponse | undefined> {
     if (performance.now() < this.#disabledUntilMs) return undefined;
+    if (authorization !== this.#authorization) this.#changeCredential(authorization);
     if (this.#current?.isOpen()) return this.#current.send(request, timeoutMs);
     const expiresAtMs = performance.now() + timeoutMs;
     const stream = await within(timeoutMs, this.#open());
     return stream.send(request, expiresAtMs - performance.now());
   }
 
+  /** A stream has the credential with which it was opened, so batches with another one need another stream. */
+  #changeCredential(authorization: string): void {
+    this.#authorization = authorization;
+    this.#current?.halfClose();
+    this.#current = undefined;
+    this.#opening = undefined;
+  }
+
   #open(): Promise<BatchStream> {
+    const authorization = this.#authorization ?? "";
     this.#opening ??= this.#sessions
-      .request("POST", PATH, this.#headers, {})
+      .request("POST", PATH, this.#headersOf(authorization), {})
       .then(
-        (stream) => {
-          this.#current = new BatchStream(stream, this.#sessions, this.#disableStreams);
-          return this.#current;
+        (opened) => {
+          const stream = new BatchStream(opened, this.#sessions, this.#disableStreams);
+          if (authorization === this.#authorization) this.#current = stream;
+          return stream;
         },
         (cause: unknown) => {
           throw connectionError({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
         },
       )
       .finally(() => {
-        this.#opening = undefined;
+        if (authorization === this.#authorization) this.#opening = undefined;
       });
     return this.#opening;
   }

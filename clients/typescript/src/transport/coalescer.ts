@@ -22,12 +22,30 @@ const MAX_BYTES_BEFORE_NEXT = MAX_BATCH_BYTES;
 const TRACEPARENT_BYTES = 64;
 
 const { setImmediate: immediately, setTimeout: later } = globalThis;
+
 /**
  * Calls back after the microtasks, also where there is no setImmediate. Uses the timers that existed when the client
- * was loaded: fake timers that a unit test installs later would block every call until the test advances them.
+ * was loaded: fake timers that a unit test installs later would block every call until the test advances them. Timers
+ * that were fake even then are not used: calls are gathered for a few microtasks instead.
  */
-const soon: (callback: () => void) => void =
-  typeof immediately === "function" ? immediately : (callback) => later(callback, 0);
+const soon: (callback: () => void) => void = isFake(immediately ?? later)
+  ? afterMicrotasks
+  : typeof immediately === "function"
+    ? immediately
+    : (callback) => later(callback, 0);
+
+/** Sinon's fake timers, which Jest and Vitest use, have a clock. */
+function isFake(timer: unknown): boolean {
+  return typeof timer === "function" && "clock" in timer;
+}
+
+/** Enough for calls that a caller makes after awaiting something that is there. */
+const MICROTASKS = 10;
+
+async function afterMicrotasks(callback: () => void): Promise<void> {
+  for (let turn = 0; turn < MICROTASKS; turn++) await undefined;
+  callback();
+}
 
 /** A call that waits for its batch's response. */
 export interface Pending<Reply> {

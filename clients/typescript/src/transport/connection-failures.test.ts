@@ -4,9 +4,11 @@ import { createServer as createHttp2Server, createSecureServer } from "node:http
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from "node:net";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { type Certificate, makeCertificate } from "../../../../test/helpers/network/certificates.ts";
 import { createOnceward } from "../run/onceward.ts";
+import { createOnceward as createWebOnceward } from "../web.ts";
+import type { TlsOptions } from "./tls-options.ts";
 
 let certificate: Certificate;
 
@@ -57,13 +59,22 @@ const SERVERS: Record<
   "a certificate that is not trusted": {
     scheme: "https",
     make: () => createSecureServer(certificate.pem),
-    says: /self-signed certificate/,
+    says: /has a certificate of an unknown authority: pass it as tls\.ca .*self-signed certificate/,
+  },
+  "a proxy that answers itself": {
+    scheme: "http",
+    make: () =>
+      createHttp2Server((_, response) => {
+        response.writeHead(403, { "content-type": "text/html", server: "squid/6.9", via: "2 gate" });
+        response.end("<html>");
+      }),
+    says: /such as a proxy .* answered HTTP 403 with text\/html \(server: squid\/6\.9, via: 2 gate\)/,
   },
 };
 
 /** Returns the error of a run at an address. */
-async function failureAt(address: string) {
-  const onceward = createOnceward({ address, apiKey: "ow_x_y", timeoutMs: 100 });
+async function failureAt(address: string, tls?: TlsOptions) {
+  const onceward = createOnceward({ address, apiKey: "ow_x_y", timeoutMs: 100, tls });
   onTestFinished(() => onceward.close());
   return onceward
     .run({ namespace: "charges", key: "order-1" }, () => "charged")
@@ -103,7 +114,33 @@ test("the error for an address where nothing listens has the system's message, a
   const port = await listen(server);
   server.close();
   await once(server, "close");
-  const error = await failureAt(`http://127.0.0.1:${port}`);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const name of ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+    vi.stubEnv(name, undefined);
+  const address = `http://127.0.0.1:${port}`;
+  const error = await failureAt(address);
   const said = `[unavailable] connect ECONNREFUSED 127.0.0.1:${port} (namespace charges, key "order-1")`;
   expect(error).toMatchObject({ message: said });
+  vi.stubEnv("HTTPS_PROXY", "http://proxy.example:3128");
+  expect((await failureAt(address)) as Error).toMatchObject({
+    message: expect.stringContaining(
+      "can't be reached directly, and gRPC does not use the proxy of HTTPS_PROXY",
+    ),
+  });
+});
+
+test("a service that asks for a client certificate says so", async () => {
+  const ca = Buffer.from(certificate.pem.cert);
+  const port = await listen(
+    createSecureServer({ ...certificate.pem, requestCert: true, rejectUnauthorized: true }),
+  );
+  const error = await failureAt(`https://127.0.0.1:${port}`, { ca });
+  expect((error as Error).message).toMatch(/asks for a client certificate: pass tls\.cert and tls\.key/);
+});
+
+test("a browser's client at gRPC's port says so", async () => {
+  const port = await listen(createHttp2Server());
+  await using onceward = createWebOnceward({ address: `http://127.0.0.1:${port}`, apiKey: "ow_x_y" });
+  const call = onceward.calls.lookup({ namespace: "charges", key: "order-1" });
+  await expect(call).rejects.toThrow(/is it gRPC's port\? This client needs the HTTP port/);
 });

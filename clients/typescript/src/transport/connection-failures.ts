@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { OncewardError } from "../errors/errors.ts";
 
 /** A connection that failed. */
 export interface FailedConnection {
@@ -12,12 +13,13 @@ export interface FailedConnection {
  * Returns the error of a call whose connection failed, so that its effect is unknown. The code is UNAVAILABLE, unless
  * this process closed the connection. If the address is probably wrong, the message says so.
  */
-export function connectionError(connection: FailedConnection, cause?: unknown): ConnectError {
-  if (cause instanceof ConnectError && (cause.code === Code.Canceled || cause.code === Code.Unavailable)) {
-    return cause;
-  }
-  const said = messageOf(cause);
+export function connectionError(connection: FailedConnection, cause?: unknown): ConnectError | OncewardError {
+  // TLS options that can't be used.
+  if (cause instanceof OncewardError) return cause;
+  if (cause instanceof ConnectError && cause.code === Code.Canceled) return cause;
   const meaning = meaningOf(connection, cause);
+  if (cause instanceof ConnectError && cause.code === Code.Unavailable && meaning === undefined) return cause;
+  const said = messageOf(cause);
   const message = meaning === undefined ? said : `${connection.authority} ${meaning} (${said})`;
   return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
 }
@@ -27,6 +29,22 @@ function meaningOf({ authority, spokeHttp2 }: FailedConnection, cause: unknown):
   if (spokeHttp2) return undefined;
   const isTls = authority.startsWith("https:");
   switch (nodeCodeOf(cause)) {
+    case "SELF_SIGNED_CERT_IN_CHAIN":
+    case "DEPTH_ZERO_SELF_SIGNED_CERT":
+    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
+    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
+      return "has a certificate of an unknown authority: pass it as tls.ca (a proxy that inspects TLS has its own)";
+    case "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED":
+    case "ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE":
+      return "asks for a client certificate: pass tls.cert and tls.key";
+    case "ECONNREFUSED":
+    case "ENOTFOUND":
+    case "ENETUNREACH":
+    case "EHOSTUNREACH":
+    case "ETIMEDOUT": {
+      const variable = proxyVariable();
+      return variable && `can't be reached directly, and gRPC does not use the proxy of ${variable}`;
+    }
     case "ERR_SSL_WRONG_VERSION_NUMBER":
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
       return "does not speak TLS: use http://, or another port";
@@ -41,6 +59,13 @@ function meaningOf({ authority, spokeHttp2 }: FailedConnection, cause: unknown):
     default:
       return undefined;
   }
+}
+
+/** Returns the name of the environment variable that names a proxy for other programs. */
+function proxyVariable(): string | undefined {
+  const names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+  // biome-ignore lint/style/noProcessEnv: only to explain a failure.
+  return names.find((name) => process.env[name]);
 }
 
 function messageOf(cause: unknown): string {

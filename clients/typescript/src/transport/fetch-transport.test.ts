@@ -2,12 +2,16 @@ import { createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { errorFromCall, isAboutContent, isRetryable } from "../errors/mapping.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { credentialOf } from "./credentials.ts";
 import { createFetchTransport } from "./fetch-transport.ts";
 
 /** Returns the error of a lookup that is answered like this. */
 async function failure(status: number, contentType: string, body: string) {
   const fetch = async () => new Response(body, { status, headers: { "content-type": contentType } });
-  const api = createClient(IdempotencyService, createFetchTransport("http://localhost", "ow_x_y", fetch));
+  const api = createClient(
+    IdempotencyService,
+    createFetchTransport("http://localhost", credentialOf({ apiKey: "ow_x_y" }), fetch),
+  );
   return api.lookup({ namespace: "charges", key: "order-1" }).then(
     () => {
       throw new Error("the call did not fail");

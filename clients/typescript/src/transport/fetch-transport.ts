@@ -2,7 +2,8 @@ import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufb
 import { Code, ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
 import { createMethodUrl, runUnaryCall } from "@connectrpc/connect/protocol";
 import { errorFromJsonBytes, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { credential, parseBaseUrl } from "./transport-options.ts";
+import type { Credential } from "./credentials.ts";
+import { parseBaseUrl } from "./transport-options.ts";
 
 /** The part of `fetch` that this transport uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -16,40 +17,41 @@ const TOO_LARGE = 413;
  * (https://connectrpc.com/docs/protocol) with binary messages, for unary RPCs. Connect's own transports also support
  * streams and JSON, and are twice as large.
  *
- * @throws InvalidRequestError for an invalid address or key.
+ * @throws InvalidRequestError for an invalid address.
  */
 export function createFetchTransport(
   address: string,
-  apiKey: string,
+  credential: Credential,
   // Called on the global object, as browsers require.
   fetch: Fetch = (url, init) => globalThis.fetch(url, init),
 ): Transport {
   const baseUrl = parseBaseUrl(address);
-  const authorization = credential(apiKey);
   return {
     unary(method, signal, timeoutMs, header, message, contextValues = createContextValues()) {
-      return runUnaryCall({
-        ...(signal !== undefined && { signal }),
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        req: {
-          stream: false,
-          service: method.parent,
-          method,
-          requestMethod: "POST",
-          url: createMethodUrl(baseUrl, method),
-          header: requestHeader("unary", true, timeoutMs, header, false),
-          contextValues,
-          message,
-        },
-        async next({ url, header, signal, message }) {
-          header.set("authorization", authorization);
-          const body = toBinary(method.input, message);
-          const reply = await post(fetch, url, { headers: header, body, signal });
-          const read = messageOf(method.output, reply);
-          const of = { stream: false, service: method.parent, method } as const;
-          return { ...of, header: reply.headers, message: read, trailer: new Headers() };
-        },
-      });
+      return credential.use((authorization) =>
+        runUnaryCall({
+          ...(signal !== undefined && { signal }),
+          ...(timeoutMs !== undefined && { timeoutMs }),
+          req: {
+            stream: false,
+            service: method.parent,
+            method,
+            requestMethod: "POST",
+            url: createMethodUrl(baseUrl, method),
+            header: requestHeader("unary", true, timeoutMs, header, false),
+            contextValues,
+            message,
+          },
+          async next({ url, header, signal, message }) {
+            header.set("authorization", authorization);
+            const body = toBinary(method.input, message);
+            const reply = await post(fetch, url, { headers: header, body, signal });
+            const read = messageOf(method.output, reply);
+            const of = { stream: false, service: method.parent, method } as const;
+            return { ...of, header: reply.headers, message: read, trailer: new Headers() };
+          },
+        }),
+      );
     },
     stream() {
       return Promise.reject(new ConnectError("there are no streams here", Code.Unimplemented));
@@ -71,9 +73,19 @@ async function post(fetch: Fetch, url: string, init: Omit<RequestInit, "method">
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     // `fetch` reports every network failure as a TypeError.
-    const why = cause instanceof Error ? cause.message : `${cause}`;
+    const why = reasonOf(cause);
     throw new ConnectError(why, Code.Unavailable, undefined, undefined, cause);
   }
+}
+
+/** Returns what `fetch` says of a failure. Node names it in the cause only. */
+function reasonOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return `${failure}`;
+  const { cause, message } = failure;
+  if (!(cause instanceof Error)) return message;
+  const isOtherProtocol = cause.name === "HTTPParserError";
+  const hint = isOtherProtocol ? "; is it gRPC's port? This client needs the HTTP port" : "";
+  return `${message}: ${cause.message}${hint}`;
 }
 
 /**

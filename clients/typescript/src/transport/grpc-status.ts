@@ -6,6 +6,8 @@ import type { ResponseHead } from "./http2-streams.ts";
 const GRPC_CONTENT_TYPE = /^application\/grpc(?:[+; ]|$)/i;
 /** RFC 9110, 15.5.14: content too large. */
 const TOO_LARGE = 413;
+/** Longer than any known server's name with its version. */
+const MAX_SIGNATURE_CHARACTERS = 100;
 
 /**
  * Returns the error of an answer that is not from a gRPC service but from a load balancer, a proxy or another server;
@@ -17,8 +19,14 @@ export function notGrpc(headers: ResponseHead["headers"]): ConnectError | undefi
   const { ":status": status = 0, "content-type": type = "no content type" } = headers;
   // A gRPC service may answer with a failed HTTP status and its own status (gRPC over HTTP2, "Responses").
   if (GRPC_CONTENT_TYPE.test(type) && (status === 200 || "grpc-status" in headers)) return undefined;
-  const message = `a server that is no gRPC service, such as a load balancer, answered HTTP ${status} with ${type}`;
+  const message = `a server that is no gRPC service, such as a proxy or a load balancer, answered HTTP ${status} with ${type}${signature(headers)}`;
   return new ConnectError(message, status === TOO_LARGE ? Code.ResourceExhausted : Code.Unavailable);
+}
+
+/** Returns how the server names itself, which says what is in between. */
+function signature({ server, via }: ResponseHead["headers"]): string {
+  const named = [server && `server: ${server}`, via && `via: ${via}`].filter(Boolean).join(", ");
+  return named && ` (${named.slice(0, MAX_SIGNATURE_CHARACTERS)})`;
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   IdempotencyService,
   LookupResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
+import { credentialOf } from "./credentials.ts";
 import { createUnaryTransport } from "./grpc-transport.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -46,7 +47,8 @@ afterEach(() => {
   server.close();
 });
 
-const client = () => createClient(IdempotencyService, createUnaryTransport(sessions, "Bearer ow_x_y"));
+const client = () =>
+  createClient(IdempotencyService, createUnaryTransport(sessions, credentialOf({ apiKey: "ow_x_y" })));
 const lookUp = (options = {}) => client().lookup({ namespace: "charges", key: "order-1" }, options);
 const GRPC = { ":status": 200, "content-type": "application/grpc+proto" };
 
@@ -341,7 +343,10 @@ describe("a cancelled call", () => {
   test("fails in time while the connection is being opened", async () => {
     // No server answers at an address that is for documentation (RFC 5737), or the machine has no way there at
     // all.
-    const nowhere = createUnaryTransport(new SessionManager("http://192.0.2.1:9"), "Bearer ow_x_y");
+    const nowhere = createUnaryTransport(
+      new SessionManager("http://192.0.2.1:9"),
+      credentialOf({ apiKey: "ow_x_y" }),
+    );
     const call = createClient(IdempotencyService, nowhere).lookup({ key: "order-1" }, { timeoutMs: 50 });
     expect([Code.DeadlineExceeded, Code.Unavailable]).toContain((await failure(call)).code);
   });

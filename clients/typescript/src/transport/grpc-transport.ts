@@ -4,10 +4,21 @@ import { Code, ConnectError, type Transport, type UnaryResponse } from "@connect
 import { type BatchRequestSchema, IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { frameMessage, readMessage } from "../wire/grpc-messages.ts";
 import { BatchStreams } from "./batch-streams.ts";
+import type { Credential } from "./credentials.ts";
 import { checkStatus, webHeaders } from "./grpc-status.ts";
 import { exchange } from "./http2-exchange.ts";
 import type { ResponseHead } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
+
+/** The arguments of `Transport.unary`. */
+type UnaryCall<I extends DescMessage, O extends DescMessage> = readonly [
+  method: DescMethodUnary<I, O>,
+  signal: AbortSignal | undefined,
+  timeoutMs: number | undefined,
+  header: ConstructorParameters<typeof Headers>[0],
+  input: MessageInitShape<I>,
+  ...unknown[],
+];
 
 /**
  * Returns a Connect transport for unary gRPC directly on an HTTP/2 connection. Connect's own transport also supports
@@ -16,30 +27,39 @@ import type { SessionManager } from "./session-manager.ts";
  *
  * Calls of Batch are sent on a BatchStream if the server supports it: the answers are the same, and cost less.
  */
-export function createUnaryTransport(sessions: SessionManager, authorization: string): Transport {
-  const batchStreams = new BatchStreams(sessions, requestHeaders(authorization, undefined, undefined));
+export function createUnaryTransport(sessions: SessionManager, credential: Credential): Transport {
+  const batchStreams = new BatchStreams(sessions, (authorization) =>
+    requestHeaders(authorization, undefined, undefined),
+  );
   return {
-    async unary(method, signal, timeoutMs, header, input) {
-      const trace = isBatch(method) ? traceHeader(header) : undefined;
-      if (trace !== undefined && signal === undefined && timeoutMs !== undefined) {
-        const batch = input as MessageInitShape<typeof BatchRequestSchema>;
-        const message = await batchStreams.send({ ...batch, ...trace }, timeoutMs);
-        // The message is of this method's type, which the compiler can't know.
-        if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
-      }
-      const answer = await exchange(sessions, {
-        path: `/${method.parent.typeName}/${method.name}`,
-        headers: requestHeaders(authorization, timeoutMs, header),
-        body: frameMessage(method.input, input),
-        timeoutMs: timeoutMs !== undefined && timeoutMs > 0 ? timeoutMs : undefined,
-        signal,
-      });
-      checkStatus(answer);
-      return new Reply(method, answer, readMessage(method.output, answer.body));
-    },
+    unary: (...call) => credential.use((authorization) => unary(sessions, batchStreams, authorization, call)),
     stream: () =>
       Promise.reject(new ConnectError("Batches find their stream by themselves.", Code.Unimplemented)),
   };
+}
+
+async function unary<I extends DescMessage, O extends DescMessage>(
+  sessions: SessionManager,
+  batchStreams: BatchStreams,
+  authorization: string,
+  [method, signal, timeoutMs, header, input]: UnaryCall<I, O>,
+): Promise<UnaryResponse<I, O>> {
+  const trace = isBatch(method) ? traceHeader(header) : undefined;
+  if (trace !== undefined && signal === undefined && timeoutMs !== undefined) {
+    const batch = input as MessageInitShape<typeof BatchRequestSchema>;
+    const message = await batchStreams.send({ ...batch, ...trace }, timeoutMs, authorization);
+    // The message is of this method's type, which the compiler can't know.
+    if (message !== undefined) return new Reply(method, WITHOUT_HEADERS, message as never);
+  }
+  const answer = await exchange(sessions, {
+    path: `/${method.parent.typeName}/${method.name}`,
+    headers: requestHeaders(authorization, timeoutMs, header),
+    body: frameMessage(method.input, input),
+    timeoutMs: timeoutMs !== undefined && timeoutMs > 0 ? timeoutMs : undefined,
+    signal,
+  });
+  checkStatus(answer);
+  return new Reply(method, answer, readMessage(method.output, answer.body));
 }
 
 function isBatch(method: DescMethodUnary): boolean {

@@ -5,6 +5,7 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { OncewardError } from "../errors/errors.ts";
 import { connectionError } from "./connection-failures.ts";
 import { notGrpc } from "./grpc-status.ts";
 import { brokenError, dropListeners, type ResponseHead, timedOut } from "./http2-streams.ts";
@@ -39,7 +40,7 @@ class Exchange {
   readonly #sessions: SessionManager;
   readonly #request: GrpcRequest;
   readonly #resolve: (answer: GrpcResponse) => void;
-  readonly #reject: (error: ConnectError) => void;
+  readonly #reject: (error: ConnectError | OncewardError) => void;
   readonly #chunks: Buffer[] = [];
   #stream: ClientHttp2Stream | undefined;
   #headers: GrpcResponse["headers"] = {};
@@ -53,7 +54,7 @@ class Exchange {
     sessions: SessionManager,
     request: GrpcRequest,
     resolve: (answer: GrpcResponse) => void,
-    reject: (error: ConnectError) => void,
+    reject: (error: ConnectError | OncewardError) => void,
   ) {
     this.#sessions = sessions;
     this.#request = request;
@@ -120,11 +121,11 @@ class Exchange {
   }
 
   /** Fails the call, unless it is settled: every stream closes, mostly after its answer. */
-  #break(error: () => ConnectError): void {
+  #break(error: () => ConnectError | OncewardError): void {
     if (!this.#settled) this.#fail(error());
   }
 
-  #fail(error: ConnectError): void {
+  #fail(error: ConnectError | OncewardError): void {
     if (this.#finish()) this.#reject(error);
   }
 

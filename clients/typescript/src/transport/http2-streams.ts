@@ -6,6 +6,7 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { OncewardError } from "../errors/errors.ts";
 import { connectionError } from "./connection-failures.ts";
 
 /** The headers and trailers of a response. */
@@ -38,7 +39,10 @@ const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
  * Returns a function that tells why a stream has no answer: the server reset it, or the connection ended. Call this
  * while the stream is open.
  */
-export function brokenError(stream: ClientHttp2Stream, authority: string): (cause?: unknown) => ConnectError {
+export function brokenError(
+  stream: ClientHttp2Stream,
+  authority: string,
+): (cause?: unknown) => ConnectError | OncewardError {
   // A closed stream no longer has its session.
   const { session } = stream as ClientHttp2Stream & { readonly session?: ClientHttp2Session };
   return (cause) => {

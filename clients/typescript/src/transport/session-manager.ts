@@ -1,6 +1,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { connect } from "node:net";
 import { Http2SessionManager } from "@connectrpc/connect-node";
+import type { TlsSettings } from "./tls.ts";
 
 /**
  * Together as long as the timeout of one attempt: if the peer vanished without closing the connection, the next attempt
@@ -15,8 +16,9 @@ const PROBE_TIMEOUT_MS = 5000;
 export class SessionManager extends Http2SessionManager {
   readonly #guarded = new WeakSet<ClientHttp2Session>();
 
-  constructor(address: string) {
-    super(address, { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS });
+  /** @param tls is read for each connection. */
+  constructor(address: string, tls?: TlsSettings) {
+    super(address, { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS }, tls);
   }
 
   /**

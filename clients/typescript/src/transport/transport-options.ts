@@ -35,18 +35,9 @@ function parseUrl(address: string): URL {
   }
   // The message shows neither, because they may be secrets.
   if (url.username !== "" || url.password !== "") {
-    throw refusedField("address", "must have no user or password: a credential is the apiKey");
+    throw refusedField("address", "must have no user or password: a credential is the apiKey or the token");
   }
   if (url.search !== "") throw refusedField("address", "must have no query");
   if (url.hash !== "") throw refusedField("address", "must have no fragment");
   return url;
-}
-
-/** Returns the authorization header. @throws InvalidRequestError for a key that can't be in a header. */
-export function credential(apiKey: string | undefined): string {
-  // The message never shows the key: even an invalid one is a secret.
-  if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw refusedField("apiKey", "must be an API key (ow_…), visible ASCII without spaces");
-  }
-  return `Bearer ${apiKey}`;
 }

@@ -91,6 +91,7 @@ export function createRecordHandlers({
       return create(GetRecordResponseSchema, {
         record: recordMessage(record),
         attempts: attempts.map(attemptMessage),
+        auditTarget: recordTarget(id),
       });
     },
 

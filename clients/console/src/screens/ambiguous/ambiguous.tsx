@@ -10,6 +10,7 @@ import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
@@ -30,7 +31,8 @@ type Filters = Readonly<globalThis.Record<(typeof FILTERS)[number], string>>;
 
 /** The queue of ambiguous records: the oldest first, to be decided one by one or together. */
 export default function Ambiguous() {
-  const filters = useFilters(FILTERS);
+  const typed = useFilters(FILTERS);
+  const filters = { ...typed, namespace: useNamespace(typed.namespace) };
   const [isBulk, setBulk] = useState(false);
   useShortcut("b", "Resolve all matching records", () => setBulk(true));
   return (
@@ -44,7 +46,7 @@ export default function Ambiguous() {
       }
     >
       <FilterBar>
-        <TextField label="Namespace" name="namespace" defaultValue={filters.namespace} maxLength={63} />
+        <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
         <TimeField label="Ambiguous since before" name="before" value={filters.before} />
       </FilterBar>
@@ -81,7 +83,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
   const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
   return (
-    <>
+    <div aria-busy={list.isPlaceholderData}>
       {records.length === 0 && nextPageToken === "" ? (
         <Empty command={command}>{emptyText(filters, token)}</Empty>
       ) : (
@@ -96,7 +98,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
       <Pager nextPageToken={nextPageToken} />
       {records.length > 0 && <CliHint command={command} />}
       {dialog}
-    </>
+    </div>
   );
 }
 

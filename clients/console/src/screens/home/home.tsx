@@ -1,6 +1,151 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+import { formatNoun } from "../../format/quantity.ts";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { SelectField, TextField } from "../../parts/field.tsx";
+import { FilterBar } from "../../parts/filter-bar.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import {
+  type Check,
+  NOT_ANSWERED,
+  refusalCheck,
+  useAmbiguousCheck,
+  useDenialCheck,
+  useJobCheck,
+  useKeyCheck,
+  useRetentionCheck,
+} from "./checks.tsx";
+import { COUNTS, totalOf } from "./hours.ts";
+import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
+import { type RecentHours, useRecentHours } from "./use-hours.ts";
 
-/** The screen "Home". */
+/** The screen "Home": is anything wrong? */
 export default function Home() {
-  return <Screen title="Home">{undefined}</Screen>;
+  const [parameters] = useSearchParams();
+  const { namespaces: allowed } = useSession();
+  // A key that is limited to namespaces may not ask about all of them together.
+  const namespace = parameters.get("namespace") ?? allowed[0] ?? "";
+  const recent = useRecentHours(namespace);
+  const checks = [
+    useAmbiguousCheck(namespace),
+    useRetentionCheck(namespace),
+    useKeyCheck(namespace),
+    refusalCheck(recent),
+    useDenialCheck(),
+    useJobCheck(),
+  ];
+  // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
+  const [wasAnswered, setAnswered] = useState(false);
+  const isTrafficAnswered = recent.hours !== undefined || recent.error !== undefined;
+  if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
+    setAnswered(true);
+  return (
+    <Screen title="Home" lead={summarize(checks)}>
+      {wasAnswered ? (
+        <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} />
+      ) : (
+        <Loading rows={20} />
+      )}
+    </Screen>
+  );
+}
+
+interface AnswersProps {
+  readonly checks: readonly Check[];
+  readonly allowed: readonly string[];
+  readonly namespace: string;
+  readonly recent: RecentHours;
+}
+
+function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
+  return (
+    <>
+      <CheckTable checks={checks} />
+      {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
+      <h2>Traffic</h2>
+      <FilterBar>
+        {allowed.length > 0 ? (
+          <SelectField label="Namespace" name="namespace" defaultValue={namespace}>
+            {allowed.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </SelectField>
+        ) : (
+          <TextField label="Namespace" name="namespace" defaultValue={namespace} maxLength={63} />
+        )}
+      </FilterBar>
+      <Traffic recent={recent} />
+    </>
+  );
+}
+
+function RetryFailed() {
+  const queryClient = useQueryClient();
+  const retry = () => queryClient.refetchQueries({ predicate: ({ state }) => state.status === "error" });
+  return (
+    <button type="button" onClick={() => void retry()}>
+      Try again
+    </button>
+  );
+}
+
+function summarize(checks: readonly Check[]): string {
+  const findings = checks.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
+  if (findings.length < checks.length) return "Looking whether anything is wrong.";
+  const count = findings.filter(({ tone }) => tone === "attention" || tone === "bad").length;
+  if (count > 0) return `${formatNoun(count, "line needs", "lines need")} your attention.`;
+  return findings.some(({ word }) => word === NOT_ANSWERED)
+    ? "Nothing that was answered needs your attention."
+    : "Nothing needs your attention.";
+}
+
+function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
+  return (
+    <DataTable
+      caption="Is anything wrong?"
+      rows={checks}
+      rowKey={({ name }) => name}
+      href={({ href }) => href}
+      columns={[
+        { heading: "Check", cell: ({ name }) => name },
+        {
+          heading: "State",
+          cell: ({ finding }) =>
+            finding === undefined ? (
+              <span aria-busy="true" />
+            ) : (
+              <StateMark tone={finding.tone}>{finding.word}</StateMark>
+            ),
+        },
+        { heading: "Detail", cell: ({ finding }) => finding?.detail },
+      ]}
+    />
+  );
+}
+
+function Traffic({ recent }: { readonly recent: RecentHours }) {
+  const { hours, isCut, error, retry } = recent;
+  if (error !== undefined) return <ErrorState error={error} retry={retry} />;
+  if (hours === undefined) return <OutcomesLoading />;
+  const claims = COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
+  if (claims === 0) {
+    return <Empty command="onceward usage show">No claim was answered in the last 24 hours.</Empty>;
+  }
+  return (
+    <>
+      {isCut && (
+        <p role="status">
+          So many namespaces are busy that the sums are incomplete: choose a namespace to see all of its
+          hours.
+        </p>
+      )}
+      <Outcomes hours={hours} />
+      <CliHint command="onceward usage show --after 24h" />
+    </>
+  );
 }

@@ -1,6 +1,82 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { type KeyQuality, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { Link } from "wouter";
+import { DataTable } from "../../parts/data-table.tsx";
+import { TextField } from "../../parts/field.tsx";
+import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { usePageToken } from "../../parts/pages.ts";
+import { Quantity } from "../../parts/quantity.tsx";
+import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import { NamespaceQuality } from "./namespace-quality.tsx";
+import { Undecided } from "./undecided.tsx";
 
-/** The screen "Key quality". */
-export default function KeyQuality() {
-  return <Screen title="Key quality">{undefined}</Screen>;
+/** The screen "Key quality": what is suspected of how callers make their keys. */
+export default function KeyQualityScreen() {
+  const { namespace } = useFilters(["namespace"]);
+  return (
+    <Screen
+      title="Key quality"
+      lead="Signs of keys that are not made once for an operation and kept for its retries, from the claims of the last 30 days. A suspicion is no proof, and nothing is refused because of it."
+    >
+      <FilterBar>
+        <TextField label="Namespace" name="namespace" defaultValue={namespace} placeholder="all" />
+      </FilterBar>
+      <Qualities namespace={namespace} />
+    </Screen>
+  );
+}
+
+function Qualities({ namespace }: { readonly namespace: string }) {
+  const { token } = usePageToken();
+  const { data, error, refetch } = useQuery(TenantAdminService.method.getKeyQuality, {
+    namespace,
+    pageToken: token,
+  });
+  if (data === undefined) {
+    return error === null ? <Loading rows={12} /> : <ErrorState error={error} retry={refetch} />;
+  }
+  const command = `onceward keys quality${namespace === "" ? "" : ` ${namespace}`}`;
+  if (data.namespaces.length === 0) {
+    return <Empty command={command}>No claim was counted in the last 30 days.</Empty>;
+  }
+  const suspected = data.namespaces.filter(({ suspicions }) => suspicions.length > 0);
+  const others = data.namespaces.filter(({ suspicions }) => suspicions.length === 0);
+  return (
+    <>
+      {suspected.map((quality) => (
+        <NamespaceQuality key={quality.namespace} quality={quality} />
+      ))}
+      {others.length > 0 && <Unsuspected qualities={others} />}
+      <Pager nextPageToken={data.nextPageToken} />
+    </>
+  );
+}
+
+function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {
+  return (
+    <section>
+      <h2>Nothing is suspected</h2>
+      <DataTable
+        caption="Namespaces of this page without a suspicion"
+        columns={[
+          { heading: "Namespace", cell: ({ namespace }) => namespace },
+          { heading: "Claims", kind: "number", cell: ({ claims }) => <Quantity value={claims} /> },
+          {
+            heading: "Counted since",
+            cell: ({ observedSince }) => <Time at={observedSince} form="absolute" />,
+          },
+          { heading: "Can't be said yet", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
+          {
+            heading: "Policy",
+            cell: ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>,
+          },
+        ]}
+        rows={qualities}
+        rowKey={({ namespace }) => namespace}
+      />
+    </section>
+  );
 }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { useTransport } from "@connectrpc/connect-query";
 import { PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
@@ -8,6 +8,7 @@ import { Link } from "wouter";
 import { PolicyEditor } from "../../policy/policy-editor.tsx";
 import { policyText } from "../../policy/policy-fields.ts";
 import { REVIEW_TIMEOUT_MS, useForgetPolicies } from "../../policy/policy-queries.ts";
+import { useNamespace } from "./use-namespace.ts";
 
 interface NamespacePolicyProps {
   readonly name: string;
@@ -19,7 +20,7 @@ interface NamespacePolicyProps {
 /** The form over a namespace's policy. Saving it declares the namespace. */
 export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProps) {
   const client = createClient(TenantAdminService, useTransport());
-  const found = useQuery(TenantAdminService.method.getNamespace, { name });
+  const { refetch } = useNamespace(name);
   const forget = useForgetPolicies();
   const isDeclared = namespace !== undefined;
   return (
@@ -49,8 +50,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
         }}
         reload={async () => {
           await forget();
-          const { data, error } = await found.refetch();
-          const latest = error === null ? data?.namespace : undefined;
+          const latest = (await refetch()).data?.namespace;
           return { etag: latest?.etag ?? "", own: policyText(latest?.policy) };
         }}
       />

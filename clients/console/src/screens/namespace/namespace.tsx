@@ -7,12 +7,12 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { FIELD_NAMES } from "../../policy/policy-fields.ts";
-import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { isNamespaceName } from "../namespaces/namespace-name.ts";
 import { DeleteNamespace } from "./delete-namespace.tsx";
 import styles from "./namespace.module.css";
 import { NamespacePolicy } from "./namespace-policy.tsx";
+import { useNamespace } from "./use-namespace.ts";
 
 /** The screen of one namespace: its policy beside the tenant's. Declares it if it is not. */
 export default function NamespaceScreen() {
@@ -30,21 +30,24 @@ export default function NamespaceScreen() {
 
 function NamespaceOf({ name }: { readonly name: string }) {
   const [isDeleting, setDeleting] = useState(false);
-  const found = useQuery(TenantAdminService.method.getNamespace, { name });
+  const found = useNamespace(name);
   const tenant = useQuery(TenantAdminService.method.getTenant);
-  const isMissing = found.error !== null && readFailure(found.error).reason === "NAMESPACE_NOT_FOUND";
-  const namespace = isMissing ? undefined : found.data?.namespace;
-  const error = isMissing ? null : (found.error ?? tenant.error);
-  const isKnown = namespace !== undefined || isMissing;
+  const failed = [found, tenant].filter(({ data, error }) => data === undefined && error !== null);
+  const namespace = found.data?.namespace;
+  const isLoaded = found.data !== undefined && tenant.data?.tenant !== undefined;
   return (
     <Screen title={name} lead="The policy of a namespace: what it sets itself, and what it inherits.">
-      {error !== null && !isKnown && <ErrorState error={error} retry={found.refetch} />}
-      {isKnown && tenant.error !== null && <ErrorState error={tenant.error} retry={tenant.refetch} />}
-      {isKnown && tenant.data?.tenant !== undefined && (
+      {failed[0] !== undefined && (
+        <ErrorState error={failed[0].error} retry={() => Promise.all(failed.map((each) => each.refetch()))} />
+      )}
+      {failed.length === 0 && !isLoaded && <Loading rows={FIELD_NAMES.length * 2} />}
+      {found.data !== undefined && tenant.data?.tenant !== undefined && (
         <>
           <div className={styles.facts}>
             {namespace === undefined ? (
-              <StateMark tone="attention">Not declared: it follows the tenant's policy</StateMark>
+              <span>
+                <StateMark tone="attention">Not declared</StateMark>: it follows the tenant's policy.
+              </span>
             ) : (
               <span>
                 Declared <Time at={namespace.createdAt} />
@@ -70,7 +73,6 @@ function NamespaceOf({ name }: { readonly name: string }) {
           </div>
         </>
       )}
-      {error === null && (!isKnown || tenant.data === undefined) && <Loading rows={FIELD_NAMES.length * 2} />}
       {isDeleting && namespace !== undefined && (
         <DeleteNamespace namespace={namespace} close={() => setDeleting(false)} />
       )}

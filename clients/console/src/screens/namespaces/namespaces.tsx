@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
+import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { DeclaredNamespaces } from "./declared-namespaces.tsx";
 import { isNamespaceName } from "./namespace-name.ts";
@@ -22,10 +23,10 @@ export default function Namespaces() {
     >
       <div className={styles.bar}>
         <nav aria-label="Lists" className={styles.lists}>
-          <Link href="?" aria-current={isUndeclared ? undefined : "page"}>
+          <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
             Declared
           </Link>
-          <Link href={`?list=${UNDECLARED}`} aria-current={isUndeclared ? "page" : undefined}>
+          <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
             Used, not declared
           </Link>
         </nav>

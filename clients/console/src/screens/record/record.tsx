@@ -1,6 +1,99 @@
+import { Code } from "@connectrpc/connect";
+import { useQuery } from "@connectrpc/connect-query";
+import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { Link, useLocation } from "wouter";
+import { commandLine } from "../../format/command.ts";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { leaseOf } from "../../parts/record-lease.ts";
+import { useRecordOfPath } from "../../parts/record-path.ts";
+import { RecordStateMark } from "../../parts/record-state.tsx";
+import { ResolveButtons, useResolveDialog } from "../../parts/resolution/resolve-buttons.tsx";
+import { useNow } from "../../parts/time.tsx";
+import { UserText } from "../../parts/user-text.tsx";
+import { readFailure } from "../../session/failure.ts";
+import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import styles from "./record.module.css";
+import { RecordFacts } from "./record-facts.tsx";
+import { RecordResult } from "./record-result.tsx";
+import { RecordTimeline } from "./record-timeline.tsx";
+import { situationOf } from "./situation.ts";
 
-/** The screen "Record". */
+/** Short enough to see a holder complete; only while a lease is held. */
+const REFRESH_MS = 3_000;
+
+/** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
-  return <Screen title="Record">{undefined}</Screen>;
+  const { namespace, key } = useRecordOfPath();
+  return (
+    <Screen title="Record">
+      <p className={styles.key}>
+        <UserText>{key}</UserText> <CopyButton text={key} label="Copy the key" />
+      </p>
+      <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
+      <CliHint command={commandLine("onceward records show", {}, [namespace, key])} />
+    </Screen>
+  );
+}
+
+function Content({ namespace, recordKey }: { readonly namespace: string; readonly recordKey: string }) {
+  const live = useLiveInterval(REFRESH_MS);
+  const reply = useQuery(
+    TenantAdminService.method.getRecord,
+    { namespace, key: recordKey },
+    { refetchInterval: ({ state }) => isHeld(state.data) && live },
+  );
+  if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
+    return (
+      <Empty>
+        {`The namespace ${namespace} has no record of this key: it was never claimed, or it is no longer remembered.`}
+      </Empty>
+    );
+  }
+  if (reply.data === undefined) {
+    return reply.error === null ? (
+      <Loading rows={14} />
+    ) : (
+      <ErrorState error={reply.error} retry={() => reply.refetch()} />
+    );
+  }
+  return <RecordContent reply={reply.data} />;
+}
+
+function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly reply: GetRecordResponse }) {
+  const now = useNow();
+  const [, navigate] = useLocation();
+  const { ask, dialog } = useResolveDialog((kind) => {
+    if (kind === "forget") navigate("/records");
+  });
+  if (record === undefined) return undefined;
+  const audit = new URLSearchParams({ target: auditTarget });
+  return (
+    <>
+      <div className={styles.situation}>
+        <RecordStateMark record={record} />
+        <p>{situationOf(record, now)}</p>
+        <ResolveButtons record={record} look="screen" ask={ask} />
+      </div>
+      <div className={styles.columns}>
+        <div>
+          <RecordFacts record={record} />
+          <RecordResult record={record} />
+        </div>
+        <div>
+          <RecordTimeline record={record} attempts={attempts} />
+          <p>
+            <Link href={`/audit?${audit}`}>Audit events of this record</Link>
+          </p>
+        </div>
+      </div>
+      {dialog}
+    </>
+  );
+}
+
+function isHeld(reply: GetRecordResponse | undefined): boolean {
+  return reply?.record !== undefined && leaseOf(reply.record, new Date()) === "held";
 }

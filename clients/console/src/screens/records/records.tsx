@@ -1,6 +1,130 @@
+import { useQuery } from "@connectrpc/connect-query";
+import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
+import { formatNoun } from "../../format/quantity.ts";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { SelectField, TextField } from "../../parts/field.tsx";
+import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { usePageToken } from "../../parts/pages.ts";
+import { Quantity } from "../../parts/quantity.tsx";
+import { recordHref } from "../../parts/record-path.ts";
+import { RecordStateMark } from "../../parts/record-state.tsx";
+import { Time } from "../../parts/time.tsx";
+import { TimeField } from "../../parts/time-field.tsx";
+import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import { useShortcut } from "../../shell/use-shortcut.ts";
+import { Counts } from "./counts.tsx";
+import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
+import { FindForm } from "./find-form.tsx";
+import styles from "./records.module.css";
 
-/** The screen "Records". */
+const PAGE_SIZE = 50;
+
+const COLUMNS: readonly Column<Record>[] = [
+  { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
+  { heading: "Namespace", cell: ({ namespace }) => namespace },
+  { heading: "State", cell: (record) => <RecordStateMark record={record} /> },
+  { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
+  { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
+  { heading: "Claimed", cell: ({ claimedAt }) => <Time at={claimedAt} /> },
+  { heading: "Remembered until", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+];
+
+/** The records of keys: opened by key, listed by filters, counted by state. */
 export default function Records() {
-  return <Screen title="Records">{undefined}</Screen>;
+  const typed = useFilters(FILTERS);
+  const filters = { ...typed, namespace: useNamespace(typed.namespace) };
+  const [isCounting, setCounting] = useState(false);
+  useShortcut("c", "Count the records by state", () => setCounting(!isCounting));
+  return (
+    <Screen
+      title="Records"
+      lead="What Onceward remembers of each key."
+      actions={
+        <button type="button" aria-expanded={isCounting} onClick={() => setCounting(!isCounting)}>
+          {isCounting ? "Hide the counts" : "Count by state"}
+        </button>
+      }
+    >
+      <FindForm namespace={typed.namespace} />
+      {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
+      <FilterBar>
+        <NamespaceField value={filters.namespace} />
+        <SelectField label="State" name="state" defaultValue={filters.state}>
+          <option value="">any</option>
+          {[...STATES].map(([value, { label }]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </SelectField>
+        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField
+          label="Fingerprint"
+          name="fingerprint"
+          placeholder="64 hexadecimal digits"
+          problem={fingerprintProblem(filters.fingerprint)}
+          defaultValue={filters.fingerprint}
+          maxLength={64}
+        />
+        <TimeField label="Claimed after" name="after" value={filters.after} />
+        <TimeField label="Claimed before" name="before" value={filters.before} />
+      </FilterBar>
+      <RecordList filters={filters} />
+    </Screen>
+  );
+}
+
+function RecordList({ filters }: { readonly filters: Filters }) {
+  const { token } = usePageToken();
+  const request = { ...requestOf(filters), pageSize: PAGE_SIZE, pageToken: token };
+  const list = useQuery(TenantAdminService.method.listRecords, request, {
+    placeholderData: keepPreviousData,
+  });
+  if (list.data === undefined) {
+    return list.error === null ? (
+      <Loading rows={12} />
+    ) : (
+      <ErrorState error={list.error} retry={() => list.refetch()} />
+    );
+  }
+  const { records, nextPageToken } = list.data;
+  const command = commandOf(filters);
+  if (records.length === 0 && nextPageToken === "") {
+    const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
+    return (
+      <>
+        <Empty command={command}>
+          {isFiltered
+            ? "No more records match."
+            : "No key has been claimed, or no record is remembered any more."}
+        </Empty>
+        <Pager nextPageToken="" />
+      </>
+    );
+  }
+  return (
+    <div aria-busy={list.isPlaceholderData}>
+      <DataTable
+        caption={`${formatNoun(records.length, "record", "records")} on this page, by namespace and key`}
+        columns={COLUMNS}
+        rows={records}
+        rowKey={({ namespace, key }) => `${namespace}/${key}`}
+        href={({ namespace, key }) => recordHref(namespace, key)}
+      />
+      {records.length < PAGE_SIZE && nextPageToken !== "" && (
+        <p className={styles.note}>The server examined a part of the records: the next page continues.</p>
+      )}
+      <Pager nextPageToken={nextPageToken} />
+      <CliHint command={command} />
+    </div>
+  );
 }

@@ -67,7 +67,7 @@ export function ChangeDialog({ namespace, declared, change, report, close }: Cha
             rows={compareRetentions(before, preview.data.namespace?.effectivePolicy)}
             rowKey={({ name }) => name}
             columns={[
-              { heading: "", cell: ({ name }) => name },
+              { heading: "Retention", cell: ({ name }) => name },
               { heading: "Now", kind: "number", cell: (row) => row.before },
               { heading: "Afterwards", kind: "number", cell: (row) => row.after },
             ]}
@@ -110,6 +110,7 @@ function useChange(
     const current = await queryClient.fetchQuery(
       createQueryOptions(getRetentionAdvice, { namespace }, { transport }),
     );
+    notify(`Nothing was changed: the policy of ${namespace} was changed in the meantime.`, "failure");
     report({
       was: formatPolicy(seen),
       is: current.keyRetention === undefined ? "not known" : formatDuration(durationMs(current.keyRetention)),

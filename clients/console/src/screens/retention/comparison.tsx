@@ -25,7 +25,7 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
       rows={rowsOf(today, proposal)}
       rowKey={({ name }) => name}
       columns={[
-        { heading: "", cell: ({ name }) => name },
+        { heading: "Figure", cell: ({ name }) => name },
         {
           heading: `Today, ${formatDuration(today.retentionMs)}`,
           kind: "number",

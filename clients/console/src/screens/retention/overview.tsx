@@ -1,6 +1,5 @@
-import { createQueryOptions, useQuery, useTransport } from "@connectrpc/connect-query";
+import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { useQueries } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
@@ -12,15 +11,11 @@ import { usePageToken } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { type Advice, adviceOf } from "./candidates.ts";
+import type { Advice } from "./candidates.ts";
 import styles from "./retention.module.css";
+import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "./use-advice.ts";
 import { judge } from "./verdict.ts";
 import { describeVerdict, formatLate, nameVerdict } from "./words.ts";
-
-/** Each namespace on a page is a call of its own for its advice. */
-const PAGE_SIZE = 20;
-/** Advice is computed from whole hours. */
-const ADVICE_FRESH_MS = 60_000;
 
 /** The namespaces with what the evidence says about their retention. */
 export function RetentionOverview() {
@@ -41,13 +36,13 @@ function DeclaredNamespaces() {
   const { namespaces: allowed } = useSession();
   const listed = useQuery(
     TenantAdminService.method.listNamespaces,
-    { pageSize: PAGE_SIZE, pageToken: token },
+    { pageSize: ADVISED_AT_ONCE, pageToken: token },
     { enabled: allowed.length === 0 },
   );
   if (allowed.length > 0) return <AdviceTable caption="The namespaces of your key" names={allowed} />;
   if (listed.data === undefined) {
     return listed.error === null ? (
-      <Loading rows={PAGE_SIZE / 2} />
+      <Loading rows={ADVISED_AT_ONCE / 2} />
     ) : (
       <ErrorState error={listed.error} retry={listed.refetch} />
     );
@@ -73,34 +68,18 @@ function UndeclaredNamespaces() {
   const { namespaces: allowed } = useSession();
   const listed = useQuery(
     TenantAdminService.method.listUndeclaredNamespaces,
-    { pageSize: PAGE_SIZE },
+    { pageSize: ADVISED_AT_ONCE },
     { enabled: allowed.length === 0 },
   );
   if (listed.data === undefined || listed.data.names.length === 0) return undefined;
-  const more = listed.data.nextPageToken === "" ? "" : `, the first ${PAGE_SIZE}`;
+  const more = listed.data.nextPageToken === "" ? "" : `, the first ${ADVISED_AT_ONCE}`;
   return (
     <AdviceTable caption={`Namespaces that follow the tenant's policy${more}`} names={listed.data.names} />
   );
 }
 
-interface Row {
-  readonly name: string;
-  readonly advice: Advice | undefined;
-  readonly error: unknown;
-}
-
 function AdviceTable({ caption, names }: { readonly caption: string; readonly names: readonly string[] }) {
-  const transport = useTransport();
-  const answers = useQueries({
-    queries: names.map((namespace) => ({
-      ...createQueryOptions(TenantAdminService.method.getRetentionAdvice, { namespace }, { transport }),
-      staleTime: ADVICE_FRESH_MS,
-    })),
-  });
-  const rows = names.map((name, index): Row => {
-    const answer = answers[index];
-    return { name, advice: answer?.data && adviceOf(answer.data), error: answer?.error ?? undefined };
-  });
+  const rows = useAdvice(names);
   return (
     <DataTable
       caption={caption}
@@ -126,7 +105,7 @@ function AdviceTable({ caption, names }: { readonly caption: string; readonly na
   );
 }
 
-function VerdictCell({ row: { advice, error } }: { readonly row: Row }) {
+function VerdictCell({ row: { advice, error } }: { readonly row: AdvisedNamespace }) {
   if (error !== undefined) return <StateMark tone="quiet">Not answered</StateMark>;
   if (advice === undefined) return <span aria-busy="true" />;
   const { tone, word } = nameVerdict(judge(advice));

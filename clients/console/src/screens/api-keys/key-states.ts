@@ -1,0 +1,96 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { StateTone } from "../../parts/state-mark.tsx";
+
+/** What a key can be. */
+export type KeyState = "active" | "expiring" | "expired" | "revoked";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Long enough for a rotation that is begun when it is seen. */
+const EXPIRING_MS = 14 * DAY_MS;
+
+/** Returns what a key is at a time. */
+export function keyState({ revokedAt, expiresAt }: ApiKey, now: Date): KeyState {
+  if (revokedAt !== undefined) return "revoked";
+  if (expiresAt === undefined) return "active";
+  const leftMs = timestampDate(expiresAt).getTime() - now.getTime();
+  if (leftMs <= 0) return "expired";
+  return leftMs <= EXPIRING_MS ? "expiring" : "active";
+}
+
+/** How a state is shown. */
+export const KEY_STATE_MARKS: Readonly<
+  Record<KeyState, { readonly tone: StateTone; readonly word: string }>
+> = {
+  active: { tone: "good", word: "Active" },
+  expiring: { tone: "attention", word: "Expires soon" },
+  expired: { tone: "quiet", word: "Expired" },
+  revoked: { tone: "quiet", word: "Revoked" },
+};
+
+/** Returns a role in words. */
+export function roleWords(role: ApiKey_Role): string {
+  switch (role) {
+    case ApiKey_Role.CALLER:
+      return "Caller";
+    case ApiKey_Role.TENANT_ADMIN:
+      return "Tenant admin";
+    case ApiKey_Role.OPERATOR:
+      return "Operator";
+    default:
+      return "Unknown";
+  }
+}
+
+/** How far a rotation is. */
+export type RotationStep =
+  /** No successor exists. */
+  | { readonly kind: "create" }
+  /** The successor was never used. */
+  | { readonly kind: "switch" }
+  /** The old key may still be used: its last hour of use ended `quietMs` ago, which is too short. */
+  | { readonly kind: "wait"; readonly quietMs: number }
+  /** The old key was not used for `quietMs`; undefined: never. */
+  | { readonly kind: "revoke"; readonly quietMs: number | undefined }
+  | { readonly kind: "done" };
+
+/**
+ * Returns how far the rotation of a key is. The last use is known to the hour, and stored some seconds late: an hour without use
+ * begins when the hour of the last use has ended.
+ */
+export function rotationStep(old: ApiKey, successor: ApiKey | undefined, now: Date): RotationStep {
+  if (old.revokedAt !== undefined) return { kind: "done" };
+  if (successor === undefined) return { kind: "create" };
+  if (successor.lastUsedAt === undefined) return { kind: "switch" };
+  if (old.lastUsedAt === undefined) return { kind: "revoke", quietMs: undefined };
+  const hourEndsMs = msOf(old.lastUsedAt) + HOUR_MS;
+  const quietMs = Math.max(0, now.getTime() - hourEndsMs);
+  return quietMs < HOUR_MS ? { kind: "wait", quietMs } : { kind: "revoke", quietMs };
+}
+
+/** Returns the keys that can be the successor of one: newer, of the same scope and label, and neither revoked nor expired. */
+export function findSuccessors(old: ApiKey, keys: readonly ApiKey[], now: Date): readonly ApiKey[] {
+  return keys.filter(
+    (key) =>
+      key.id !== old.id &&
+      msOf(key.createdAt) > msOf(old.createdAt) &&
+      key.role === old.role &&
+      key.label === old.label &&
+      scopeOf(key) === scopeOf(old) &&
+      ["active", "expiring"].includes(keyState(key, now)),
+  );
+}
+
+/** Returns the namespaces of a text, separated by spaces, commas or lines; each once. */
+export function parseNamespaces(text: string): readonly string[] {
+  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ""))];
+}
+
+function scopeOf({ namespaces }: ApiKey): string {
+  return [...namespaces].sort().join(" ");
+}
+
+function msOf(at: Timestamp | undefined): number {
+  return at === undefined ? 0 : timestampDate(at).getTime();
+}

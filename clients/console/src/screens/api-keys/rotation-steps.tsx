@@ -1,0 +1,187 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { formatDuration } from "../../format/duration.ts";
+import { FailureText } from "../../parts/list-states.tsx";
+import { hereWith } from "../../parts/pages.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time, useNow } from "../../parts/time.tsx";
+import { readFailure } from "../../session/failure.ts";
+import styles from "./api-keys.module.css";
+import { type Expiry, expiryDate } from "./expiry.ts";
+import { ExpiryField } from "./expiry-field.tsx";
+import { LastUse } from "./key-facts.tsx";
+import { findSuccessors, type RotationStep, rotationStep } from "./key-states.ts";
+import { RevokeKey } from "./revoke-key.tsx";
+import type { NewSecret } from "./secret-panel.tsx";
+import { useCreateKey } from "./use-key-calls.ts";
+
+interface RotationStepsProps {
+  readonly old: ApiKey;
+  readonly keys: readonly ApiKey[];
+  readonly successor: ApiKey | undefined;
+  readonly created: (secret: NewSecret) => void;
+}
+
+const ORDER: readonly RotationStep["kind"][] = ["create", "switch", "wait", "revoke", "done"];
+
+/** The steps of a rotation: which is done, and what the next one needs. */
+export function RotationSteps({ old, keys, successor, created }: RotationStepsProps) {
+  const now = useNow();
+  const [isRevoking, setRevoking] = useState(false);
+  const step = rotationStep(old, successor, now);
+  const at = ORDER.indexOf(step.kind);
+  const isBefore = (kind: RotationStep["kind"]) => at < ORDER.indexOf(kind);
+  return (
+    <ol className={styles.steps}>
+      <Step title="Create the successor" isDone={!isBefore("switch")} isCurrent={step.kind === "create"}>
+        {successor !== undefined && (
+          <p>
+            Key <code>{successor.id}</code>, created <Time at={successor.createdAt} />.
+          </p>
+        )}
+        {step.kind === "create" && (
+          <CreateSuccessor old={old} candidates={findSuccessors(old, keys, now)} created={created} />
+        )}
+      </Step>
+      <Step title="Give it to the callers" isDone={!isBefore("wait")} isCurrent={step.kind === "switch"}>
+        <p>
+          {successor === undefined ? (
+            "The secret is shown once, after step 1. Both keys are valid until the old one is revoked."
+          ) : (
+            <>
+              The successor's last use: <LastUse at={successor.lastUsedAt} />.
+            </>
+          )}
+        </p>
+      </Step>
+      <Step
+        title="Wait until the old key is not used any more"
+        isDone={!isBefore("revoke")}
+        isCurrent={step.kind === "wait"}
+      >
+        <p>
+          The old key's last use: <LastUse at={old.lastUsedAt} />. {waitWords(step)}
+        </p>
+      </Step>
+      <Step title="Revoke the old key" isDone={step.kind === "done"} isCurrent={step.kind === "revoke"}>
+        {step.kind === "done" ? (
+          <p>
+            Revoked <Time at={old.revokedAt} />.
+          </p>
+        ) : (
+          <>
+            {step.kind !== "revoke" && (
+              <p>
+                Possible at any time, such as when the key was stolen; callers that still use it are refused.
+              </p>
+            )}
+            <button type="button" data-look="danger" onClick={() => setRevoking(true)}>
+              Revoke {old.id}
+            </button>
+          </>
+        )}
+      </Step>
+      {isRevoking && <RevokeKey apiKey={old} close={() => setRevoking(false)} />}
+    </ol>
+  );
+}
+
+interface StepProps {
+  readonly title: string;
+  readonly isDone: boolean;
+  readonly isCurrent: boolean;
+  readonly children: ReactNode;
+}
+
+function Step({ title, isDone, isCurrent, children }: StepProps) {
+  return (
+    <li className={styles.step} aria-current={isCurrent ? "step" : undefined}>
+      <h3>
+        {title} <StepMark isDone={isDone} isCurrent={isCurrent} />
+      </h3>
+      {children}
+    </li>
+  );
+}
+
+function StepMark({ isDone, isCurrent }: Pick<StepProps, "isDone" | "isCurrent">) {
+  if (isDone) return <StateMark tone="good">Done</StateMark>;
+  return isCurrent ? <StateMark tone="busy">Now</StateMark> : <StateMark tone="quiet">Later</StateMark>;
+}
+
+interface CreateSuccessorProps {
+  readonly old: ApiKey;
+  readonly candidates: readonly ApiKey[];
+  readonly created: (secret: NewSecret) => void;
+}
+
+function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
+  const createKey = useCreateKey();
+  const [expiry, setExpiry] = useState<Expiry>(old.expiresAt === undefined ? "never" : "90");
+  const [error, setError] = useState<unknown>();
+  const [waiting, setWaiting] = useState(false);
+  const { role, label, namespaces } = old;
+
+  async function act(): Promise<void> {
+    setWaiting(true);
+    setError(undefined);
+    try {
+      const expiresAt = expiryDate(expiry, new Date());
+      created(
+        await createKey({ role, label, namespaces, expiresAt: expiresAt && timestampFromDate(expiresAt) }),
+      );
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setWaiting(false);
+    }
+  }
+
+  return (
+    <>
+      <p>It gets the same role, purpose and namespaces.</p>
+      <div className={styles.successor}>
+        <ExpiryField value={expiry} change={setExpiry} />
+        <button type="button" disabled={waiting} onClick={() => void act()}>
+          {waiting ? "Working" : "Create the successor"}
+        </button>
+      </div>
+      <div role="alert" className={styles.failure}>
+        {error !== undefined && <FailureText failure={readFailure(error)} />}
+      </div>
+      {candidates.length > 0 && (
+        <p>
+          Or go on with a newer key of the same scope:{" "}
+          {candidates.slice(0, 5).map(({ id }) => (
+            <Link
+              key={id}
+              className={styles.candidate}
+              href={hereWith(`?${new URLSearchParams({ rotate: old.id, successor: id })}`)}
+            >
+              {id}
+            </Link>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+function waitWords(step: RotationStep): string {
+  switch (step.kind) {
+    case "create":
+    case "switch":
+    case "done":
+      return "";
+    case "wait":
+      return "The hour of the last use and one more have to pass. This screen looks again by itself.";
+    case "revoke":
+      return step.quietMs === undefined
+        ? "It was never used."
+        : `Not used for ${formatDuration(step.quietMs)}. A caller that runs once a day shows only after a day.`;
+    default:
+      return step satisfies never;
+  }
+}

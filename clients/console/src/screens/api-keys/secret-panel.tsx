@@ -1,0 +1,45 @@
+import { useEffect, useRef } from "react";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import styles from "./api-keys.module.css";
+
+/** A key that was just created. */
+export interface NewSecret {
+  readonly id: string;
+  readonly label: string;
+  readonly secret: string;
+}
+
+interface SecretPanelProps {
+  readonly secret: NewSecret;
+  readonly hide: () => void;
+}
+
+/**
+ * Shows a secret until a person hides it or leaves the screen. It hides it, too, when the browser keeps the page for its Back
+ * button.
+ */
+export function SecretPanel({ secret: { id, label, secret }, hide }: SecretPanelProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  useEffect(() => {
+    window.addEventListener("pagehide", hide);
+    return () => window.removeEventListener("pagehide", hide);
+  }, [hide]);
+  return (
+    <section className={styles.secret} aria-labelledby="new-secret">
+      <h2 id="new-secret" ref={heading} tabIndex={-1}>
+        The secret of key {id}
+      </h2>
+      <p>
+        Store it now{label !== "" && <> for {<bdi>{label}</bdi>}</>}: it is shown only this once, and the
+        service does not keep it.
+      </p>
+      <p className={styles.secretText}>
+        <code>{secret}</code> <CopyButton text={secret} label="Copy the secret" />
+      </p>
+      <button type="button" onClick={hide}>
+        I have stored it: hide it
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,59 @@
+import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { createConnectQueryKey, useQuery, useTransport } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useQueryClient } from "@tanstack/react-query";
+import type { NewSecret } from "./secret-panel.tsx";
+
+/** What a new key may do. */
+export type KeyTerms = Pick<ApiKey, "role" | "label" | "namespaces"> & {
+  readonly expiresAt: Timestamp | undefined;
+};
+
+/** Returns the function that creates a key. It calls the API directly: a mutation's answer would stay in the cache. */
+export function useCreateKey(): (terms: KeyTerms) => Promise<NewSecret> {
+  const client = createClient(TenantAdminService, useTransport());
+  const forget = useForgetKeys();
+  return async ({ expiresAt, ...terms }) => {
+    const apiKey = expiresAt === undefined ? terms : { ...terms, expiresAt };
+    const { apiKey: made, secret } = await client.createApiKey({ apiKey });
+    // Not awaited: the secret is shown even if the list can't be read.
+    void forget();
+    return { id: made?.id ?? "", label: made?.label ?? "", secret };
+  };
+}
+
+/** Returns the function that reads the shown keys and events once more. */
+export function useForgetKeys(): () => Promise<void> {
+  const queryClient = useQueryClient();
+  return () =>
+    queryClient.invalidateQueries({
+      queryKey: createConnectQueryKey({ schema: TenantAdminService, cardinality: undefined }),
+    });
+}
+
+/** Four for each key of a page: attempts that were refused are events, too. */
+const MAX_EVENTS = 200;
+const SECOND_MS = 1_000;
+
+/**
+ * Returns who created each of some keys, by the audit events of their time; undefined for a key whose event ended, or was not among
+ * the read ones.
+ */
+export function useCreators(keys: readonly ApiKey[]): (id: string) => string | undefined {
+  const times = keys.flatMap(({ createdAt }) =>
+    createdAt === undefined ? [] : [timestampDate(createdAt).getTime()],
+  );
+  const span = {
+    pageSize: MAX_EVENTS,
+    after: timestampFromDate(new Date(Math.min(...times, Date.now()) - SECOND_MS)),
+    before: timestampFromDate(new Date(Math.max(...times, 0) + SECOND_MS)),
+  };
+  const options = { enabled: times.length > 0 };
+  const list = TenantAdminService.method.listAuditEvents;
+  const byAdmins = useQuery(list, { ...span, action: "CreateApiKey" }, options);
+  const byOperators = useQuery(list, { ...span, action: "CreateTenantApiKey" }, options);
+  const events = [...(byAdmins.data?.events ?? []), ...(byOperators.data?.events ?? [])];
+  return (id) => events.find(({ target }) => target === `api key ${id}`)?.actor;
+}

@@ -1,0 +1,195 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
+import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { Fragment, type ReactNode } from "react";
+import { Link } from "wouter";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
+import type { StateTone } from "../../parts/state-mark.tsx";
+import { Time, useNow } from "../../parts/time.tsx";
+import { readFailure } from "../../session/failure.ts";
+import { useLiveInterval } from "../../shell/live.tsx";
+import { defectTitle } from "../key-quality/quality-words.ts";
+import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
+import { judge } from "../retention/verdict.ts";
+import { HOUR_MS, HOURS_SHOWN, hourOf, totalOf } from "./hours.ts";
+import type { RecentHours } from "./use-hours.ts";
+
+/** One line of "is anything wrong?". */
+export interface Check {
+  readonly name: string;
+  /** Where to look, below `/console`. */
+  readonly href: string;
+  /** Undefined until it is answered. */
+  readonly finding: Finding | undefined;
+}
+
+interface Finding {
+  readonly tone: StateTone;
+  /** One or two words beside the shape. */
+  readonly word: string;
+  readonly detail: ReactNode;
+}
+
+/** The word of a check whose call failed. */
+export const NOT_ANSWERED = "Not answered";
+
+const LIVE_MS = 10_000;
+const NONE: Finding = { tone: "good", word: "None", detail: "" };
+
+/** Ambiguous records: how many, and since when the oldest waits. `namespace` "" is all. */
+export function useAmbiguousCheck(namespace: string): Check {
+  const refetchInterval = useLiveInterval(LIVE_MS);
+  // The dry run of a bulk resolution counts them by an index; it changes nothing, whichever resolution it names.
+  const counted = useQuery(
+    TenantAdminService.method.resolveAmbiguousRecords,
+    {
+      namespace,
+      resolution: { case: "release", value: {} },
+      reason: "count for the console",
+      validateOnly: true,
+    },
+    { refetchInterval },
+  );
+  const listed = useQuery(
+    TenantAdminService.method.listRecords,
+    { namespace, state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY, pageSize: 1 },
+    { refetchInterval },
+  );
+  const base = { name: "Ambiguous records", href: "/ambiguous" };
+  const error = counted.error ?? listed.error;
+  if (error !== null) return { ...base, finding: unanswered(error) };
+  if (counted.data === undefined || listed.data === undefined) return { ...base, finding: undefined };
+  const { matching, isLowerBound } = counted.data;
+  if (matching === 0n) return { ...base, finding: NONE };
+  const word = `${isLowerBound ? "at least " : ""}${formatCount(matching)}`;
+  const detail = (
+    <>
+      They wait for a person. The oldest since <Time at={listed.data.records[0]?.leaseExpiresAt} />.
+    </>
+  );
+  return { ...base, finding: { tone: "attention", word, detail } };
+}
+
+/** Refusals of the last 24 hours. */
+export function refusalCheck({ hours, error }: RecentHours): Check {
+  const base = { name: "Refused claims and completions, 24 h", href: "/key-quality" };
+  if (error !== undefined) return { ...base, finding: unanswered(error) };
+  if (hours === undefined) return { ...base, finding: undefined };
+  const mismatches = totalOf(hours, "mismatches");
+  const fenced = totalOf(hours, "fenced");
+  if (mismatches + fenced === 0) return { ...base, finding: NONE };
+  const word = formatCount(mismatches + fenced);
+  const detail = `${formatCount(mismatches)} with another fingerprint: a key was used for two operations. ${formatCount(fenced)} superseded: a worker came back after its lease.`;
+  return { ...base, finding: { tone: mismatches > 0 ? "attention" : "quiet", word, detail } };
+}
+
+/** Calls of the last 24 hours that were denied to their callers. */
+export function useDenialCheck(): Check {
+  const after = new Date(hourOf(useNow()).getTime() - HOURS_SHOWN * HOUR_MS);
+  const listed = useQuery(
+    TenantAdminService.method.listAuditEvents,
+    { outcome: AuditEvent_Outcome.DENIED, after: timestampFromDate(after), pageSize: 100 },
+    { refetchInterval: useLiveInterval(LIVE_MS) },
+  );
+  const base = { name: "Denied calls, 24 h", href: "/audit?outcome=denied" };
+  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
+  if (listed.data === undefined) return { ...base, finding: undefined };
+  const { events, nextPageToken } = listed.data;
+  const calls = events.reduce((sum, event) => sum + event.calls, 0);
+  if (calls === 0) return { ...base, finding: NONE };
+  const reasons = [...new Set(events.map(({ denial }) => denial))].join(", ");
+  const word = `${nextPageToken === "" ? "" : "at least "}${formatCount(calls)}`;
+  return { ...base, finding: { tone: "attention", word, detail: <code>{reasons}</code> } };
+}
+
+/** Background changes of records that are not finished. A tenant has at most 20 of them. */
+export function useJobCheck(): Check {
+  const listed = useQuery(
+    TenantAdminService.method.listRecordJobs,
+    { pageSize: 50 },
+    { refetchInterval: useLiveInterval(LIVE_MS) },
+  );
+  const base = { name: "Unfinished jobs", href: "/jobs" };
+  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
+  if (listed.data === undefined) return { ...base, finding: undefined };
+  const unfinished = listed.data.jobs.filter(({ finishedAt }) => finishedAt === undefined);
+  if (unfinished.length === 0) return { ...base, finding: NONE };
+  const namespaces = unfinished.map(({ namespace }) => namespace || "all namespaces");
+  const detail = `Changing records of ${[...new Set(namespaces)].join(", ")}.`;
+  return { ...base, finding: { tone: "busy", word: formatCount(unfinished.length), detail } };
+}
+
+/** Namespaces whose retention is too short. `namespace` "" looks at the first ones by name. */
+export function useRetentionCheck(namespace: string): Check {
+  const { listNamespaces, listUndeclaredNamespaces } = TenantAdminService.method;
+  const options = { enabled: namespace === "" };
+  const declared = useQuery(listNamespaces, { pageSize: ADVISED_AT_ONCE }, options);
+  const undeclared = useQuery(listUndeclaredNamespaces, { pageSize: ADVISED_AT_ONCE }, options);
+  const listedNames = [
+    ...(declared.data?.namespaces.map(({ name }) => name) ?? []),
+    ...(undeclared.data?.names ?? []),
+  ];
+  const advised = useAdvice(namespace === "" ? listedNames : [namespace]);
+  const base = { name: "Retention too short", href: "/retention" };
+  const error = declared.error ?? undeclared.error;
+  if (error !== null) return { ...base, finding: unanswered(error) };
+  const isListed = namespace !== "" || (declared.data !== undefined && undeclared.data !== undefined);
+  const isAnswered = advised.every(
+    ({ advice, error: failed }) => advice !== undefined || failed !== undefined,
+  );
+  if (!isListed || !isAnswered) return { ...base, finding: undefined };
+  const short = advised.filter(({ advice }) => advice !== undefined && judge(advice).kind === "too short");
+  const isPart = listedNames.length > advised.length || declared.data?.nextPageToken !== "";
+  const scope = isPart && namespace === "" ? ` Of the first ${advised.length} namespaces.` : "";
+  if (short.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
+  const word = formatNoun(short.length, "namespace", "namespaces");
+  const detail = (
+    <>
+      {short.map(({ name }, index) => (
+        <Fragment key={name}>
+          {index > 0 && ", "}
+          <Link href={`/retention/${name}`}>{name}</Link>
+        </Fragment>
+      ))}
+      {": repeats come after their key was forgotten, and take effect a second time."}
+      {scope}
+    </>
+  );
+  return { ...base, finding: { tone: "attention", word, detail } };
+}
+
+/** Namespaces whose keys are suspected of a defect. */
+export function useKeyCheck(namespace: string): Check {
+  const listed = useQuery(TenantAdminService.method.getKeyQuality, { namespace, pageSize: ADVISED_AT_ONCE });
+  const base = { name: "Suspicious keys", href: "/key-quality" };
+  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
+  if (listed.data === undefined) return { ...base, finding: undefined };
+  const { namespaces, nextPageToken } = listed.data;
+  const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
+  const scope = nextPageToken === "" ? "" : ` Of the first ${namespaces.length} namespaces.`;
+  if (suspected.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
+  const defects = suspected.map(({ namespace: name, suspicions }) => {
+    const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
+    return `${name}: ${titles.join(", ")}`;
+  });
+  const word = formatNoun(suspected.length, "namespace", "namespaces");
+  return {
+    ...base,
+    finding: { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` },
+  };
+}
+
+/** Returns a title as it stands within a sentence. */
+function inSentence(title: string): string {
+  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
+}
+
+/** One check that fails does not hide the others. */
+function unanswered(error: unknown): Finding {
+  const { message, reason, requestId } = readFailure(error);
+  const details = [reason, requestId === "" ? "" : `request ${requestId}`].filter((part) => part !== "");
+  const detail = details.length === 0 ? message : `${message} (${details.join(", ")})`;
+  return { tone: "quiet", word: NOT_ANSWERED, detail };
+}

@@ -1,0 +1,112 @@
+import { Code } from "@connectrpc/connect";
+import { useQuery } from "@connectrpc/connect-query";
+import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { type RecordJob, RecordJob_Kind } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { Link, useParams } from "wouter";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Quantity } from "../../parts/quantity.tsx";
+import { Time } from "../../parts/time.tsx";
+import { readFailure } from "../../session/failure.ts";
+import { useLiveInterval } from "../../shell/live.tsx";
+import { Screen } from "../../shell/screen.tsx";
+import { CancelButton, JobProgress, JobState } from "./job-parts.tsx";
+import { isUnfinished, titleOf } from "./job-words.ts";
+
+const REFRESH_MS = 2_000;
+/** An id of the contract is an int64; a longer text in the address names no job. */
+const ID = /^[1-9][0-9]{0,17}$/;
+
+/** One background change of records, and its progress. */
+export default function JobScreen() {
+  const { id = "" } = useParams();
+  return (
+    <Screen title={ID.test(id) ? `Job ${id}` : "Job"}>
+      {ID.test(id) ? (
+        <Content id={BigInt(id)} />
+      ) : (
+        <Empty command="onceward retention jobs">There is no such job.</Empty>
+      )}
+      <p>
+        <Link href="/jobs">All jobs</Link>
+      </p>
+    </Screen>
+  );
+}
+
+function Content({ id }: { readonly id: bigint }) {
+  const live = useLiveInterval(REFRESH_MS);
+  const reply = useQuery(
+    TenantAdminService.method.getRecordJob,
+    { id },
+    { refetchInterval: ({ state }) => isRunning(state.data) && live },
+  );
+  if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
+    return <Empty command="onceward retention jobs">There is no such job, or it is no longer kept.</Empty>;
+  }
+  const job = reply.data?.job;
+  if (job === undefined) {
+    return reply.error === null ? (
+      <Loading rows={8} />
+    ) : (
+      <ErrorState error={reply.error} retry={() => reply.refetch()} />
+    );
+  }
+  return (
+    <>
+      <JobFacts job={job} />
+      <p>
+        <CancelButton job={job} look="screen" />
+      </p>
+      <CliHint command={`onceward retention jobs ${id} --watch`} />
+    </>
+  );
+}
+
+function JobFacts({ job }: { readonly job: RecordJob }) {
+  const { kind, namespace, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
+  return (
+    <dl>
+      <dt>What it does</dt>
+      <dd>{titleOf(job)}</dd>
+      <dt>Namespace</dt>
+      <dd>{namespace === "" ? "all" : namespace}</dd>
+      <dt>State</dt>
+      <dd>
+        <JobState job={job} />
+      </dd>
+      <dt>Progress</dt>
+      <dd>
+        <JobProgress job={job} />
+      </dd>
+      <dt>Records examined</dt>
+      <dd>
+        <Quantity value={recordsExamined} />
+      </dd>
+      {kind === RecordJob_Kind.RESOLVE && (
+        <>
+          <dt>No longer ambiguous</dt>
+          <dd>
+            <Quantity value={recordsLeftAlone} />
+          </dd>
+        </>
+      )}
+      <dt>Created</dt>
+      <dd>
+        <Time at={createdAt} />
+      </dd>
+      <dt>Begins</dt>
+      <dd>
+        <Time at={startsAt} />
+      </dd>
+      <dt>Finished</dt>
+      <dd>
+        <Time at={finishedAt} />
+      </dd>
+    </dl>
+  );
+}
+
+function isRunning(reply: GetRecordJobResponse | undefined): boolean {
+  return reply?.job !== undefined && isUnfinished(reply.job);
+}

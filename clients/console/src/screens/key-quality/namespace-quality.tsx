@@ -1,0 +1,151 @@
+import {
+  KeyDefect,
+  type KeyEvidence,
+  type KeyExample,
+  type KeyQuality,
+  type KeySuspicion,
+} from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { Link } from "wouter";
+import { formatCount, formatNoun, formatShare } from "../../format/quantity.ts";
+import { DataTable } from "../../parts/data-table.tsx";
+import { recordHref } from "../../parts/record-path.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time } from "../../parts/time.tsx";
+import { UserText } from "../../parts/user-text.tsx";
+import styles from "./key-quality.module.css";
+import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
+import { Undecided } from "./undecided.tsx";
+
+/** A namespace with suspicions: each with its advice, its evidence and examples. */
+export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
+  const { namespace, claims, observedSince, suspicions, undecided } = quality;
+  return (
+    <section className={styles.namespace} aria-label={namespace}>
+      <h2>
+        <Link href={`/namespaces/${namespace}`}>{namespace}</Link>
+      </h2>
+      <p className={styles.quiet}>
+        {formatNoun(claims, "claim", "claims")} since <Time at={observedSince} />
+      </p>
+      {suspicions.map((suspicion) => (
+        <Suspicion key={suspicion.defect} namespace={namespace} suspicion={suspicion} />
+      ))}
+      {undecided.length > 0 && (
+        <>
+          <h3>Can't be said yet</h3>
+          <Undecided undecided={undecided} />
+        </>
+      )}
+    </section>
+  );
+}
+
+interface SuspicionProps {
+  readonly namespace: string;
+  readonly suspicion: KeySuspicion;
+}
+
+function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice } }: SuspicionProps) {
+  return (
+    <article>
+      <h3 className={styles.title}>
+        {defectTitle(defect)} <StateMark tone="attention">Suspected</StateMark>
+      </h3>
+      <p>
+        {advice}
+        {defect === KeyDefect.REPEATS_AFTER_EXPIRY && (
+          <>
+            {" "}
+            <Link href={`/retention/${namespace}`}>Look at its retention</Link>
+          </>
+        )}
+      </p>
+      <DataTable
+        caption={`Evidence in ${namespace} of: ${defectTitle(defect).toLowerCase()}. Intervals hold with 95 %.`}
+        columns={[
+          { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
+          { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
+          { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
+          { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
+          {
+            heading: "Interval",
+            kind: "number",
+            cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
+          },
+          { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
+        ]}
+        rows={evidence}
+        rowKey={({ measure }) => measure}
+      />
+      {examples.length > 0 && <Examples namespace={namespace} defect={defect} examples={examples} />}
+    </article>
+  );
+}
+
+const BAR_WIDTH = 120;
+
+/** The columns beside it say the same in numbers. */
+function IntervalBar({ evidence: { count, of, shareLow, shareHigh } }: { readonly evidence: KeyEvidence }) {
+  const { from, width, at } = placeInterval(shareLow, shareOf(count, of), shareHigh, BAR_WIDTH);
+  return (
+    <svg
+      className={styles.bar}
+      width={BAR_WIDTH}
+      height="12"
+      viewBox={`-1 0 ${BAR_WIDTH + 2} 12`}
+      aria-hidden="true"
+    >
+      <path className={styles.axis} d={`M0 6H${BAR_WIDTH}M0 2V10M${BAR_WIDTH} 2V10`} />
+      <rect className={styles.interval} x={from} y="3" width={width} height="6" />
+      <path className={styles.estimate} d={`M${at} 1V11`} />
+    </svg>
+  );
+}
+
+interface ExamplesProps {
+  readonly namespace: string;
+  readonly defect: KeyDefect;
+  readonly examples: readonly KeyExample[];
+}
+
+function Examples({ namespace, defect, examples }: ExamplesProps) {
+  return (
+    <DataTable
+      caption={`Records of ${namespace} that show: ${defectTitle(defect).toLowerCase()}`}
+      columns={[
+        { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
+        { heading: "First claimed", cell: ({ firstClaimedAt }) => <Time at={firstClaimedAt} /> },
+        {
+          heading: "Fingerprint",
+          cell: ({ fingerprint }) =>
+            fingerprint.length === 0 ? (
+              "none"
+            ) : (
+              <SameFingerprint namespace={namespace} fingerprint={fingerprint} />
+            ),
+        },
+      ]}
+      rows={examples}
+      rowKey={({ key }) => key}
+      href={({ key }) => recordHref(namespace, key)}
+    />
+  );
+}
+
+interface SameFingerprintProps {
+  readonly namespace: string;
+  readonly fingerprint: Uint8Array;
+}
+
+function SameFingerprint({ namespace, fingerprint }: SameFingerprintProps) {
+  const hex = [...fingerprint].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return (
+    <Link href={`/records?${new URLSearchParams({ namespace, fingerprint: hex })}`}>
+      Keys with <code>{hex.slice(0, 8)}…</code>
+    </Link>
+  );
+}
+
+function shareOf(count: number, of: number): number {
+  return of === 0 ? 0 : count / of;
+}

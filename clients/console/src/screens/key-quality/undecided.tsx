@@ -1,0 +1,17 @@
+import type { UndecidedKeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import styles from "./key-quality.module.css";
+import { defectTitle, missingWords } from "./quality-words.ts";
+
+/** Lists the defects that can be neither suspected nor ruled out, and what is missing. */
+export function Undecided({ undecided }: { readonly undecided: readonly UndecidedKeyDefect[] }) {
+  if (undecided.length === 0) return "nothing";
+  return (
+    <ul className={styles.plain}>
+      {undecided.map(({ defect, insufficient }) => (
+        <li key={defect}>
+          {defectTitle(defect)}: <span className={styles.quiet}>{missingWords(insufficient)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}

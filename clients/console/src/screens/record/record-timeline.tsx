@@ -1,0 +1,69 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Attempt, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { ReactNode } from "react";
+import { formatDuration } from "../../format/duration.ts";
+import { formatNoun } from "../../format/quantity.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time, useNow } from "../../parts/time.tsx";
+import { UserText } from "../../parts/user-text.tsx";
+import styles from "./record.module.css";
+import { forgottenAttempts, type TimelineEvent, timelineOf } from "./timeline.ts";
+
+interface RecordTimelineProps {
+  readonly record: Record;
+  readonly attempts: readonly Attempt[];
+}
+
+/** What happened to a record, oldest first, and what will; the future is marked by a word and a broken line. */
+export function RecordTimeline({ record, attempts }: RecordTimelineProps) {
+  const now = useNow();
+  const missing = forgottenAttempts(attempts);
+  return (
+    <section aria-labelledby="timeline">
+      <h2 id="timeline">Timeline</h2>
+      {missing > 0 && (
+        <p className={styles.note}>
+          {`${formatNoun(missing, "earlier attempt", "earlier attempts")} ended before these; Onceward keeps the last 16.`}
+        </p>
+      )}
+      <ol className={styles.timeline}>
+        {timelineOf(record, attempts).map((event) => (
+          <li key={event.id} data-when={event.isDue && timestampDate(event.at) > now ? "future" : "past"}>
+            <div className={styles.when}>
+              <Time at={event.at} />
+            </div>
+            <div className={styles.what}>
+              <StateMark tone={event.tone}>{event.what}</StateMark>
+              <Details event={event} />
+            </div>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Details({
+  event: { attempt, owner, heldMs, checkpoint, reason },
+}: {
+  readonly event: TimelineEvent;
+}) {
+  const details: readonly (readonly [string, ReactNode])[] = [
+    ["attempt", attempt !== undefined && attempt],
+    ["owner", owner !== undefined && owner !== "" && <UserText>{owner}</UserText>],
+    ["held for", heldMs !== undefined && formatDuration(heldMs)],
+    ["last checkpoint", checkpoint !== "" && <UserText>{checkpoint}</UserText>],
+    ["reason", reason !== "" && <UserText>{reason}</UserText>],
+  ];
+  return (
+    <div className={styles.details}>
+      {details
+        .filter(([, value]) => value !== false)
+        .map(([name, value]) => (
+          <span key={name}>
+            {name} <b>{value}</b>
+          </span>
+        ))}
+    </div>
+  );
+}

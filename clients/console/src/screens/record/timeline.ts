@@ -1,0 +1,130 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Attempt,
+  Attempt_Ending,
+  type Record,
+  Record_State,
+} from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { StateTone } from "../../parts/state-mark.tsx";
+
+/** Something that happened to a record, or that will. */
+export interface TimelineEvent {
+  readonly id: string;
+  readonly at: Timestamp;
+  readonly tone: StateTone;
+  /** The end of a lease or of retention, which can lie in the future. */
+  readonly isDue: boolean;
+  /** What happened, in words of the page. */
+  readonly what: string;
+  /** The attempt of which it is a part; undefined: of the record. */
+  readonly attempt: number | undefined;
+  /** The owner of a claim; "": it named none; undefined: no claim. */
+  readonly owner: string | undefined;
+  /** How long the attempt held the claim, in milliseconds; undefined: it holds it, or it is no ending. */
+  readonly heldMs: number | undefined;
+  /** The last checkpoint when an attempt ended, or so far. */
+  readonly checkpoint: string;
+  /** Of a release or a resolution. */
+  readonly reason: string;
+}
+
+type EventParts = Pick<TimelineEvent, "at" | "tone" | "what"> & Partial<TimelineEvent>;
+
+/**
+ * Returns a record's history and future, oldest first: a claim and an ending of each attempt, the end of a lease
+ * without an ending, and the ends of retention. At most 35 events, because the server keeps 16 attempts.
+ */
+export function timelineOf(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {
+  const events = [
+    ...attempts.flatMap(eventsOf),
+    ...leaseEvents(record, attempts),
+    ...retentionEvents(record),
+  ];
+  return events
+    .map((event, index) => ({ event, index }))
+    .sort(byTime)
+    .map(({ event }) => event);
+}
+
+/** Returns how many attempts were made before those that are kept. */
+export function forgottenAttempts(attempts: readonly Attempt[]): number {
+  return Math.max(0, (attempts[0]?.number ?? 1) - 1);
+}
+
+/** How an attempt that has ended ended. */
+const ENDINGS: Readonly<globalThis.Record<number, { readonly tone: StateTone; readonly what: string }>> = {
+  [Attempt_Ending.SUPERSEDED]: { tone: "attention", what: "Lost to the next claim, after its lease" },
+  [Attempt_Ending.RELEASED]: { tone: "quiet", what: "Released by its holder" },
+  [Attempt_Ending.COMPLETED]: { tone: "good", what: "Completed by its holder" },
+  [Attempt_Ending.RESOLVED]: { tone: "good", what: "Resolved by an administrator" },
+};
+
+function eventsOf(attempt: Attempt): readonly TimelineEvent[] {
+  const { number, owner, claimedAt, endedAt, ending, checkpoint, reason } = attempt;
+  if (claimedAt === undefined) return [];
+  const claimed = eventOf(`claim ${number}`, {
+    ...{ at: claimedAt, tone: "busy", what: "Claimed", attempt: number, owner },
+    checkpoint: endedAt === undefined ? checkpoint : "",
+  });
+  const end = ENDINGS[ending];
+  if (endedAt === undefined || end === undefined) return [claimed];
+  const heldMs = Math.max(0, timestampMs(endedAt) - timestampMs(claimedAt));
+  const ended = { ...end, at: endedAt, attempt: number, heldMs, checkpoint, reason };
+  return [claimed, eventOf(`end ${number}`, ended)];
+}
+
+function leaseEvents(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {
+  const { state, leaseExpiresAt: at } = record;
+  const attempt = attempts.at(-1)?.number;
+  if (at === undefined) return [];
+  switch (state) {
+    case Record_State.AMBIGUOUS: {
+      const what = "Lease ended: ambiguous until a person decides";
+      return [dueOf("lease", { at, tone: "attention", what, attempt })];
+    }
+    case Record_State.IN_PROGRESS: {
+      const what = "Lease ends, unless the holder extends it";
+      return [dueOf("lease", { at, tone: "quiet", what, attempt })];
+    }
+    default:
+      return [];
+  }
+}
+
+function retentionEvents({ resultExpiresAt, expiresAt }: Record): readonly TimelineEvent[] {
+  return [
+    resultExpiresAt && dueOf("result", { at: resultExpiresAt, tone: "quiet", what: "Result is removed" }),
+    expiresAt &&
+      dueOf("record", {
+        at: expiresAt,
+        tone: "quiet",
+        what: "Key is forgotten: a repeat is a new operation",
+      }),
+  ].filter((event) => event !== undefined);
+}
+
+function eventOf(id: string, parts: EventParts): TimelineEvent {
+  const none = {
+    isDue: false,
+    attempt: undefined,
+    owner: undefined,
+    heldMs: undefined,
+    checkpoint: "",
+    reason: "",
+  };
+  return { ...none, ...parts, id };
+}
+
+function dueOf(id: string, parts: EventParts): TimelineEvent {
+  return eventOf(id, { ...parts, isDue: true });
+}
+
+interface Placed {
+  readonly event: TimelineEvent;
+  readonly index: number;
+}
+
+/** Events of the same instant stay in their order: an attempt's end comes before the next claim. */
+function byTime(a: Placed, b: Placed): number {
+  return timestampMs(a.event.at) - timestampMs(b.event.at) || a.index - b.index;
+}

@@ -1,0 +1,60 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { CountRecordsResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+
+const STATES = ["inProgress", "lapsed", "completed", "released", "ambiguous"] as const;
+
+/** The records of a namespace by state. */
+export type StateCounts = Readonly<Record<(typeof STATES)[number], bigint>> & {
+  /** When the lease of the longest ambiguous record ended. */
+  readonly oldestAmbiguousSince: Timestamp | undefined;
+};
+
+/** A namespace whose records are counted. */
+export interface NamespaceCounts {
+  readonly namespace: string;
+  readonly counts: StateCounts;
+  /** False while more of its records are to be examined. */
+  readonly isWhole: boolean;
+}
+
+const NO_RECORDS: StateCounts = {
+  ...{ inProgress: 0n, lapsed: 0n, completed: 0n, released: 0n, ambiguous: 0n },
+  oldestAmbiguousSince: undefined,
+};
+
+type FetchPage = (namespace: string, pageToken: string) => Promise<CountRecordsResponse>;
+
+/**
+ * Counts the records of one namespace after the other. The server examines a bounded number for an answer, so each
+ * answer yields what is known so far.
+ */
+export async function* countNamespaces(
+  names: readonly string[],
+  fetchPage: FetchPage,
+): AsyncGenerator<NamespaceCounts> {
+  for (const namespace of names) {
+    let counts = NO_RECORDS;
+    let pageToken = "";
+    do {
+      const page = await fetchPage(namespace, pageToken);
+      counts = addCounts(counts, page);
+      pageToken = page.nextPageToken;
+      yield { namespace, counts, isWhole: pageToken === "" };
+    } while (pageToken !== "");
+  }
+}
+
+/** Returns the counts of two ranges of a namespace together. */
+export function addCounts(
+  first: StateCounts,
+  second: Pick<CountRecordsResponse, keyof StateCounts>,
+): StateCounts {
+  const sums = STATES.map((state) => [state, first[state] + second[state]] as const);
+  const oldest = [first.oldestAmbiguousSince, second.oldestAmbiguousSince]
+    .filter((since) => since !== undefined)
+    .sort((a, b) => timestampMs(a) - timestampMs(b));
+  return {
+    ...(Object.fromEntries(sums) as Record<(typeof STATES)[number], bigint>),
+    oldestAmbiguousSince: oldest[0],
+  };
+}

@@ -1,0 +1,45 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { expect, it } from "vitest";
+import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf } from "./filters.ts";
+
+const NONE = Object.fromEntries(FILTERS.map((name) => [name, ""])) as Filters;
+
+it("no filter lists all records", () => {
+  expect(requestOf(NONE)).toEqual({
+    namespace: "",
+    owner: "",
+    keyPrefix: "",
+    state: Record_State.UNSPECIFIED,
+  });
+  expect(commandOf(NONE)).toBe("onceward records list");
+});
+
+it("every filter of the address is in the request and in the command", () => {
+  const before = "2026-11-23T18:00:00.000Z";
+  const filters = {
+    ...NONE,
+    namespace: "charges",
+    state: "released",
+    prefix: "a b",
+    fingerprint: "0f".repeat(32),
+    before,
+  };
+  expect(requestOf(filters)).toEqual({
+    namespace: "charges",
+    owner: "",
+    keyPrefix: "a b",
+    state: Record_State.RELEASED,
+    fingerprint: new Uint8Array(32).fill(15),
+    claimedBefore: timestampFromDate(new Date(before)),
+  });
+  expect(commandOf(filters)).toBe(
+    `onceward records list --namespace charges --state released --prefix 'a b' --fingerprint ${"0f".repeat(32)} --claimed-before ${before}`,
+  );
+});
+
+it("a fingerprint has 64 hexadecimal digits", () => {
+  expect(fingerprintProblem("0F".repeat(32))).toBeUndefined();
+  expect(fingerprintProblem("0f".repeat(31))).toBeDefined();
+  expect(requestOf({ ...NONE, fingerprint: "zz" })).not.toHaveProperty("fingerprint");
+});

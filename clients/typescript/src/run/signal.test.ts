@@ -1,0 +1,88 @@
+import type { Transport } from "@connectrpc/connect";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createTestingOnceward } from "../testing.ts";
+import type { OncewardEvent } from "./events.ts";
+import { createOnceward } from "./onceward.ts";
+
+const operation = { namespace: "charges", key: "order-1" };
+/** Longer than a test may take. */
+const TOO_LONG_MS = 600_000;
+
+/** Returns a service in memory, and another client of it. */
+function newWorld(transportOf: (transport: Transport) => Transport = (transport) => transport) {
+  const testing = createTestingOnceward();
+  const events: OncewardEvent[] = [];
+  const onEvent = (event: OncewardEvent) => void events.push(event);
+  const onceward = createOnceward({ transport: transportOf(testing.transport), owner: "worker-2", onEvent });
+  onTestFinished(() => onceward.close({ timeoutMs: 0 }));
+  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
+  return { testing, onceward, events };
+}
+
+test("a signal ends the wait for another holder with its own reason, and nothing ran", async () => {
+  const { testing, onceward, events } = newWorld();
+  await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
+  const leaving = new AbortController();
+  const fn = vi.fn();
+  const run = onceward.run({ ...operation, waitMs: TOO_LONG_MS, signal: leaving.signal }, fn);
+  const ended = expect(run).rejects.toBe("the caller left");
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
+  leaving.abort("the caller left");
+  await ended;
+  expect(fn).not.toHaveBeenCalled();
+  expect(events.at(-1)).toEqual({ namespace: "charges", type: "not-run", reason: "ABORTED" });
+  await vi.waitUntil(() => testing.waiting === 0, 30_000);
+});
+
+test("a signal that has aborted claims nothing", async () => {
+  const { testing, onceward } = newWorld();
+  const signal = AbortSignal.abort(new Error("too late"));
+  await expect(onceward.run({ ...operation, signal }, vi.fn())).rejects.toThrow("too late");
+  expect(testing.records()).toEqual([]);
+});
+
+test("a claim that is granted after its caller has left is released", async () => {
+  const arrival = Promise.withResolvers<void>();
+  const sent = vi.fn();
+  const { testing, onceward } = newWorld((transport) => ({
+    stream: transport.stream,
+    async unary(...call) {
+      sent();
+      // The first call arrives late, after those that are made when the caller has left.
+      if (sent.mock.calls.length === 1) await arrival.promise;
+      return await transport.unary(...call);
+    },
+  }));
+  const leaving = new AbortController();
+  const fn = vi.fn();
+  const run = onceward.run({ ...operation, signal: leaving.signal }, fn);
+  const ended = expect(run).rejects.toThrow("the caller left");
+  await vi.waitUntil(() => sent.mock.calls.length === 1, 30_000);
+  leaving.abort(new Error("the caller left"));
+  await ended;
+  // Calls that don't wait for the first one are made by now.
+  for (let call = 0; call < 10; call++) await testing.onceward.calls.lookup(operation).catch(() => {});
+  arrival.resolve();
+  // A closing client waits for the release.
+  await onceward.close();
+  expect(fn).not.toHaveBeenCalled();
+  expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
+});
+
+test("while the function runs, the signal only tells it so: what it returns is stored", async () => {
+  const { onceward } = newWorld();
+  const leaving = new AbortController();
+  const first = await onceward.runDetailed({ ...operation, signal: leaving.signal }, async (claim) => {
+    leaving.abort("the caller left");
+    return claim.signal.reason;
+  });
+  expect(first).toMatchObject({ value: "the caller left", replayed: false });
+  expect(await onceward.run(operation, vi.fn())).toBe("the caller left");
+});
+
+test("what is no signal is refused by name", async () => {
+  const { onceward } = newWorld();
+  await expect(onceward.run({ ...operation, signal: {} as never }, vi.fn())).rejects.toThrow(
+    /^signal must be an AbortSignal/,
+  );
+});

@@ -1,0 +1,100 @@
+import type { ConsumerOptions } from "../consumers/options.ts";
+import { TerminalError } from "../errors/errors.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Runner } from "../run/client.ts";
+import type { TestingOnceward } from "./onceward.ts";
+import { counter, equal, inWorld, later, OPTIONS, type TestFunction } from "./suite.ts";
+
+/** A message of the suite, which the adapter's broker carries. */
+export interface SuiteMessage {
+  /** The operation's key; undefined: the message has none. */
+  readonly key: string | undefined;
+  readonly body: string;
+}
+
+/** A consumer that the adapter under test guards. */
+export interface SuiteConsumer {
+  /**
+   * Delivers a message to the consumer. Resolves with what the broker was told: the message is `settled` (also if it was
+   * dead-lettered), or stays and will be delivered again (`kept`).
+   */
+  deliver(message: SuiteMessage): Promise<"settled" | "kept">;
+  /** Stops the consumer. Default: there is nothing to stop. */
+  close?(): Promise<unknown>;
+}
+
+/** Makes a consumer by the adapter under test, which calls `fn` with the body of each message that runs. */
+export type SuiteConsumerFactory = (
+  onceward: Runner,
+  options: Pick<ConsumerOptions<never>, "namespace" | "timeoutMs">,
+  fn: (body: string, claim: Claim) => unknown,
+) => SuiteConsumer | Promise<SuiteConsumer>;
+
+const ORDER: SuiteMessage = { key: "order-1", body: '{"cents":100}' };
+
+/**
+ * Defines the tests that every adapter of consumers must pass: `describeConsumerAdapter(test, newConsumer)`, within a
+ * `describe` of your own.
+ */
+export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteConsumerFactory): void {
+  const fact = (
+    name: string,
+    check: (world: TestingOnceward, start: (fn: () => unknown) => Promise<SuiteConsumer>) => Promise<void>,
+  ) => test(name, () => inWorld(check, newConsumer));
+
+  fact("a message that is delivered twice runs once, and is settled both times", async (_, start) => {
+    const ran = counter();
+    const consumer = await start(ran.call);
+    equal([await consumer.deliver(ORDER), await consumer.deliver(ORDER)], ["settled", "settled"]);
+    equal(ran.count, 1);
+  });
+
+  fact("a message whose function throws is kept, and runs again", async (_, start) => {
+    const ran = counter((count) => {
+      if (count === 1) throw new Error("away");
+    });
+    const consumer = await start(ran.call);
+    equal([await consumer.deliver(ORDER), await consumer.deliver(ORDER)], ["kept", "settled"]);
+    equal(ran.count, 2);
+  });
+
+  fact("a message that failed permanently is settled, and does not run again", async (_, start) => {
+    const ran = counter(() => {
+      throw new TerminalError("declined");
+    });
+    const consumer = await start(ran.call);
+    equal([await consumer.deliver(ORDER), await consumer.deliver(ORDER)], ["settled", "settled"]);
+    equal(ran.count, 1);
+  });
+
+  fact("a message without a key never runs", async (_, start) => {
+    const ran = counter();
+    await (await start(ran.call)).deliver({ ...ORDER, key: undefined });
+    equal(ran.count, 0);
+  });
+
+  fact("while the service is away nothing runs, and the message is kept", async ({ faults }, start) => {
+    const ran = counter();
+    const consumer = await start(ran.call);
+    faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+    const waiting = consumer.deliver(ORDER);
+    const first = await Promise.race([waiting, later(4 * OPTIONS.timeoutMs, "held" as const)]);
+    equal(first === "settled", false);
+    equal(ran.count, 0);
+    faults.clear();
+    if (first === "held") equal(await waiting, "settled");
+    else equal(await consumer.deliver(ORDER), "settled");
+    equal(ran.count, 1);
+  });
+
+  fact(
+    "while another holder runs the operation, the message is kept, and does not run",
+    async (world, start) => {
+      const ran = counter();
+      const consumer = await start(ran.call);
+      await world.onceward.api.claim({ namespace: OPTIONS.namespace, key: "order-1", owner: "worker-1" });
+      equal(await consumer.deliver(ORDER), "kept");
+      equal(ran.count, 0);
+    },
+  );
+}

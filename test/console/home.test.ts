@@ -1,0 +1,87 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { expect, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+const HOUR_MS = 3_600_000;
+const BUILT = fileURLToPath(new URL("../../server/console/", import.meta.url));
+/** Issue: the page opens on a slow connection, too. */
+const MAX_FIRST_LOAD_BYTES = 160 * 1024;
+
+describeInBrowser("The screen Home", () => {
+  const { server } = useConsole();
+
+  test("says what is wrong, leads there, and weighs at most 160 KiB on the first load", async ({
+    annotate,
+  }) => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, { key: adminKey, path: "/" });
+    const admin = connectAdmin(server, adminKey);
+    const { matching } = await admin.resolveAmbiguousRecords({
+      ...{ resolution: { case: "release", value: {} }, reason: "count", validateOnly: true },
+    });
+    expect(matching).toBeGreaterThan(0n);
+    const check = (name: string) => page.getByRole("row").filter({ hasText: name });
+    expect(await check("Ambiguous records").innerText()).toMatch(new RegExp(`${matching}\\s+They wait`));
+    expect(await check("Retention too short").innerText()).toContain("webhooks");
+    expect(await check("Unfinished jobs").innerText()).toContain("None");
+    expect(await page.locator("main").innerText()).toMatch(/\d lines need your attention/);
+
+    // The current hour and the 23 before it.
+    const first = new Date((Math.floor(Date.now() / HOUR_MS) - 23) * HOUR_MS);
+    const { hours } = await admin.getUsage({ after: timestampFromDate(first), pageSize: 1000 });
+    const claimed = hours.reduce((sum, { granted }) => sum + granted, 0n);
+    await page.getByText("The numbers as a table").click();
+    const cells = await page.getByRole("table").last().locator("tbody td:nth-child(2)").allInnerTexts();
+    expect(cells).toHaveLength(24);
+    const shown = cells.reduce((sum, text) => sum + BigInt(text.replaceAll(",", "")), 0n);
+    expect(shown).toBe(claimed);
+
+    const loaded = await page.evaluate(() =>
+      performance.getEntriesByType("resource").map(({ name }) => name),
+    );
+    const files = loaded.filter((name) => name.includes("/console/assets/")).map((name) => basename(name));
+    const sizes = await Promise.all(
+      ["index.html", ...files.map((name) => `assets/${name}`)].map(
+        async (name) => (await stat(join(BUILT, `${name}.br`))).size,
+      ),
+    );
+    const firstLoad = sizes.reduce((sum, size) => sum + size, 0);
+    await annotate(`first load of Home: ${firstLoad} bytes with brotli, ${sizes.length} files`);
+    expect(sizes.length).toBeGreaterThan(3);
+    expect(firstLoad).toBeLessThanOrEqual(MAX_FIRST_LOAD_BYTES);
+
+    await page.getByRole("link", { name: "webhooks" }).click();
+    await untilLoaded(page);
+    expect(new URL(page.url()).pathname).toBe("/console/retention/webhooks");
+  });
+
+  test("the built files are hashed, compressed to the same bytes, and have nothing inline or foreign", async () => {
+    const names = (await readdir(BUILT, { recursive: true, withFileTypes: true }))
+      .filter((file) => file.isFile() && !/\.(br|gz)$/.test(file.name))
+      .map((file) => join(file.parentPath, file.name));
+    expect(names.length).toBeGreaterThan(10);
+    for (const name of names) {
+      const bytes = await readFile(name);
+      expect(brotliDecompressSync(await readFile(`${name}.br`)).equals(bytes), name).toBe(true);
+      expect(gunzipSync(await readFile(`${name}.gz`)).equals(bytes), name).toBe(true);
+      if (!name.endsWith("index.html")) {
+        expect(name).toMatch(/assets\/[\w-]+-[\w-]{8}\.(js|css|svg)$/);
+      }
+      if (name.endsWith(".css")) expect(bytes.toString()).not.toMatch(/url\(|@import/);
+      if (name.endsWith(".js")) expect(bytes.toString()).not.toMatch(/\bimport\(["'`](?!\.\/)|\beval\(/);
+    }
+    const html = await readFile(join(BUILT, "index.html"), "utf8");
+    expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|javascript:/i);
+    for (const [tag] of html.matchAll(/<(?:script|link)\b[^>]*>/g)) {
+      expect(tag).toMatch(/(?:src|href)="\/console\/assets\//);
+    }
+  });
+});

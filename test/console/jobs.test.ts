@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { grant, seconds } from "../helpers/calls/verbs.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+describeInBrowser("The background jobs", () => {
+  const { server, database } = useConsole();
+
+  test("are shown with their progress, followed, and cancelled", async () => {
+    const tenant = await createTenant(database);
+    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const admin = connectAdmin(server, adminKey);
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/jobs" },
+      allowed: { statuses: [404] },
+    });
+    const main = page.getByRole("main");
+    expect(await main.innerText()).toMatch(/No job is kept.*onceward retention jobs/s);
+
+    await grant(connectClient(server, tenant.apiKey));
+    // A job waits until every replica has the new policy; time for a person to cancel it.
+    const { job } = await admin.updateTenant({
+      tenant: { policy: { keyRetention: seconds(7_200) } },
+      updateMask: { paths: ["policy.key_retention"] },
+      applyToExisting: true,
+    });
+    const row = page.getByRole("row").filter({ hasText: "Apply a new retention" });
+    // The list refreshes itself.
+    await expect.poll(() => row.innerText()).toMatch(/all\s+waiting\s+0 of 0 records changed/);
+    await expectAccessible(page);
+    await screenshot(page, "jobs-waiting");
+    await row.getByRole("button", { name: `Cancel job ${job?.id}` }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Cancel the job" }).click();
+    await expect.poll(() => row.innerText()).toContain("cancelled");
+    await expect
+      .poll(() => page.getByRole("status").allInnerTexts())
+      .toContainEqual(expect.stringContaining(`Job ${job?.id} is cancelled`));
+    expect((await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state).toBe(RecordJob_State.CANCELLED);
+    expect(await row.getByRole("button").count()).toBe(0);
+
+    await row.getByRole("link").click();
+    await untilLoaded(page);
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(`Job ${job?.id}`);
+    expect(await main.innerText()).toMatch(/cancelled.*onceward retention jobs \d+ --watch/s);
+    await expectAccessible(page);
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await visit(page, "/jobs/999999");
+    await expect.poll(() => main.innerText()).toContain("There is no such job");
+    await visit(page, "/jobs/1e9");
+    expect(await main.innerText()).toContain("There is no such job");
+  });
+});

@@ -1,0 +1,53 @@
+import { KeyDefect } from "@onceward/client/admin";
+import { expect, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+describeInBrowser("The screen Key quality", () => {
+  const { server } = useConsole();
+
+  test("shows each suspicion with its advice, evidence and records, and what can't be said yet", async () => {
+    const { adminKey } = seedOfRun();
+    const { namespaces } = await connectAdmin(server, adminKey).getKeyQuality({});
+    const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
+    const retried = suspected.find(({ suspicions }) =>
+      suspicions.some(({ defect }) => defect === KeyDefect.NEW_KEY_PER_RETRY),
+    );
+    const suspicion = retried?.suspicions.find(({ defect }) => defect === KeyDefect.NEW_KEY_PER_RETRY);
+    if (retried === undefined || suspicion === undefined)
+      throw new Error("the traffic has a suspected namespace");
+    const page = await openConsole(server, { key: adminKey, path: "/key-quality" });
+    await screenshot(page, "key-quality");
+    const headings = await page.getByRole("heading", { level: 2 }).allInnerTexts();
+    expect(headings.slice(0, suspected.length)).toEqual(suspected.map(({ namespace }) => namespace));
+    const unsuspected = namespaces.filter(({ suspicions }) => suspicions.length === 0);
+    const last = page.getByRole("table").last();
+    for (const { namespace } of unsuspected) await last.getByRole("rowheader", { name: namespace }).waitFor();
+
+    await page.getByRole("textbox", { name: "Namespace" }).fill(retried.namespace);
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => page.getByRole("heading", { level: 2 }).count()).toBe(1);
+    await untilLoaded(page);
+    expect(new URL(page.url()).search).toBe(`?namespace=${retried.namespace}`);
+    const article = page.getByRole("article").filter({ hasText: "A new key for each retry" });
+    await article.getByText(suspicion.advice).waitFor();
+    const evidence = await article.getByRole("table").first().getByRole("rowheader").count();
+    expect(evidence).toBe(suspicion.evidence.length);
+    await article
+      .getByRole("cell", { name: /% to .*%/ })
+      .first()
+      .waitFor();
+    await expectAccessible(page);
+
+    const [example] = suspicion.examples;
+    await article.getByRole("link", { name: example?.key ?? "?" }).click();
+    await untilLoaded(page);
+    const path = new URL(page.url()).pathname;
+    expect(path).toBe(`/console/records/${retried.namespace}/${encodeURIComponent(example?.key ?? "")}`);
+  });
+});

@@ -1,0 +1,136 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+const HOUR_S = 3600n;
+
+/** Presses the button of the form, and then the one of the dialog that asks. */
+async function confirm(page: Page, action: string): Promise<void> {
+  await page.getByRole("button", { name: action, exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: action, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+describeInBrowser("The screens Namespaces and Tenant settings", () => {
+  const { server } = useConsole();
+
+  test("an undeclared namespace is found, declared, and deleted with its records", async () => {
+    const { adminKey } = seedOfRun();
+    const admin = connectAdmin(server, adminKey);
+    // What the API answers for an undeclared namespace, and for a value beyond the limits.
+    const page = await openConsole(server, {
+      key: adminKey,
+      path: "/namespaces",
+      allowed: { statuses: [400, 404] },
+    });
+    await page.getByRole("link", { name: "Used, not declared" }).click();
+    await page.getByRole("rowheader", { name: "paymnets" }).waitFor();
+    expect(await page.getByRole("rowheader").allInnerTexts()).toEqual(["paymnets"]);
+    await screenshot(page, "namespaces-undeclared");
+    await page.getByRole("link", { name: "Declare", exact: true }).click();
+    await page.getByText(": it follows the tenant's policy.").waitFor();
+
+    await page.getByLabel("Key retention").fill("soon");
+    await page.getByRole("button", { name: "Declare" }).click();
+    await page.getByText("A whole number with a unit").waitFor();
+    await page.getByLabel("Key retention").fill("401d");
+    await page.getByRole("button", { name: "Declare" }).click();
+    await page.getByText(/^It must be/).waitFor();
+    await page.getByLabel("Key retention").fill("48 h");
+    await page.getByRole("button", { name: "Declare" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("row", { name: "Key retention 3 d 2 d" }).waitFor();
+    // What follows the key retention changes with it.
+    await dialog.getByRole("row", { name: "Result retention 3 d 2 d" }).waitFor();
+    await expectAccessible(page);
+    await screenshot(page, "namespace-review");
+    await dialog.getByRole("button", { name: "Declare" }).click();
+    await page.getByText("Saved the policy of the namespace paymnets.").waitFor();
+    const { namespace } = await admin.getNamespace({ name: "paymnets" });
+    expect(namespace?.policy?.keyRetention?.seconds).toBe(48n * HOUR_S);
+    expect(namespace?.policy?.maxLease).toBeUndefined();
+
+    await page.getByRole("button", { name: "Delete the policy" }).click();
+    await dialog.getByLabel("Type paymnets to confirm").fill("paymnets");
+    await dialog.getByLabel(/^Forget the records/).check();
+    await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Delete, and forget the records" }).click();
+    await page.getByText(/^Deleted the policy of paymnets\. Job \d+ forgets its records\.$/).waitFor();
+    await expect(admin.getNamespace({ name: "paymnets" })).rejects.toMatchObject({ code: Code.NotFound });
+    const { jobs } = await admin.listRecordJobs({});
+    expect(jobs.map(({ namespace: of }) => of)).toContain("paymnets");
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Namespaces");
+  });
+
+  test("a change of another person is told with both values, and what was typed stays", async () => {
+    const { adminKey } = seedOfRun();
+    const admin = connectAdmin(server, adminKey);
+    // 409: what the API answers for an old etag.
+    const page = await openConsole(server, {
+      key: adminKey,
+      path: "/namespaces/payments",
+      allowed: { statuses: [409] },
+    });
+    await page.getByLabel("Longest lease").fill("1h");
+    await admin.updateNamespace({
+      namespace: {
+        name: "payments",
+        policy: { maxLease: { seconds: HOUR_S / 2n }, defaultLease: { seconds: 60n } },
+      },
+    });
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("row", { name: "Longest lease inherited 30 min 1 h" }).waitFor();
+    await page.getByRole("row", { name: "Default lease inherited 1 min not changed" }).waitFor();
+    expect(await page.getByLabel("Longest lease").inputValue()).toBe("1h");
+    expect(await page.getByLabel("Default lease").inputValue()).toBe("1m");
+    await expectAccessible(page);
+    await screenshot(page, "namespace-conflict");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "namespace-conflict-narrow");
+    await confirm(page, "Save");
+    await page.getByText("Saved the policy of the namespace payments.").waitFor();
+    const { namespace } = await admin.getNamespace({ name: "payments" });
+    expect(namespace?.policy?.maxLease && durationMs(namespace.policy.maxLease)).toBe(3_600_000);
+    expect(namespace?.policy?.defaultLease && durationMs(namespace.policy.defaultLease)).toBe(60_000);
+  });
+
+  test("a field is inherited again, with the value of the tenant settings", async () => {
+    const { adminKey } = seedOfRun();
+    const admin = connectAdmin(server, adminKey);
+    const page = await openConsole(server, { key: adminKey, path: "/namespaces/webhooks" });
+    await page.getByRole("link", { name: "tenant settings" }).click();
+    await untilLoaded(page);
+    await page.getByLabel("Key retention").fill("8d");
+    await confirm(page, "Save");
+    const { tenant } = await admin.getTenant({});
+    expect(tenant?.policy?.keyRetention?.seconds).toBe(8n * 24n * HOUR_S);
+
+    await visit(page, "/namespaces/webhooks");
+    await page.getByRole("button", { name: "Inherit the key retention" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("row", { name: /^Key retention .* 8 d$/ })
+      .waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the policy of the namespace webhooks.").waitFor();
+    const { namespace } = await admin.getNamespace({ name: "webhooks" });
+    expect(namespace?.policy?.keyRetention).toBeUndefined();
+    expect(namespace?.effectivePolicy?.keyRetention?.seconds).toBe(8n * 24n * HOUR_S);
+
+    await page.getByRole("link", { name: "Retention", exact: true }).last().click();
+    await untilLoaded(page);
+    expect(new URL(page.url()).pathname).toBe("/console/retention/webhooks");
+  });
+});

@@ -1,0 +1,87 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
+import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { startDev } from "../helpers/processes/dev.ts";
+
+const run = promisify(execFile);
+const TRAFFIC = fileURLToPath(new URL("../demo/traffic/main.ts", import.meta.url));
+/** The least that shows a retention that is too short, and workers that died. */
+const SHORT_RUN = ["--seed", "24", "--days", "9", "--operations", "100", "--live", "1"];
+const LIMIT_MS = 240_000;
+
+/** Runs `npm run demo:traffic`, which plants in the tenant of the printed keys. */
+async function plantTraffic({ dir, temporaryDir }: Workplace, address: string): Promise<void> {
+  const args = ["--conditions=@onceward/source", TRAFFIC, ...SHORT_RUN, "--address", address];
+  const env = { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir };
+  await run(process.execPath, args, { cwd: dir, env, timeout: LIMIT_MS });
+}
+
+async function follow(page: Page, link: string): Promise<void> {
+  await page
+    .getByRole("navigation", { name: "Screens" })
+    .getByRole("link", { name: link, exact: true })
+    .click();
+  await page.getByRole("heading", { level: 1, name: link }).waitFor();
+  await untilLoaded(page);
+}
+
+describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
+  test("lengthens a retention, decides on a payout, and finds both in the audit", {
+    timeout: 2 * LIMIT_MS,
+  }, async () => {
+    const workplace = await createWorkplace();
+    const dev = await startDev(workplace);
+    const [, address = ""] = await dev.untilPrinted(/^ *Console +(http:\S+)$/m);
+    const [, printedKey = ""] = await dev.untilPrinted(/admin's key +(\S+)/);
+    const planting = plantTraffic(workplace, dev.grpcUrl);
+    const page = await openConsole(
+      { httpPort: Number(new URL(address).port) },
+      { allowed: { statuses: [401] } },
+    );
+    await page.getByLabel("API key").fill(printedKey);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("banner").getByText("demo").waitFor();
+    await planting;
+
+    const startedAtMs = performance.now();
+    await page.reload();
+    await untilLoaded(page);
+    await follow(page, "Retention");
+    const tooShort = page.getByRole("row").filter({ hasText: "Too short" }).first();
+    const namespace = await tooShort.getByRole("link").innerText();
+    await tooShort.getByRole("link").click();
+    await page.getByRole("heading", { level: 1, name: `Retention of ${namespace}` }).waitFor();
+    await page.getByRole("textbox", { name: "Proposed key retention" }).fill("7d");
+    await page.getByRole("button", { name: /^Preview/ }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("row").filter({ hasText: "7 d" }).first().waitFor();
+    await dialog.getByLabel(/^Type .* to confirm/).fill(namespace);
+    await dialog.getByRole("button", { name: /^Change/ }).click();
+    await page
+      .getByRole("status")
+      .filter({ hasText: `${namespace} is changed` })
+      .waitFor();
+
+    await follow(page, "Ambiguous");
+    const payout = page.getByRole("row").filter({ hasText: "payouts" }).first();
+    const payoutKey = await payout.getByRole("rowheader").innerText();
+    await payout.getByRole("button", { name: `Release ${payoutKey}` }).click();
+    await dialog.getByLabel("Reason").fill("the bank never got it");
+    await dialog.getByRole("button", { name: "Release", exact: true }).click();
+    await dialog.waitFor({ state: "hidden" });
+
+    await follow(page, "Audit");
+    const events = page.getByRole("main");
+    for (const text of ["UpdateNamespace", namespace, "ResolveRecord", payoutKey, "the bank never got it"]) {
+      await expect.poll(() => events.innerText()).toContain(text);
+    }
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    process.stderr.write(`The newcomer's walk through the console took ${seconds.toFixed(1)} s.\n`);
+  });
+});

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { endLeases } from "../helpers/calls/records.ts";
+import { bytes, fingerprintOf, grant, success } from "../helpers/calls/verbs.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+/** A key that is a path, a query, markup and a change of direction. */
+const ODD_KEY = "a/b%2F?c#<b>\u202e..";
+const FINGERPRINT = fingerprintOf("a payment of 7 EUR");
+
+describeInBrowser("The records of keys", () => {
+  const { server, database } = useConsole();
+
+  async function tenantWithRecords() {
+    const tenant = await createTenant(database);
+    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const caller = connectClient(server, tenant.apiKey);
+    const odd = { namespace: "charges", key: ODD_KEY };
+    const lost = await grant(caller, { ...odd, owner: "worker-1", fingerprint: FINGERPRINT });
+    const checkpoint = { name: "submitted", state: bytes("{}") };
+    await caller.extendLease({ ...odd, fencingToken: lost.fencingToken, checkpoint });
+    await endLeases(database, tenant, ODD_KEY);
+    const { fencingToken } = await grant(caller, { ...odd, owner: "worker-2", fingerprint: FINGERPRINT });
+    for (const namespace of ["charges", "refunds"]) {
+      const twin = { namespace, key: "twin" };
+      const claim = await grant(caller, twin);
+      await caller.release({ ...twin, fencingToken: claim.fencingToken, reason: "no funds" });
+    }
+    return { tenant, adminKey, caller, admin: connectAdmin(server, adminKey), odd: { ...odd, fencingToken } };
+  }
+
+  test("are listed by the filters of the address, and counted by state", async () => {
+    const { adminKey } = await tenantWithRecords();
+    const page = await openConsole(server, { key: adminKey, path: "/records?state=released" });
+    const listed = page.getByRole("rowheader");
+    expect(await listed.allInnerTexts()).toEqual(["twin", "twin"]);
+
+    await page.getByRole("textbox", { name: "Namespace" }).fill("charges");
+    await page.getByLabel("State").selectOption("In progress");
+    await page.getByLabel("Owner").fill("worker-2");
+    await page.getByLabel("Fingerprint").fill(Buffer.from(FINGERPRINT).toString("hex"));
+    await page.getByLabel("Claimed after").fill("1h");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => listed.allInnerTexts()).toEqual([ODD_KEY]);
+    const shared = new URL(page.url()).searchParams;
+    expect(shared.get("after")).toMatch(/^\d{4}-\d\d-\d\dT/);
+    await page.getByLabel("Claimed before").fill("1h");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => page.getByRole("main").innerText()).toContain("No more records match");
+    expect(await page.getByRole("main").innerText()).toContain("onceward records list --namespace charges");
+
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.keyboard.press("c");
+    const counts = page.getByRole("region", { name: "Records by state" });
+    await expect.poll(() => counts.innerText()).toContain("2 namespaces counted");
+    const rows = await counts.getByRole("row").allInnerTexts();
+    expect(rows.slice(1).map((row) => row.split(/\s+/).slice(0, 6))).toEqual([
+      ["charges", "1", "0", "0", "1", "0"],
+      ["refunds", "0", "0", "0", "1", "0"],
+    ]);
+    await expectAccessible(page);
+    await screenshot(page, "records-counted");
+  });
+
+  test("are found by the bare key, shown with their history, and resolved", async () => {
+    const { adminKey, admin, caller, odd } = await tenantWithRecords();
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/records" },
+      allowed: { statuses: [404] },
+    });
+    const main = page.getByRole("main");
+    const find = async (key: string) => {
+      await page.getByLabel("Open the record of a key").fill(key);
+      await page.getByRole("button", { name: "Open" }).click();
+    };
+    await find("twi");
+    await expect.poll(() => main.innerText()).toContain("No record has exactly this key in 2 namespaces");
+    await find("twin");
+    await expect.poll(() => main.innerText()).toContain("2 of 2 namespaces have this key: charges, refunds.");
+    await find(ODD_KEY);
+    await page.getByRole("heading", { name: "Timeline" }).waitFor();
+    expect(await main.innerText()).toContain(ODD_KEY);
+    await page.reload();
+    await page.getByRole("heading", { name: "Timeline" }).waitFor();
+    const events = page.getByRole("region", { name: "Timeline" }).getByRole("listitem");
+    expect((await events.allInnerTexts()).map((event) => event.split("\n").slice(1).join(" "))).toEqual([
+      expect.stringMatching(/^Claimed.*attempt 1.*worker-1/),
+      expect.stringMatching(/^Lost to the next claim.*attempt 1.*submitted/),
+      expect.stringMatching(/^Claimed.*attempt 2.*worker-2.*submitted/),
+      expect.stringMatching(/^Lease ends/),
+      expect.stringMatching(/^Key is forgotten/),
+    ]);
+
+    // The holder completes the claim; the screen follows.
+    const payload = bytes('<script>"secret"</script>');
+    const result = { ...success(""), payload, contentType: "text/html", metadata: { status: "201" } };
+    await caller.complete({ ...odd, result });
+    await page.getByRole("heading", { name: "Result" }).waitFor();
+    expect(await main.innerText()).not.toMatch(/secret|201/);
+    await page.getByRole("button", { name: "Show the result" }).click();
+    await page.getByRole("button", { name: "Show the metadata" }).click();
+    expect(await main.innerText()).toMatch(/<script>"secret"<\/script>.*status\s+201/s);
+    expect(await page.getByRole("button", { name: /^(Complete|Release)$/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await screenshot(page, "record");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "record-narrow");
+
+    await page.getByRole("button", { name: "Forget" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason").fill("a test");
+    await dialog.getByLabel("Type charges to confirm").fill("charges");
+    await dialog.getByRole("button", { name: "Forget" }).click();
+    await page.waitForURL(/\/records$/);
+    await untilLoaded(page);
+    const { records } = await admin.listRecords({ state: Record_State.COMPLETED });
+    expect(records).toEqual([]);
+    await page.goBack();
+    await expect.poll(() => main.innerText()).toContain("has no record of this key");
+    const { auditTarget } = await admin.getRecord({ namespace: "charges", key: "twin" });
+    await visit(page, "/records/charges/twin");
+    const audit = page.getByRole("link", { name: "Audit events of this record" });
+    expect(await audit.getAttribute("href")).toBe(
+      `/console/audit?${new URLSearchParams({ target: auditTarget })}`,
+    );
+  });
+});

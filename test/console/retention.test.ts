@@ -1,0 +1,113 @@
+import { expect, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+const HOUR_S = 3600n;
+const DAY_S = 24n * HOUR_S;
+
+describeInBrowser("The screen Retention", () => {
+  const { server } = useConsole();
+
+  const ownRetention = async (name: string) => {
+    const { namespace } = await connectAdmin(server, seedOfRun().adminKey).getNamespace({ name });
+    return namespace?.policy?.keyRetention?.seconds;
+  };
+
+  test("names the namespace that is too short, moves the line, and changes the retention after a preview", async () => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, { key: adminKey, path: "/retention" });
+    const row = page.getByRole("row").filter({ hasText: "webhooks" });
+    expect(await row.innerText()).toMatch(
+      /1 d.*Too short.*repeats a month come after their key was forgotten/s,
+    );
+    await page.getByRole("link", { name: "webhooks" }).click();
+    await untilLoaded(page);
+
+    const line = page.getByRole("slider", { name: "Proposed key retention" });
+    const shownMs = async () => Number(await line.getAttribute("aria-valuenow"));
+    const todayMs = await shownMs();
+    await line.focus();
+    await page.keyboard.press("ArrowRight");
+    expect(await shownMs()).toBeGreaterThan(todayMs);
+    await page.keyboard.press("Home");
+    expect(await shownMs()).toBeLessThan(todayMs);
+    const picture = await page.getByRole("group", { name: /Repeats later than/ }).boundingBox();
+    if (picture === null) throw new Error("the picture has no place");
+    await page.mouse.move(picture.x + picture.width / 3, picture.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(picture.x + picture.width - 30, picture.y + 60, { steps: 4 });
+    await page.mouse.up();
+    expect(await shownMs()).toBeGreaterThan(todayMs);
+    await expectAccessible(page);
+
+    await page.getByRole("textbox", { name: "Proposed key retention" }).fill("4d");
+    await page.getByRole("button", { name: "Preview the change" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByRole("row").filter({ hasText: "Key retention" }).innerText()).toMatch(
+      /1 d\s+4 d/,
+    );
+    expect(new URL(page.url()).searchParams.get("to")).toBe("4d");
+    expect(await ownRetention("webhooks")).toBe(DAY_S);
+    expect(await dialog.getByRole("button", { name: /^Change/ }).isDisabled()).toBe(true);
+    await dialog.getByLabel(/Also change existing records: [\d,]+ would change/).check();
+    await dialog.getByLabel("Type webhooks to confirm").fill("webhooks");
+    await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Change, with existing records" }).click();
+    await expect.poll(() => dialog.count()).toBe(0);
+
+    expect(await ownRetention("webhooks")).toBe(4n * DAY_S);
+    const { jobs } = await connectAdmin(server, adminKey).listRecordJobs({});
+    expect(jobs[0]).toMatchObject({ namespace: "webhooks" });
+    await page.getByText(`Job ${jobs[0]?.id}`).waitFor();
+    await page.getByRole("status").filter({ hasText: "The retention of webhooks is changed" }).waitFor();
+    await page.getByText("4 d is set by this namespace itself").waitFor();
+  });
+
+  test("tells both values when another administrator was faster, and changes nothing", async () => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/retention/payments?to=3d" },
+      allowed: { statuses: [409] },
+    });
+    await page.getByRole("button", { name: "Preview the change" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("table").waitFor();
+    await connectAdmin(server, adminKey).updateNamespace({
+      namespace: { name: "payments", policy: { keyRetention: { seconds: 12n * HOUR_S } } },
+      updateMask: { paths: ["policy.key_retention"] },
+    });
+    await dialog.getByLabel("Type payments to confirm").fill("payments");
+    await page.keyboard.press("Enter");
+    const conflict = page.getByRole("alert").filter({ hasText: "another administrator" });
+    expect(await conflict.innerText()).toMatch(/was 6 h when you looked, and is 12 h now. You proposed 3 d/);
+    expect(await ownRetention("payments")).toBe(12n * HOUR_S);
+
+    await page.getByRole("button", { name: "Follow the tenant's retention" }).click();
+    await dialog.getByLabel("Type payments to confirm").fill("payments");
+    await page.keyboard.press("Enter");
+    await page.getByText("3 d is the service's default").waitFor();
+    expect(await ownRetention("payments")).toBeUndefined();
+    expect(await conflict.count()).toBe(0);
+  });
+
+  test("declares a namespace that followed the tenant's policy", async () => {
+    const page = await openConsole(server, {
+      ...{ key: seedOfRun().adminKey, path: "/retention/paymnets?to=1d" },
+      allowed: { statuses: [404] },
+    });
+    await page.getByText("This namespace has no policy of its own").waitFor();
+    await page.getByRole("button", { name: "Preview the change" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByRole("row").filter({ hasText: "Key retention" }).innerText()).toMatch(
+      /3 d\s+1 d/,
+    );
+    await dialog.getByLabel("Type paymnets to confirm").fill("paymnets");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 d is set by this namespace itself").waitFor();
+    expect(await ownRetention("paymnets")).toBe(DAY_S);
+  });
+});
