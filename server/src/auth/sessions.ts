@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Deadline } from "../domain/operation.ts";
 import { credentialInvalid } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
+import { createPacedQueue } from "../store/batching/paced-queue.ts";
 import {
   type EndedSessions,
   endSessions,
@@ -11,6 +12,7 @@ import {
   type SessionDatabase,
   storeSession,
 } from "../store/console-sessions.ts";
+import type { Runner } from "../store/pool.ts";
 import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 import { digestSecret } from "./api-key.ts";
 import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "./credential-cache.ts";
@@ -26,12 +28,12 @@ export interface Sessions {
   /**
    * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
    *
-   * @throws Refusal CREDENTIAL_INVALID if the credential has expired.
+   * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `PacedQueue.run`.
    */
   start(signIn: SignIn): Promise<string>;
   /**
    * Ends the session of a cookie's value, or all sessions of the same credential: here at once, on other replicas within
-   * 10 s. Returns false if there is no live session.
+   * 10 s. Returns false if there is no live session. Throws as `start`.
    */
   end(cookie: string, which: EndedSessions, requestId: string): Promise<boolean>;
   /** Drops all cached sessions, after the database was restored or replaced. */
@@ -58,8 +60,12 @@ export interface SessionsOptions {
 const VALUE_BYTES = 32;
 /** The form of a cookie's value: VALUE_BYTES in base64url. */
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
-/** Maximum time to look for the session that a sign-out ends. */
-const END_TIMEOUT_MS = 10_000;
+/** Maximum time to wait for the turn of a sign-in or a sign-out, and to look for the session that is ended. */
+const TIMEOUT_MS = 10_000;
+/** Sign-ins and sign-outs that have a connection at once: those of one key wait for each other's locks. */
+const MAX_TRANSACTIONS = 2;
+/** The turns of operators; those of tenants are numbered from 1. */
+const OPERATORS = 0;
 const MAX_CACHED_SESSIONS = 5000;
 const MAX_CACHE_BYTES = 8 * 1024 * 1024;
 const SESSION_BYTES = 800;
@@ -85,13 +91,28 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
     endsAtMs: ({ endsAtMs }) => endsAtMs,
   });
 
+  const turns = createPacedQueue({ width: MAX_TRANSACTIONS });
+
+  /** Runs a transaction in the turns of its tenant, so that no number of sign-ins keeps the connections from calls. */
+  function inTurn<Result>(
+    tenantId: number | undefined,
+    work: (transaction: Runner) => Promise<Result>,
+  ): Promise<Result> {
+    return turns.run(tenantId ?? OPERATORS, deadlineFromNow(), () => database.transaction(work));
+  }
+
   async function live(cookie: string, deadline: Deadline): Promise<KnownSession | undefined> {
     if (!VALUE.test(cookie)) return undefined;
     return await cache.get(digestSecret(cookie, pepper).toString("base64"), deadline);
   }
 
-  function endIn(cookie: string, which: EndedSessions, requestId: string): Promise<boolean> {
-    return database.transaction(async (transaction) => {
+  function endIn(
+    { tenantId }: KnownSession,
+    cookie: string,
+    which: EndedSessions,
+    requestId: string,
+  ): Promise<boolean> {
+    return inTurn(tenantId, async (transaction) => {
       const owner = await endSessions(transaction, digestSecret(cookie, pepper), which);
       if (owner === undefined) return false;
       const action = which === "this" ? "SignOut" : "SignOutEverywhere";
@@ -109,7 +130,7 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
     async start({ principal, credential, replaced, requestId }) {
       const cookie = randomBytes(VALUE_BYTES).toString("base64url");
       const tenant = principal.role === "OPERATOR" ? undefined : principal.tenant;
-      const stored = await database.transaction(async (transaction) => {
+      const stored = await inTurn(tenant?.id, async (transaction) => {
         if (replaced !== undefined && VALUE.test(replaced))
           await endSessions(transaction, digestSecret(replaced, pepper), "this");
         const isStored = await storeSession(transaction, {
@@ -129,11 +150,11 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
       return cookie;
     },
     async end(cookie, which, requestId) {
-      const deadline = { atMs: performance.now() + END_TIMEOUT_MS, cancelled: false };
       // An invented cookie costs no more than in a call.
-      if ((await live(cookie, deadline)) === undefined) return false;
+      const session = await live(cookie, deadlineFromNow());
+      if (session === undefined) return false;
       try {
-        return await endIn(cookie, which, requestId);
+        return await endIn(session, cookie, which, requestId);
       } finally {
         // Also after an error: the statement may have had its effect.
         cache.clear();
@@ -141,6 +162,10 @@ export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: Sess
     },
     clear: cache.clear,
   };
+}
+
+function deadlineFromNow(): Deadline {
+  return { atMs: performance.now() + TIMEOUT_MS, cancelled: false };
 }
 
 const NOTHING_SAID = {

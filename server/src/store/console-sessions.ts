@@ -126,12 +126,13 @@ const lockActor = {
   text: "select pg_advisory_xact_lock(hashtextextended('onceward console ' || $1::text, 0))",
 };
 
+/** Names the rows as `endAllSessions` does. */
 const endOldestSessions = {
   name: "end_oldest_console_sessions",
   text: `
 delete from console_sessions
- where ctid = any (array (
-       select s.ctid
+ where digest = any (array (
+       select s.digest
          from console_sessions s
         where s.actor = $1::text
           and s.issuer is not distinct from $2::text
@@ -186,13 +187,17 @@ with ended as (delete from console_sessions s where s.digest = $1::bytea and ${L
 ${ENDED}`,
 };
 
+/**
+ * Names the rows by their primary key. By ctid, a row that `readSessions` moves at the same time would stay: Postgres looks at the
+ * condition once more after it has waited for a lock.
+ */
 const endAllSessions = {
   name: "end_console_sessions",
   text: `
 with ended as (
   delete from console_sessions
-   where ctid = any (array (
-         select a.ctid
+   where digest = any (array (
+         select a.digest
            from console_sessions a
           where a.actor = (select s.actor from console_sessions s where s.digest = $1::bytea and ${LIVE})
             and a.issuer is not distinct from (select s.issuer from console_sessions s where s.digest = $1::bytea)))

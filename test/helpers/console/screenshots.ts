@@ -20,10 +20,10 @@ export function writesPictures(): boolean {
   return process.env.ONCEWARD_WRITE_SCREENSHOTS === "true";
 }
 
-/** Writes a picture that README shows, if this run writes them. */
-export async function readmeScreenshot(page: Page, name: string): Promise<void> {
+/** Writes the upper part of the page, as README shows it, if this run writes these pictures. */
+export async function readmeScreenshot(page: Page, name: string, height: number): Promise<void> {
   if (!writesPictures()) return;
   await mkdir(README_FOLDER, { recursive: true });
   await page.emulateMedia({ colorScheme: "light" });
-  await page.screenshot({ path: `${README_FOLDER}${name}.png` });
+  await page.screenshot({ path: `${README_FOLDER}${name}.png`, clip: { x: 0, y: 0, width: 1280, height } });
 }

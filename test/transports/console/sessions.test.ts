@@ -10,6 +10,7 @@ import {
   signIn,
   whoIs,
 } from "../../helpers/console/browser.ts";
+import { openConnection, untilBlocked } from "../../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 import { createCopiedDatabase } from "../../helpers/database/restores.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
@@ -107,6 +108,19 @@ test("signing out ends one session, or all of the same key, on every replica", a
   expect(events.map(({ action }) => action)).toEqual([...signIns, "SignOut", "SignOutEverywhere", "SignIn"]);
 });
 
+test("signing out everywhere also ends sessions that are used at this moment", async () => {
+  const { key, keyId, cookie } = await newSession();
+  const left = await signIn(server, key);
+  const use = await openConnection(database);
+  await use.query("begin");
+  await use.query("update console_sessions set last_used_at = now() where actor = $1", [keyId]);
+  const answer = signOut(cookie, "/console/api/sessions");
+  await untilBlocked(database);
+  await use.query("commit");
+  expect((await answer).status).toBe(204);
+  await Promise.all([expectEnded(cookie), expectEnded(left)]);
+});
+
 test("a browser that signs in again leaves its earlier session", async () => {
   const { key, keyId, cookie } = await newSession();
   const answer = await postKey(server, key, { ...OF_PAGE, cookie });
@@ -150,6 +164,25 @@ test("a key has a bounded number of sessions: the oldest end, even if all sign i
   const rows = await database.query("select 1 from console_sessions where actor = $1", [keyId]);
   expect(rows).toHaveLength(20);
   await expectEnded(cookie);
+});
+
+test("a key that signs in all the time keeps no connection from calls, and is refused in the end", async () => {
+  const { key, keyId } = await newSession();
+  const own = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "4" });
+  onTestFinished(() => own.stop());
+  const holder = await openConnection(database);
+  await holder.query("begin");
+  await holder.query("select pg_advisory_xact_lock(hashtextextended('onceward console ' || $1, 0))", [keyId]);
+  const signIns = Array.from({ length: 20 }, () => signIn(own, key));
+  await untilBlocked(database);
+  const elsewhere = await newSession();
+  expect(await whoIs(own, elsewhere.cookie)).toBe(elsewhere.keyId);
+  await holder.query("commit");
+  await Promise.all(signIns);
+  for (let i = 20; i < 100; i++) await signIn(own, key);
+  const answer = await postKey(own, key);
+  expect([answer.status, reasonOf(answer)]).toEqual([429, "QUOTA_RATE"]);
+  expect(await whoIs(own, await signIn(own, elsewhere.key))).toBe(elsewhere.keyId);
 });
 
 test("the operator's key of the environment signs in, and another one in its place ends its sessions", async () => {

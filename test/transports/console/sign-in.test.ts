@@ -202,6 +202,7 @@ test("a sign-in that fails says nothing of why, and too many of them are refused
   const wrong = adminKey.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
   // Those that succeed are not counted.
   for (let i = 0; i < 25; i++) await signIn(own, adminKey);
+  const cookie = await signIn(own, adminKey);
   const refusals = new Set<string>();
   for (const key of [unknown, wrong, "", "ow_", ...Array<string>(16).fill(unknown)]) {
     const answer = await postKey(own, key);
@@ -217,7 +218,9 @@ test("a sign-in that fails says nothing of why, and too many of them are refused
     expect(Number(answer.headers["retry-after"])).toBeGreaterThan(0);
     expect(JSON.stringify(answer.json)).toContain("google.rpc.RetryInfo");
   }
-  // Calls are not affected.
+  // Calls and signing out are not affected.
+  const out = { method: "DELETE", headers: { ...OF_PAGE, cookie } };
+  expect((await browse(own, "/console/api/session", out)).status).toBe(204);
   expect(await who(own, { authorization: `Bearer ${adminKey}` })).toBe(idOf(adminKey));
 });
 

@@ -18,9 +18,15 @@ it("a shell reads each word as it was", () => {
     "#",
     "!x",
     "~",
+    "\u0003\u001b[201~curl evil\r",
+    "\t'\u0007\u009b\u007f",
   ];
   const printed = execFileSync("sh", ["-c", `printf '%s\\0' ${words.map(shellWord).join(" ")}`]).toString();
   expect(printed.split("\0").slice(0, -1)).toEqual(words);
+});
+
+it("a terminal finds no control character in a word", () => {
+  expect(shellWord("\u0003a\rb\u001b[201~\u009b")).toMatch(/^[ -~]+$/);
 });
 
 it("a command has only the options that are given", () => {

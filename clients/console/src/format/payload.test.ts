@@ -10,6 +10,12 @@ describe("payloads", () => {
     expect(readPayload(bytesOf('{"amount":1.10}')).text).toBe('{"amount":1.10}');
   });
 
+  it("of deeply nested JSON stay as short as they are", () => {
+    const nested = `${"[".repeat(4000)}${"]".repeat(4000)}`;
+    expect(readPayload(bytesOf(nested)).text).toBe(nested);
+    expect(readPayload(bytesOf('["]\\"[",[]]')).text).toBe('[\n  "]\\"[",\n  []\n]');
+  });
+
   it("that are markup stay text", () => {
     const markup = "<img src=x onerror=alert(1)>";
     expect(readPayload(bytesOf(markup))).toEqual({ form: "text", text: markup, hiddenBytes: 0 });

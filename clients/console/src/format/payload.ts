@@ -39,14 +39,29 @@ function decodeText(bytes: Uint8Array, cut: boolean): string | undefined {
   }
 }
 
-/** Numbers that JSON.parse would round keep the text as it is. */
+/** Deeper than usual JSON. The indents of 64 KiB nested without a limit would fill hundreds of megabytes. */
+const MAX_INDENTED_DEPTH = 50;
+
+/** Numbers that JSON.parse would round keep the text as it is, and so does deep nesting. */
 function withLineBreaks(text: string): string {
   if (!/^\s*[[{]/.test(text) || /\d{16}|\d[.eE]/.test(text)) return text;
   try {
-    return JSON.stringify(JSON.parse(text), undefined, 2);
+    const value: unknown = JSON.parse(text);
+    return depthOf(text) > MAX_INDENTED_DEPTH ? text : JSON.stringify(value, undefined, 2);
   } catch {
     return text;
   }
+}
+
+/** Returns how deep the arrays and objects of valid JSON are nested. */
+function depthOf(json: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const [bracket] of json.replace(/"(?:[^"\\]|\\.)*"/g, "").matchAll(/[[\]{}]/g)) {
+    depth += bracket === "[" || bracket === "{" ? 1 : -1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
 }
 
 function hexRows(bytes: Uint8Array): string {

@@ -11,8 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
   CREDENTIAL_INVALID:
     "The issuer's answer was not accepted. Ask who runs Onceward for you which claims it needs.",
   TENANT_SUSPENDED: "The operator has suspended this tenant.",
-  ACCESS_DENIED: "The issuer refused the sign-in.",
-  STATE_INVALID: "The sign-in took too long or was started in another browser. Start it again.",
+  SIGN_IN_EXPIRED: "The sign-in took too long or was started in another browser. Start it again.",
 };
 
 /** Returns why a person is back at the sign-in page; undefined: for no reason. An unknown reason is shown as it is. */

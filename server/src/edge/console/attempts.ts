@@ -2,7 +2,7 @@ import { createRateLimit } from "../../admission/rate-limit.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { countedAddress } from "../connections.ts";
 
-/** Bounds the attempts to sign in that fail, and those that are in progress. */
+/** Bounds the attempts to sign in that fail, those that are in progress, and the sign-ins of one credential. */
 export interface Attempts {
   /**
    * Runs an attempt. One that succeeds, and one that the service could not decide, is not counted.
@@ -10,12 +10,21 @@ export interface Attempts {
    * @throws Refusal QUOTA_RATE if too many attempts have failed; OVERLOADED if too many are in progress; as `attempt` does.
    */
   run<Result>(peer: string | undefined, attempt: () => Promise<Result>): Promise<Result>;
+  /**
+   * Counts a sign-in of a verified credential, by the id of its key or its token's subject.
+   *
+   * @throws Refusal QUOTA_RATE if there have been too many.
+   */
+  countSignIn(actor: string): void;
 }
 
 /** A person who mistypes needs a few; a balancer that shows its own address has many people behind it. */
 const PER_ADDRESS = { burst: 20, perSecond: 0.2 };
 const IN_ALL = { burst: 200, perSecond: 20 };
 const ALL = "all";
+const FAILED = "Too many attempts to sign in have failed";
+/** Five times the sessions that a key can have. Each sign-in writes to the audit, which is not to be filled with them. */
+const PER_CREDENTIAL = { burst: 100, perSecond: 0.5 };
 /** Each may hold a connection to the database or to the issuer. */
 const MAX_IN_PROGRESS = 32;
 const OVERLOADED_RETRY_AFTER_MS = 500;
@@ -24,16 +33,17 @@ const OVERLOADED_RETRY_AFTER_MS = 500;
 export function createAttempts(): Attempts {
   const ofAddresses = createRateLimit<string>();
   const inAll = createRateLimit<string>();
+  const ofCredentials = createRateLimit<string>();
   let inProgress = 0;
 
   function take(address: string): void {
     const nowMs = performance.now();
     const waitMs = ofAddresses.take(address, PER_ADDRESS, nowMs);
-    if (waitMs > 0) throw tooMany("from this address", PER_ADDRESS.burst, waitMs);
+    if (waitMs > 0) throw tooMany(`${FAILED} from this address.`, PER_ADDRESS.burst, waitMs);
     const allWaitMs = inAll.take(ALL, IN_ALL, nowMs);
     if (allWaitMs === 0) return;
     ofAddresses.giveBack(address, PER_ADDRESS, nowMs);
-    throw tooMany("on this replica", IN_ALL.burst, allWaitMs);
+    throw tooMany(`${FAILED} on this replica.`, IN_ALL.burst, allWaitMs);
   }
 
   function giveBack(address: string): void {
@@ -67,6 +77,11 @@ export function createAttempts(): Attempts {
         inProgress--;
       }
     },
+    countSignIn(actor) {
+      const waitMs = ofCredentials.take(actor, PER_CREDENTIAL, performance.now());
+      if (waitMs > 0)
+        throw tooMany("This key or token has signed in too often.", PER_CREDENTIAL.burst, waitMs);
+    },
   };
 }
 
@@ -79,8 +94,7 @@ function isFailure(error: unknown): boolean {
   );
 }
 
-function tooMany(where: string, limit: number, retryAfterMs: number): Refusal {
-  const description = `Too many attempts to sign in have failed ${where}.`;
+function tooMany(description: string, limit: number, retryAfterMs: number): Refusal {
   return new Refusal("QUOTA_RATE", description, {
     metadata: { scope: "replica", limit: String(limit) },
     quota: { subject: "sign-in", description },

@@ -73,6 +73,7 @@ export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
     const principal = await authenticator.authenticateIdentity(identity, deadline);
     if (principal.role !== "OPERATOR" && principal.tenant.suspended)
       throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
+    attempts.countSignIn(principal.actor);
     const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
     return await sessions.start({
       principal,

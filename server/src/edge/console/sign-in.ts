@@ -57,6 +57,7 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
     const requestId = randomUUID();
     const head = new KeyHead(request, `Bearer ${formatApiKey(apiKey)}`, requestId);
     const principal = await pipeline.authenticate(SIGN_IN, head);
+    attempts.countSignIn(principal.actor);
     return await sessions.start({
       principal,
       credential: {
@@ -83,11 +84,10 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
     async out(request, response, which) {
       requireOwnPage(request);
       const cookie = site.readCookie("session", headersOf(request)) ?? "";
-      await attempts.run(request.socket.remoteAddress, async () => {
-        const ended = await sessions.end(cookie, which, randomUUID());
-        // Without a session, there is nothing to end, but it is not known whose other sessions were meant.
-        if (!ended && which === "all") throw credentialInvalid();
-      });
+      // Not an attempt to sign in: failures of strangers behind the same address keep nobody signed in.
+      const ended = await sessions.end(cookie, which, randomUUID());
+      // Without a session, there is nothing to end, but it is not known whose other sessions were meant.
+      if (!ended && which === "all") throw credentialInvalid();
       answerEmpty(response, 204, { "set-cookie": site.setCookie("session", undefined) });
     },
   };

@@ -10,7 +10,7 @@ export interface ConsoleSite {
   isSameOrigin(header: ReadHeader): boolean;
   /** Returns the value of the session's cookie, if a script of the page itself has sent it. */
   sessionCookie(header: ReadHeader): string | undefined;
-  /** Returns the value of one of our cookies, from whatever page the request comes. */
+  /** Returns the value of one of our cookies, from any page. */
   readCookie(cookie: CookieName, header: ReadHeader): string | undefined;
   /** Returns the `Set-Cookie` header that stores a cookie; undefined as its value removes it. */
   setCookie(cookie: CookieName, value: string | undefined, maxAgeS?: number): string;

@@ -1,12 +1,12 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { KeyList } from "./key-list.tsx";
 import { Rotation } from "./rotation.tsx";
-import { type NewSecret, SecretPanel } from "./secret-panel.tsx";
 
 /**
  * The screen "API keys". A secret lives in this component's state alone: no cache and no address has it, and it is gone

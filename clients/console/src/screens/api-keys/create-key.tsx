@@ -1,15 +1,15 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type FormEvent, useState } from "react";
+import { type Expiry, expiryDate } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { SelectField, TextArea, TextField } from "../../parts/field.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
 import { readFailure } from "../../session/failure.ts";
 import styles from "./api-keys.module.css";
-import { type Expiry, expiryDate } from "./expiry.ts";
-import { ExpiryField } from "./expiry-field.tsx";
 import { parseNamespaces } from "./key-states.ts";
-import type { NewSecret } from "./secret-panel.tsx";
 import { useCreateKey } from "./use-key-calls.ts";
 
 interface CreateKeyProps {

@@ -3,6 +3,8 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { Link } from "wouter";
+import { KeyStateMark, LastUse } from "../../parts/api-key/key-facts.tsx";
+import { keyState } from "../../parts/api-key/key-state.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
@@ -11,8 +13,7 @@ import { Time, useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import styles from "./api-keys.module.css";
-import { KeyStateMark, LastUse } from "./key-facts.tsx";
-import { keyState, roleWords } from "./key-states.ts";
+import { roleWords } from "./key-states.ts";
 import { RevokeKey } from "./revoke-key.tsx";
 import { useCreators } from "./use-key-calls.ts";
 

@@ -1,33 +1,8 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
-
-/** What a key can be. */
-export type KeyState = "active" | "expiring" | "expired" | "revoked";
+import { keyState } from "../../parts/api-key/key-state.ts";
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-/** Long enough for a rotation that is begun when it is seen. */
-const EXPIRING_MS = 14 * DAY_MS;
-
-/** Returns what a key is at a time. */
-export function keyState({ revokedAt, expiresAt }: ApiKey, now: Date): KeyState {
-  if (revokedAt !== undefined) return "revoked";
-  if (expiresAt === undefined) return "active";
-  const leftMs = timestampDate(expiresAt).getTime() - now.getTime();
-  if (leftMs <= 0) return "expired";
-  return leftMs <= EXPIRING_MS ? "expiring" : "active";
-}
-
-/** How a state is shown. */
-export const KEY_STATE_MARKS: Readonly<
-  Record<KeyState, { readonly tone: StateTone; readonly word: string }>
-> = {
-  active: { tone: "good", word: "Active" },
-  expiring: { tone: "attention", word: "Expires soon" },
-  expired: { tone: "quiet", word: "Expired" },
-  revoked: { tone: "quiet", word: "Revoked" },
-};
 
 /** Returns a role in words. */
 export function roleWords(role: ApiKey_Role): string {

@@ -1,11 +1,11 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { LastUse } from "../../parts/api-key/key-facts.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
-import { LastUse } from "./key-facts.tsx";
 import { roleWords } from "./key-states.ts";
 import { useForgetKeys } from "./use-key-calls.ts";
 

@@ -3,18 +3,18 @@ import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
+import { type Expiry, expiryDate } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import { LastUse } from "../../parts/api-key/key-facts.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import styles from "./api-keys.module.css";
-import { type Expiry, expiryDate } from "./expiry.ts";
-import { ExpiryField } from "./expiry-field.tsx";
-import { LastUse } from "./key-facts.tsx";
 import { findSuccessors, type RotationStep, rotationStep } from "./key-states.ts";
 import { RevokeKey } from "./revoke-key.tsx";
-import type { NewSecret } from "./secret-panel.tsx";
 import { useCreateKey } from "./use-key-calls.ts";
 
 interface RotationStepsProps {

@@ -4,7 +4,7 @@ import { createConnectQueryKey, useQuery, useTransport } from "@connectrpc/conne
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
-import type { NewSecret } from "./secret-panel.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 
 /** What a new key may do. */
 export type KeyTerms = Pick<ApiKey, "role" | "label" | "namespaces"> & {

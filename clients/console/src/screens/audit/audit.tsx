@@ -1,6 +1,100 @@
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { SelectField, TextField } from "../../parts/field.tsx";
+import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { usePageToken } from "../../parts/pages.ts";
+import { TimeField } from "../../parts/time-field.tsx";
+import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import { EventList } from "./event-list.tsx";
+import { ExportButtons } from "./export-buttons.tsx";
+import { commandOf, FILTERS, type Filters } from "./filters.ts";
+import { useAuditPage } from "./use-audit-client.ts";
 
-/** The screen "Audit". */
+const PAGE_SIZE = 50;
+
+/** The screen "Audit": who changed what, and which calls were refused. Operators see it for all tenants. */
 export default function Audit() {
-  return <Screen title="Audit">{undefined}</Screen>;
+  const { role } = useSession();
+  const filters = useFilters(FILTERS);
+  return (
+    <Screen
+      title="Audit"
+      lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
+    >
+      <FilterBar>
+        {role === "OPERATOR" && (
+          <TextField
+            label="Tenant"
+            name="tenant"
+            placeholder="all"
+            defaultValue={filters.tenant}
+            maxLength={63}
+          />
+        )}
+        <TextField
+          label="Actor"
+          name="actor"
+          placeholder="id of a key, or subject"
+          defaultValue={filters.actor}
+          maxLength={255}
+        />
+        <TextField
+          label="Action"
+          name="action"
+          placeholder={role === "OPERATOR" ? "SuspendTenant" : "UpdateNamespace"}
+          defaultValue={filters.action}
+          maxLength={64}
+        />
+        <TextField
+          label="Target"
+          name="target"
+          placeholder={role === "OPERATOR" ? "tenant acme" : "namespace charges"}
+          defaultValue={filters.target}
+          maxLength={1024}
+        />
+        <SelectField label="Outcome" name="outcome" defaultValue={filters.outcome}>
+          <option value="">any</option>
+          <option value="done">Done</option>
+          <option value="denied">Denied</option>
+        </SelectField>
+        <TimeField label="After" name="after" value={filters.after} />
+        <TimeField label="Before" name="before" value={filters.before} />
+      </FilterBar>
+      <Events filters={filters} />
+    </Screen>
+  );
+}
+
+function Events({ filters }: { readonly filters: Filters }) {
+  const { role } = useSession();
+  const { token } = usePageToken();
+  const page = useAuditPage(filters, { pageSize: PAGE_SIZE, pageToken: token });
+  if (page.data === undefined) {
+    return page.error === null ? (
+      <Loading rows={12} />
+    ) : (
+      <ErrorState error={page.error} retry={page.refetch} />
+    );
+  }
+  const { events, nextPageToken } = page.data;
+  const command = commandOf(filters, role);
+  if (events.length === 0 && nextPageToken === "") {
+    const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
+    return (
+      <>
+        <Empty command={command}>{isFiltered ? "No more events match." : "No event is kept."}</Empty>
+        <Pager nextPageToken="" />
+      </>
+    );
+  }
+  return (
+    <div aria-busy={page.isPlaceholderData}>
+      <EventList events={events} />
+      <Pager nextPageToken={nextPageToken} />
+      <ExportButtons filters={filters} />
+      <CliHint command={command} />
+    </div>
+  );
 }

@@ -13,7 +13,8 @@ import { useLiveInterval } from "../../shell/live.tsx";
 import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
-import { HOUR_MS, HOURS_SHOWN, type HourSum, hourOf, totalOf } from "./hours.ts";
+import { HOUR_MS, HOURS_SHOWN, hourOf, totalOf } from "./hours.ts";
+import type { RecentHours } from "./use-hours.ts";
 
 /** One line of "is anything wrong?". */
 export interface Check {
@@ -30,6 +31,9 @@ interface Finding {
   readonly word: string;
   readonly detail: ReactNode;
 }
+
+/** The word of a check whose call failed. */
+export const NOT_ANSWERED = "Not answered";
 
 const LIVE_MS = 10_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
@@ -69,8 +73,9 @@ export function useAmbiguousCheck(namespace: string): Check {
 }
 
 /** Refusals of the last 24 hours. */
-export function refusalCheck(hours: readonly HourSum[] | undefined): Check {
+export function refusalCheck({ hours, error }: RecentHours): Check {
   const base = { name: "Refused claims and completions, 24 h", href: "/key-quality" };
+  if (error !== undefined) return { ...base, finding: unanswered(error) };
   if (hours === undefined) return { ...base, finding: undefined };
   const mismatches = totalOf(hours, "mismatches");
   const fenced = totalOf(hours, "fenced");
@@ -186,5 +191,5 @@ function unanswered(error: unknown): Finding {
   const { message, reason, requestId } = readFailure(error);
   const details = [reason, requestId === "" ? "" : `request ${requestId}`].filter((part) => part !== "");
   const detail = details.length === 0 ? message : `${message} (${details.join(", ")})`;
-  return { tone: "quiet", word: "Not answered", detail };
+  return { tone: "quiet", word: NOT_ANSWERED, detail };
 }

@@ -1,15 +1,18 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState } from "../../parts/list-states.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import {
   type Check,
+  NOT_ANSWERED,
   refusalCheck,
   useAmbiguousCheck,
   useDenialCheck,
@@ -32,13 +35,38 @@ export default function Home() {
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
     useKeyCheck(namespace),
-    refusalCheck(recent.hours),
+    refusalCheck(recent),
     useDenialCheck(),
     useJobCheck(),
   ];
+  // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
+  const [wasAnswered, setAnswered] = useState(false);
+  const isTrafficAnswered = recent.hours !== undefined || recent.error !== undefined;
+  if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
+    setAnswered(true);
   return (
     <Screen title="Home" lead={summarize(checks)}>
+      {wasAnswered ? (
+        <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} />
+      ) : (
+        <Loading rows={20} />
+      )}
+    </Screen>
+  );
+}
+
+interface AnswersProps {
+  readonly checks: readonly Check[];
+  readonly allowed: readonly string[];
+  readonly namespace: string;
+  readonly recent: RecentHours;
+}
+
+function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
+  return (
+    <>
       <CheckTable checks={checks} />
+      {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
         {allowed.length > 0 ? (
@@ -52,7 +80,17 @@ export default function Home() {
         )}
       </FilterBar>
       <Traffic recent={recent} />
-    </Screen>
+    </>
+  );
+}
+
+function RetryFailed() {
+  const queryClient = useQueryClient();
+  const retry = () => queryClient.refetchQueries({ predicate: ({ state }) => state.status === "error" });
+  return (
+    <button type="button" onClick={() => void retry()}>
+      Try again
+    </button>
   );
 }
 
@@ -61,7 +99,7 @@ function summarize(checks: readonly Check[]): string {
   if (findings.length < checks.length) return "Looking whether anything is wrong.";
   const count = findings.filter(({ tone }) => tone === "attention" || tone === "bad").length;
   if (count > 0) return `${formatNoun(count, "line needs", "lines need")} your attention.`;
-  return findings.some(({ word }) => word === "Not answered")
+  return findings.some(({ word }) => word === NOT_ANSWERED)
     ? "Nothing that was answered needs your attention."
     : "Nothing needs your attention.";
 }

@@ -32,13 +32,15 @@ function NamespaceOf({ name }: { readonly name: string }) {
   const [isDeleting, setDeleting] = useState(false);
   const found = useNamespace(name);
   const tenant = useQuery(TenantAdminService.method.getTenant);
-  const failed = [found, tenant].find(({ data, error }) => data === undefined && error !== null);
+  const failed = [found, tenant].filter(({ data, error }) => data === undefined && error !== null);
   const namespace = found.data?.namespace;
   const isLoaded = found.data !== undefined && tenant.data?.tenant !== undefined;
   return (
     <Screen title={name} lead="The policy of a namespace: what it sets itself, and what it inherits.">
-      {failed !== undefined && <ErrorState error={failed.error} retry={failed.refetch} />}
-      {failed === undefined && !isLoaded && <Loading rows={FIELD_NAMES.length * 2} />}
+      {failed[0] !== undefined && (
+        <ErrorState error={failed[0].error} retry={() => Promise.all(failed.map((each) => each.refetch()))} />
+      )}
+      {failed.length === 0 && !isLoaded && <Loading rows={FIELD_NAMES.length * 2} />}
       {found.data !== undefined && tenant.data?.tenant !== undefined && (
         <>
           <div className={styles.facts}>

@@ -1,6 +1,132 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import { Link, useParams } from "wouter";
+import { commandLine } from "../../format/command.ts";
+import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Quantity } from "../../parts/quantity.tsx";
+import { Time, useNow } from "../../parts/time.tsx";
+import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
+import { CreateTenantKey } from "./create-tenant-key.tsx";
+import { LimitForm } from "./limit-form.tsx";
+import { QuotaBar } from "./quota-bar.tsx";
+import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
+import { StateChanges } from "./state-changes.tsx";
+import styles from "./tenant.module.css";
+import { TenantStateMark } from "./tenant-state.tsx";
+import { useTenantUsage } from "./use-tenant-usage.ts";
 
-/** The screen "Tenant". */
+/** The screen of a tenant: its use, limits, first keys and state. */
 export default function TenantScreen() {
-  return <Screen title="Tenant">{undefined}</Screen>;
+  const { name = "" } = useParams();
+  return (
+    <Screen title={`Tenant ${name}`}>
+      <p>
+        <Link href="/tenants">All tenants</Link>
+      </p>
+      <Content key={name} name={name} />
+    </Screen>
+  );
+}
+
+function Content({ name }: { readonly name: string }) {
+  const { data, error, refetch } = useQuery(OperatorService.method.getTenant, { name });
+  const usage = useTenantUsage(name);
+  const [secret, setSecret] = useState<NewSecret>();
+  const [isCreating, setCreating] = useState(false);
+  if (error !== null && readFailure(error).reason === "TENANT_NOT_FOUND") {
+    return <Empty command="onceward operator tenants list">There is no tenant {name}.</Empty>;
+  }
+  const tenant = data?.tenant;
+  if (tenant === undefined && error !== null) return <ErrorState error={error} retry={refetch} />;
+  if (tenant === undefined || (usage.data === undefined && usage.error === null))
+    return <Loading rows={16} />;
+  const isDeleting = tenant.state === Tenant_State.DELETING;
+  return (
+    <>
+      {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
+      <Facts tenant={tenant} />
+      <h2>Use</h2>
+      {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
+      {usage.data !== undefined && <Use usage={usage.data} />}
+      {!isDeleting && (
+        <>
+          <LimitForm tenant={tenant} usage={usage.data} />
+          <h2>Keys</h2>
+          <p>
+            The tenant's administrators create and revoke its keys. Its first one, or one for an administrator
+            who lost all of them, comes from here.
+          </p>
+          <p>
+            <button type="button" onClick={() => setCreating(true)}>
+              Create a key of the tenant
+            </button>
+          </p>
+          <StateChanges tenant={tenant} />
+        </>
+      )}
+      <CliHint command={commandLine("onceward operator tenants show", {}, [name])} />
+      {isCreating && <CreateTenantKey tenant={name} created={setSecret} close={() => setCreating(false)} />}
+    </>
+  );
+}
+
+function Facts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant }) {
+  return (
+    <dl>
+      <dt>State</dt>
+      <dd>
+        <TenantStateMark state={state} />
+        {state === Tenant_State.DELETING && (
+          <span className={styles.quiet}>
+            {" "}
+            Its records are being removed; nothing can be changed any more.
+          </span>
+        )}
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <Time at={createdAt} />
+      </dd>
+      <dt>Changes</dt>
+      <dd>
+        <Link href={`/audit?${new URLSearchParams({ tenant: name })}`}>Audit events of the tenant</Link>
+      </dd>
+    </dl>
+  );
+}
+
+const USES: readonly (readonly [MeasuredQuota, string])[] = [
+  ["liveRecords", "Stored records"],
+  ["storedBytes", "Stored results and checkpoints"],
+  ["declaredNamespaces", "Declared namespaces"],
+  ["operationsPerSecond", "Claims, on average"],
+];
+
+function Use({ usage }: { readonly usage: TenantUsage }) {
+  const now = useNow();
+  return (
+    <dl>
+      {USES.map(([quota, label]) => (
+        <div key={quota} className={styles.pair}>
+          <dt>{label}</dt>
+          <dd>
+            <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {}, now)} />
+          </dd>
+        </div>
+      ))}
+      <dt>Answered claims</dt>
+      <dd>
+        <Quantity value={usage.recentClaims} /> since <Time at={usage.recentSince} form="absolute" />
+      </dd>
+      <dt>Unfinished jobs</dt>
+      <dd>
+        <Quantity value={usage.unfinishedRecordJobs} />
+      </dd>
+    </dl>
+  );
 }

@@ -1,4 +1,4 @@
-import { SelectField } from "../../parts/field.tsx";
+import { SelectField } from "../field.tsx";
 import { EXPIRIES, type Expiry } from "./expiry.ts";
 
 interface ExpiryFieldProps {

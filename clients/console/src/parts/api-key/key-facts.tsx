@@ -1,8 +1,8 @@
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { StateMark } from "../../parts/state-mark.tsx";
-import { Time } from "../../parts/time.tsx";
-import styles from "./api-keys.module.css";
-import { KEY_STATE_MARKS, keyState } from "./key-states.ts";
+import { StateMark } from "../state-mark.tsx";
+import { Time } from "../time.tsx";
+import styles from "./api-key.module.css";
+import { KEY_STATE_MARKS, keyState } from "./key-state.ts";
 
 /** A key's state by shape and word. */
 export function KeyStateMark({ apiKey, now }: { readonly apiKey: ApiKey; readonly now: Date }) {

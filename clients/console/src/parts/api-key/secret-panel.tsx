@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
-import { CopyButton } from "../../parts/copy-button.tsx";
-import styles from "./api-keys.module.css";
+import { CopyButton } from "../copy-button.tsx";
+import styles from "./api-key.module.css";
 
 /** A key that was just created. */
 export interface NewSecret {

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { differences } from "./difference.ts";
+
+it("only values that differ are told, with their units", () => {
+  expect(
+    differences(
+      { keyRetentionS: 259_200, maxLeaseMs: 900_000, maxResultBytes: 1024, onLeaseExpiry: "HOLD" },
+      {
+        keyRetentionS: 691_200,
+        maxLeaseMs: 900_000,
+        defaultLeaseMs: 90_000,
+        maxResultBytes: 2048,
+        onLeaseExpiry: "HOLD",
+        recordJob: "7",
+      },
+    ),
+  ).toEqual([
+    { label: "Key retention", before: "3 d", after: "8 d" },
+    { label: "Max result bytes", before: "1.00 KiB", after: "2.00 KiB" },
+    { label: "Default lease", before: undefined, after: "1 min 30 s" },
+    { label: "Record job", before: undefined, after: "7" },
+  ]);
+});
+
+it("values inside of others are told with both names; null and an empty object are no value", () => {
+  const quotas = { liveRecords: 1_000, dryRun: false };
+  expect(differences({ quotas, policyBounds: {} }, { quotas: { dryRun: true, liveRecords: null } })).toEqual([
+    { label: "Quotas: live records", before: "1,000", after: undefined },
+    { label: "Quotas: dry run", before: "no", after: "yes" },
+  ]);
+});
+
+it("lists are compared as a whole", () => {
+  expect(differences({ namespaces: ["a", "b"] }, { namespaces: ["a", "b"] })).toEqual([]);
+  expect(differences({ namespaces: ["a"] }, { namespaces: [] })).toEqual([
+    { label: "Namespaces", before: "a", after: "none" },
+  ]);
+});
+
+it("a creation has no values before, and a deletion none after", () => {
+  expect(differences(undefined, { role: "CALLER" })).toEqual([
+    { label: "Role", before: undefined, after: "CALLER" },
+  ]);
+  expect(differences({ role: "CALLER" }, undefined)).toEqual([
+    { label: "Role", before: "CALLER", after: undefined },
+  ]);
+});
+
+it("times have their zone, and texts stay as they are", () => {
+  const [expiry] = differences({}, { expiresAt: "2026-11-23T18:06:17.000Z" });
+  expect(expiry?.after).toMatch(/^2026-11-2\d \d\d:06:17 \S+$/);
+  const [label] = differences({}, { label: "<b>\u202Eevil" });
+  expect(label?.after).toBe("<b>\u202Eevil");
+});

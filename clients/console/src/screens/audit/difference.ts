@@ -1,0 +1,82 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { formatDuration } from "../../format/duration.ts";
+import { formatBytes, formatCount } from "../../format/quantity.ts";
+import { formatAbsolute } from "../../format/time.ts";
+
+/** A value that a change set, altered or removed. */
+export interface Difference {
+  /** The value's name in words, such as "Quotas: live records". */
+  readonly label: string;
+  /** Undefined: it was not set before. */
+  readonly before: string | undefined;
+  /** Undefined: it is not set any more. */
+  readonly after: string | undefined;
+}
+
+/**
+ * Returns the values in which an event's `before` and `after` differ, in the order in which they have them. Values that
+ * stay are left out.
+ */
+export function differences(
+  before: JsonObject | undefined,
+  after: JsonObject | undefined,
+): readonly Difference[] {
+  const old = flatten(before ?? {});
+  const now = flatten(after ?? {});
+  const paths = [...new Set([...old.keys(), ...now.keys()])];
+  return paths
+    .filter((path) => old.get(path) !== now.get(path))
+    .map((path) => ({ label: labelOf(path), before: old.get(path), after: now.get(path) }));
+}
+
+const PATH_SEPARATOR = ".";
+
+/** Returns every value below an object by its path, in words; empty objects have none, and null is no value. */
+function flatten(values: JsonObject, prefix = ""): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of Object.entries(values)) {
+    const path = `${prefix}${name}`;
+    if (value === null) continue;
+    if (typeof value === "object" && !Array.isArray(value)) {
+      for (const [inner, words] of flatten(value, `${path}${PATH_SEPARATOR}`)) found.set(inner, words);
+    } else {
+      found.set(path, valueWords(name, value));
+    }
+  }
+  return found;
+}
+
+const SECOND_MS = 1_000;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+/** Ids and tokens, which are compared and not counted. */
+const IDENTIFIER = /(Id|Job|Token)$/;
+
+/** Returns a value in words. The server's names end with the units of their numbers. */
+function valueWords(name: string, value: JsonValue): string {
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(textOf).join(", ");
+  if (typeof value === "string" && INSTANT.test(value)) return formatAbsolute(new Date(value));
+  if (typeof value !== "number" || IDENTIFIER.test(name)) return textOf(value);
+  if (name.endsWith("Ms")) return formatDuration(value);
+  if (name.endsWith("S")) return formatDuration(value * SECOND_MS);
+  return name.endsWith("Bytes") ? formatBytes(value) : formatCount(value);
+}
+
+function textOf(value: JsonValue): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return JSON.stringify(value);
+}
+
+/** Returns "Quotas: live records" for "quotas.liveRecords"; the units that the value shows are left out. */
+function labelOf(path: string): string {
+  const words = path
+    .split(PATH_SEPARATOR)
+    .map((name) =>
+      name
+        .replace(/(Ms|S)$/, "")
+        .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+        .toLowerCase(),
+    )
+    .join(": ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

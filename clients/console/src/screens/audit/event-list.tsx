@@ -1,0 +1,111 @@
+import { type AuditEvent, AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatNoun } from "../../format/quantity.ts";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time } from "../../parts/time.tsx";
+import { UserText } from "../../parts/user-text.tsx";
+import { useSession } from "../../session/session.ts";
+import styles from "./audit.module.css";
+import { type Difference, differences } from "./difference.ts";
+
+/** So many differences are shown at once; more, when they are asked for. */
+const SHOWN_DIFFERENCES = 3;
+
+const COLUMNS: readonly Column<AuditEvent>[] = [
+  { heading: "When", cell: ({ at }) => <Time at={at} /> },
+  { heading: "Actor", cell: ({ actor }) => <Named text={actor} /> },
+  { heading: "Action", cell: ({ action }) => (action === "" ? <Named text="" /> : <code>{action}</code>) },
+  {
+    heading: "Target",
+    cell: ({ target }) =>
+      target === "" ? <span className={styles.quiet}>-</span> : <UserText>{target}</UserText>,
+  },
+  { heading: "Outcome", cell: (event) => <Outcome event={event} /> },
+  { heading: "Change", cell: (event) => <Change event={event} /> },
+];
+
+const TENANT_COLUMN: Column<AuditEvent> = {
+  heading: "Tenant",
+  cell: ({ tenant }) => (tenant === "" ? <span className={styles.quiet}>-</span> : tenant),
+};
+
+/** A page of audit events. */
+export function EventList({ events }: { readonly events: readonly AuditEvent[] }) {
+  const { role } = useSession();
+  const [when, ...others] = COLUMNS;
+  const columns = role === "OPERATOR" && when !== undefined ? [when, TENANT_COLUMN, ...others] : COLUMNS;
+  return (
+    <DataTable
+      caption={`${formatNoun(events.length, "event", "events")} on this page, newest first`}
+      columns={columns}
+      rows={events}
+      rowKey={({ id }) => String(id)}
+    />
+  );
+}
+
+/** An actor or an action. Empty: calls of several were refused, and are one event together. */
+function Named({ text }: { readonly text: string }) {
+  return text === "" ? <span className={styles.quiet}>several</span> : <UserText>{text}</UserText>;
+}
+
+function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditEvent }) {
+  if (outcome !== AuditEvent_Outcome.DENIED) return <StateMark tone="good">Done</StateMark>;
+  return (
+    <>
+      <StateMark tone="bad">Denied</StateMark>
+      <div>
+        <code>{denial}</code>
+      </div>
+      {calls > 1 && <div className={styles.quiet}>{formatNoun(calls, "call", "calls")} together</div>}
+    </>
+  );
+}
+
+function Change({ event }: { readonly event: AuditEvent }) {
+  const { reason, before, after, requestId } = event;
+  const changes = differences(before, after);
+  return (
+    <div className={styles.change}>
+      {reason !== "" && (
+        <div>
+          <span className={styles.quiet}>Reason: </span>
+          <UserText>{reason}</UserText>
+        </div>
+      )}
+      <DifferenceLines changes={changes.slice(0, SHOWN_DIFFERENCES)} />
+      {(changes.length > SHOWN_DIFFERENCES || requestId !== "") && (
+        <details>
+          <summary>
+            {changes.length > SHOWN_DIFFERENCES
+              ? `${formatNoun(changes.length - SHOWN_DIFFERENCES, "more value", "more values")}`
+              : "Request"}
+          </summary>
+          <DifferenceLines changes={changes.slice(SHOWN_DIFFERENCES)} />
+          {requestId !== "" && (
+            <div>
+              <span className={styles.quiet}>Request in the server's log: </span>
+              <code>{requestId}</code>
+            </div>
+          )}
+        </details>
+      )}
+    </div>
+  );
+}
+
+function DifferenceLines({ changes }: { readonly changes: readonly Difference[] }) {
+  if (changes.length === 0) return undefined;
+  return (
+    <ul className={styles.differences}>
+      {changes.map(({ label, before, after }) => (
+        <li key={label}>
+          <span className={styles.quiet}>{label}: </span>
+          {before !== undefined && <UserText>{before}</UserText>}
+          {before !== undefined && <span className={styles.quiet}> becomes </span>}
+          <strong>{after === undefined ? "not set" : <UserText>{after}</UserText>}</strong>
+        </li>
+      ))}
+    </ul>
+  );
+}

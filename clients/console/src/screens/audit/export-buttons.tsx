@@ -1,0 +1,85 @@
+import { useState } from "react";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { FailureText } from "../../parts/list-states.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { readFailure } from "../../session/failure.ts";
+import styles from "./audit.module.css";
+import { type ExportFormat, exportText } from "./export-format.ts";
+import type { Filters } from "./filters.ts";
+import { MAX_EXPORTED, readEvents } from "./read-events.ts";
+import { useListEvents } from "./use-audit-client.ts";
+
+const TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: "text/csv;charset=utf-8",
+  jsonl: "application/jsonl;charset=utf-8",
+};
+
+/** An export that is running: how many events it has, and its end. */
+interface Running {
+  readonly count: number;
+  readonly controller: AbortController;
+}
+
+/** Saves the events that match the filters as a file. The page makes it from pages of the list: nothing is kept on the server. */
+export function ExportButtons({ filters }: { readonly filters: Filters }) {
+  const listEvents = useListEvents();
+  const notify = useNotice();
+  const [running, setRunning] = useState<Running>();
+  const [error, setError] = useState<unknown>();
+
+  async function save(format: ExportFormat): Promise<void> {
+    const controller = new AbortController();
+    setRunning({ count: 0, controller });
+    setError(undefined);
+    try {
+      const { events, isCut } = await readEvents(
+        (page) => listEvents(filters, page, controller.signal),
+        (count) => setRunning({ count, controller }),
+      );
+      download(`onceward-audit.${format}`, new Blob([exportText(format, events)], { type: TYPES[format] }));
+      notify(
+        isCut
+          ? `Saved the newest ${formatCount(MAX_EXPORTED)} events. Older ones were left out: set "Before" to the last time in the file for them.`
+          : `Saved ${formatNoun(events.length, "event", "events")}.`,
+      );
+    } catch (thrown) {
+      if (!controller.signal.aborted) setError(thrown);
+    } finally {
+      setRunning(undefined);
+    }
+  }
+
+  return (
+    <>
+      <div className={styles.export}>
+        <span>Save the events that match, at most {formatCount(MAX_EXPORTED)}:</span>
+        <button type="button" disabled={running !== undefined} onClick={() => void save("csv")}>
+          CSV
+        </button>
+        <button type="button" disabled={running !== undefined} onClick={() => void save("jsonl")}>
+          JSON lines
+        </button>
+        {running !== undefined && (
+          <>
+            <span className={styles.quiet}>{formatNoun(running.count, "event", "events")} read</span>
+            <button type="button" onClick={() => running.controller.abort()}>
+              Stop
+            </button>
+          </>
+        )}
+      </div>
+      <div role="alert" className={styles.failure}>
+        {error !== undefined && <FailureText failure={readFailure(error)} />}
+      </div>
+    </>
+  );
+}
+
+/** Hands a file to the browser. A blob's URL is the page's own; it is forgotten when the download has begun. */
+function download(name: string, file: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 0);
+}

@@ -1,0 +1,25 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { expect, it } from "vitest";
+import { commandOf, FILTERS, type Filters, requestOf } from "./filters.ts";
+
+const NONE = Object.fromEntries(FILTERS.map((name) => [name, ""])) as Filters;
+
+it("every filter of the address is in the request and in the command of the role", () => {
+  const after = "2026-11-23T18:00:00.000Z";
+  const filters = { ...NONE, tenant: "acme", target: "namespace a", outcome: "denied", after };
+  expect(requestOf(filters)).toEqual({
+    ...{ actor: "", action: "", target: "namespace a", outcome: AuditEvent_Outcome.DENIED },
+    after: timestampFromDate(new Date(after)),
+  });
+  expect(commandOf(filters, "OPERATOR")).toBe(
+    `onceward operator audit --tenant acme --target 'namespace a' --outcome denied --after ${after}`,
+  );
+  expect(commandOf(filters, "TENANT_ADMIN")).toBe(
+    `onceward audit list --target 'namespace a' --outcome denied --after ${after}`,
+  );
+});
+
+it("an outcome that is none filters nothing", () => {
+  expect(requestOf({ ...NONE, outcome: "lost" }).outcome).toBe(AuditEvent_Outcome.UNSPECIFIED);
+});

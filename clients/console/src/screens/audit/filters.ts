@@ -1,0 +1,34 @@
+import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { commandLine } from "../../format/command.ts";
+import { timestampOf } from "../../parts/time-field.tsx";
+import type { Role } from "../../session/session.ts";
+
+/** The filters of the list, as the address names them. `tenant` is the operator's. */
+export const FILTERS = ["tenant", "actor", "action", "target", "outcome", "after", "before"] as const;
+
+/** The filters of the address; "" where there is none. */
+export type Filters = Readonly<Record<(typeof FILTERS)[number], string>>;
+
+const OUTCOMES: ReadonlyMap<string, AuditEvent_Outcome> = new Map([
+  ["done", AuditEvent_Outcome.DONE],
+  ["denied", AuditEvent_Outcome.DENIED],
+]);
+
+/** Returns the fields that the lists of tenants and operators share; the tenant's has no `tenant`. */
+export function requestOf({ actor, action, target, outcome, after, before }: Filters) {
+  const from = timestampOf(after);
+  const to = timestampOf(before);
+  return {
+    ...{ actor, action, target, outcome: OUTCOMES.get(outcome) ?? AuditEvent_Outcome.UNSPECIFIED },
+    ...(from && { after: from }),
+    ...(to && { before: to }),
+  };
+}
+
+/** Returns the command that lists the same events. */
+export function commandOf(filters: Filters, role: Role): string {
+  const { tenant, actor, action, target, outcome, after, before } = filters;
+  return role === "OPERATOR"
+    ? commandLine("onceward operator audit", { tenant, actor, action, target, outcome, after, before })
+    : commandLine("onceward audit list", { actor, action, target, outcome, after, before });
+}

@@ -1,0 +1,33 @@
+import { Runbook } from "../../parts/runbook.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import styles from "./fleet.module.css";
+import { degradedStates } from "./fleet-words.ts";
+
+interface DegradedProps {
+  readonly replicas: Parameters<typeof degradedStates>[0];
+}
+
+/** The degraded states of the replicas: what each means, and where the runbook says what to do. */
+export function Degraded({ replicas }: DegradedProps) {
+  const states = degradedStates(replicas);
+  if (states.length === 0) {
+    return (
+      <p>
+        <StateMark tone="good">No replica is degraded</StateMark>
+      </p>
+    );
+  }
+  return (
+    <ul className={styles.degraded} aria-label="Degraded states">
+      {states.map(({ state, title, meaning, runbook, replicaIds }) => (
+        <li key={state}>
+          <StateMark tone="attention">{title}</StateMark> <code>{state}</code>
+          <p>{meaning}</p>
+          <p className={styles.quiet}>
+            On {replicaIds.join(", ")}. <Runbook section={runbook} />
+          </p>
+        </li>
+      ))}
+    </ul>
+  );
+}

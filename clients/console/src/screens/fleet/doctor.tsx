@@ -1,0 +1,96 @@
+import { useMutation } from "@connectrpc/connect-query";
+import {
+  type DiagnoseResponse,
+  type Finding,
+  Finding_Severity,
+  OperatorService,
+} from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { formatNoun } from "../../format/quantity.ts";
+import { CliHint } from "../../parts/cli-hint.tsx";
+import { ErrorState } from "../../parts/list-states.tsx";
+import { Runbook } from "../../parts/runbook.tsx";
+import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import styles from "./fleet.module.css";
+
+/** Doctor's findings, when they are asked for: it examines the database, Redis and the replicas, which takes seconds. */
+export function Doctor() {
+  const { mutate, data, error, isPending } = useMutation(OperatorService.method.diagnose);
+  return (
+    <section aria-labelledby="doctor" aria-busy={isPending}>
+      <h2 id="doctor">Doctor</h2>
+      <p>
+        Examines the database, Redis and the replicas from the replica that answers. It changes nothing, and
+        takes seconds when a part does not answer.
+      </p>
+      <p>
+        <button type="button" disabled={isPending} onClick={() => mutate({})}>
+          {isPending ? "Examining" : data === undefined ? "Examine" : "Examine again"}
+        </button>
+      </p>
+      <div role="status">{!isPending && data !== undefined && <p>{summaryOf(data)}</p>}</div>
+      {error !== null && <ErrorState error={error} retry={() => mutate({})} />}
+      {data !== undefined && <Diagnosis diagnosis={data} />}
+      <CliHint command="onceward operator doctor" />
+    </section>
+  );
+}
+
+function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diagnosis: DiagnoseResponse }) {
+  return (
+    <>
+      {findings.length > 0 && (
+        <ul className={styles.findings} aria-label="Findings">
+          {findings.map((finding) => (
+            <li key={`${finding.id} ${finding.summary}`}>
+              <FindingText finding={finding} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <dl className={styles.checks}>
+        <dt>Found nothing</dt>
+        <dd>{passed.length === 0 ? "no check" : passed.join(", ")}</dd>
+        {skipped.length > 0 && (
+          <>
+            <dt>Left out</dt>
+            <dd>{skipped.join(", ")}: Postgres does not answer</dd>
+          </>
+        )}
+      </dl>
+    </>
+  );
+}
+
+const SEVERITIES: Readonly<Record<Finding_Severity, { readonly tone: StateTone; readonly word: string }>> = {
+  [Finding_Severity.UNSPECIFIED]: { tone: "quiet", word: "Unknown severity" },
+  [Finding_Severity.INFO]: { tone: "quiet", word: "Info" },
+  [Finding_Severity.WARNING]: { tone: "attention", word: "Warning" },
+  [Finding_Severity.ERROR]: { tone: "bad", word: "Error" },
+};
+
+function FindingText({ finding: { id, severity, summary, advice, runbook } }: { readonly finding: Finding }) {
+  const { tone, word } = SEVERITIES[severity] ?? SEVERITIES[Finding_Severity.UNSPECIFIED];
+  return (
+    <>
+      <h3>
+        <StateMark tone={tone}>{word}</StateMark> <code>{id}</code>
+      </h3>
+      <p>{summary}</p>
+      <p>{advice}</p>
+      <p className={styles.quiet}>
+        <Runbook section={runbook} />
+      </p>
+    </>
+  );
+}
+
+function summaryOf({ findings, passed }: DiagnoseResponse): string {
+  const count = (severity: Finding_Severity) =>
+    findings.filter((finding) => finding.severity === severity).length;
+  return [
+    formatNoun(count(Finding_Severity.ERROR), "error", "errors"),
+    formatNoun(count(Finding_Severity.WARNING), "warning", "warnings"),
+    formatNoun(count(Finding_Severity.INFO), "info", "infos"),
+    `${formatNoun(passed.length, "check", "checks")} found nothing`,
+  ].join(", ");
+}

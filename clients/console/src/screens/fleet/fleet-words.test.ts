@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { degradedStates, degradedWords, versionWords } from "./fleet-words.ts";
+
+it("one version of all replicas is one sentence, several are counted, the most frequent first", () => {
+  const on = (...versions: readonly string[]) => versions.map((version) => ({ version }));
+  expect(versionWords([])).toBe("No replica is live");
+  expect(versionWords(on("1.0"))).toBe("Version 1.0 on the only replica");
+  expect(versionWords(on("1.0", "1.0"))).toBe("Version 1.0 on all 2 replicas");
+  expect(versionWords(on("1.0", "1.1", "1.1"))).toBe(
+    "2 versions: 1.1 on 2 replicas, 1.0 on 1 replica. Normal only during an upgrade",
+  );
+});
+
+it("a degraded state is told once, with its replicas", () => {
+  const states = degradedStates([
+    { id: "a", degraded: ["sweep_behind", "redis_bypassed"] },
+    { id: "b", degraded: ["redis_bypassed"] },
+    { id: "a", degraded: ["sweep_behind", "redis_bypassed"] },
+    { id: "c", degraded: [] },
+  ]);
+  expect(states.map(({ state, replicaIds }) => [state, replicaIds])).toEqual([
+    ["redis_bypassed", ["a", "b"]],
+    ["sweep_behind", ["a"]],
+  ]);
+});
+
+it("a state of a later version is named as it is", () => {
+  expect(degradedWords("moon_full").title).toBe("moon_full");
+});

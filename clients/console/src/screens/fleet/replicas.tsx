@@ -1,0 +1,84 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { formatEstimate } from "../../format/quantity.ts";
+import { formatRelative } from "../../format/time.ts";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { Empty } from "../../parts/list-states.tsx";
+import { Quantity } from "../../parts/quantity.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { Time } from "../../parts/time.tsx";
+import styles from "./fleet.module.css";
+import { degradedWords, versionWords } from "./fleet-words.ts";
+
+interface ReplicasProps {
+  readonly replicas: readonly Replica[];
+  /** The replica that answered the page's last question about itself. */
+  readonly hereId: string | undefined;
+  /** When the replicas were read. */
+  readonly readAt: Date;
+}
+
+/** The live replicas, with their versions side by side and their load. */
+export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
+  if (replicas.length === 0) {
+    return <Empty command="onceward operator replicas">No replica has stored a heartbeat.</Empty>;
+  }
+  const columns: readonly Column<Replica>[] = [
+    {
+      heading: "Replica",
+      cell: ({ id }) => (
+        <>
+          <code>{id}</code>
+          {id === hereId && <div className={styles.quiet}>answers this page</div>}
+        </>
+      ),
+    },
+    { heading: "Version", cell: ({ version }) => version },
+    { heading: "State", cell: (replica) => <ReplicaState replica={replica} /> },
+    { heading: "Last heartbeat", cell: ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} /> },
+    ...LOAD_COLUMNS,
+    { heading: "Started", cell: ({ startedAt }) => <Time at={startedAt} /> },
+  ];
+  return (
+    <DataTable caption={versionWords(replicas)} columns={columns} rows={replicas} rowKey={({ id }) => id} />
+  );
+}
+
+/** A replica of an older version tells no load. */
+const LOAD_COLUMNS: readonly Column<Replica>[] = [
+  load("Operations a second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
+  load("Calls in flight", ({ callsInFlight }) => <Quantity value={callsInFlight} />),
+  load("Connections", ({ connections }) => <Quantity value={connections} />),
+  load("Postgres pool, busy", ({ poolBusy, poolSize, poolAwaited }) => (
+    <>
+      {poolBusy} of {poolSize}
+      {poolAwaited > 0 && <div>{poolAwaited} wait</div>}
+    </>
+  )),
+];
+
+function load(heading: string, cell: (load: NonNullable<Replica["load"]>) => Column<Replica>["heading"]) {
+  return {
+    heading,
+    kind: "number" as const,
+    cell: (replica: Replica) => (replica.load === undefined ? "-" : cell(replica.load)),
+  };
+}
+
+function ReplicaState({ replica: { degraded } }: { readonly replica: Replica }) {
+  if (degraded.length === 0) return <StateMark tone="good">Well</StateMark>;
+  return degraded.map((state) => (
+    <div key={state}>
+      <StateMark tone="attention">{degradedWords(state).title}</StateMark>
+    </div>
+  ));
+}
+
+/** A heartbeat's age when it was read: the page's present is too coarse for seconds. */
+function Heartbeat({ at, readAt }: { readonly at: Replica["seenAt"]; readonly readAt: Date }) {
+  if (at === undefined) return "-";
+  const seenAt = timestampDate(at);
+  // The clocks of the browser and the database differ.
+  const now = new Date(Math.max(readAt.getTime(), seenAt.getTime()));
+  return <time dateTime={seenAt.toISOString()}>{formatRelative(seenAt, now)}</time>;
+}

@@ -1,0 +1,87 @@
+import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import type { Policy, PolicyBounds, Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { durationMs, formatDuration } from "../../format/duration.ts";
+import { formatBytes } from "../../format/quantity.ts";
+import { amountWords, type Fullness, fullness, MEASURED, type MeasuredQuota, quotaUse } from "./quota-use.ts";
+
+/** What new limits do to the present use of one quota. */
+export interface LimitEffect {
+  readonly quota: MeasuredQuota;
+  readonly used: string;
+  readonly limit: string;
+  readonly fullness: Fullness;
+  /** What follows. */
+  readonly consequence: string;
+}
+
+/** Returns the effect of `quotas` on what a tenant uses at `now`. */
+export function effectOfQuotas(
+  usage: TenantUsage,
+  quotas: Partial<Quotas>,
+  now: Date,
+): readonly LimitEffect[] {
+  return MEASURED.map((quota) => {
+    const use = quotaUse(quota, usage, quotas, now);
+    const how = fullness(use);
+    return {
+      quota,
+      used: use.used === undefined ? "not counted" : amountWords(quota, use.used),
+      limit: use.limit === undefined ? "not limited" : amountWords(quota, use.limit),
+      fullness: how,
+      consequence: consequenceOf(quota, how, quotas.dryRun === true),
+    };
+  });
+}
+
+const REFUSED: Readonly<Record<MeasuredQuota, string>> = {
+  liveRecords: "new claims (QUOTA_RECORDS)",
+  storedBytes: "new claims (QUOTA_BYTES)",
+  declaredNamespaces: "new declarations of namespaces (QUOTA_NAMESPACES)",
+  operationsPerSecond: "claims and lookups beyond it (QUOTA_RATE)",
+};
+
+function consequenceOf(quota: MeasuredQuota, how: Fullness, isDryRun: boolean): string {
+  switch (how) {
+    case "not limited":
+      return "Nothing is refused.";
+    case "not counted":
+      return "The count begins with the quota: whether it is used up is known seconds later.";
+    case "within":
+      return "Nothing is refused now.";
+    case "near":
+      return "Little is left.";
+    case "beyond": {
+      // A namespace is refused also while calls are only counted: this quota is one of the administration's.
+      const isCountedOnly = isDryRun && quota !== "declaredNamespaces";
+      return isCountedOnly ? `Would refuse ${REFUSED[quota]}; only counted.` : `Refuses ${REFUSED[quota]}.`;
+    }
+    default:
+      return how satisfies never;
+  }
+}
+
+/** Returns a sentence for each value of the tenant's policy that is beyond new bounds: it stays in force. */
+export function beyondBounds(
+  policy: Policy | undefined,
+  bounds: PolicyBounds | undefined,
+): readonly string[] {
+  if (policy === undefined || bounds === undefined) return [];
+  const retention = policy.keyRetention && durationMs(policy.keyRetention);
+  const lease = policy.maxLease && durationMs(policy.maxLease);
+  const { minKeyRetention, maxKeyRetention, maxLease, maxResultBytes } = bounds;
+  const found: string[] = [];
+  if (retention !== undefined && maxKeyRetention && retention > durationMs(maxKeyRetention)) {
+    found.push(`The key retention of ${formatDuration(retention)} is longer than the new bound.`);
+  }
+  if (retention !== undefined && minKeyRetention && retention < durationMs(minKeyRetention)) {
+    found.push(`The key retention of ${formatDuration(retention)} is shorter than the new bound.`);
+  }
+  if (lease !== undefined && maxLease && lease > durationMs(maxLease)) {
+    found.push(`The longest lease of ${formatDuration(lease)} is longer than the new bound.`);
+  }
+  const { maxResultBytes: largest } = policy;
+  if (largest !== undefined && maxResultBytes !== undefined && largest > maxResultBytes) {
+    found.push(`The largest result of ${formatBytes(largest)} is larger than the new bound.`);
+  }
+  return found;
+}

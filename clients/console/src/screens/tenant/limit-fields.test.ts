@@ -1,0 +1,73 @@
+import { create } from "@bufbuild/protobuf";
+import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { expect, it } from "vitest";
+import { changedPaths, followLimits, LIMIT_FIELDS, limitTexts, parseLimits } from "./limit-fields.ts";
+
+const LIMITS = {
+  quotas: create(QuotasSchema, { operationsPerSecond: 500, storedBytes: 5n * 1024n ** 3n, dryRun: true }),
+  policyBounds: create(PolicyBoundsSchema, {
+    maxKeyRetention: { seconds: 30n * 86_400n },
+    maxResultBytes: 1500,
+  }),
+};
+const TEXTS = limitTexts(LIMITS);
+const ALL = LIMIT_FIELDS.map(({ path }) => path);
+
+it("limits are written as they are typed, and read as they were", () => {
+  expect(Object.entries(TEXTS).filter(([, text]) => text !== "")).toEqual([
+    ["quotas.operations_per_second", "500"],
+    ["quotas.stored_bytes", "5GiB"],
+    ["quotas.dry_run", "true"],
+    ["policy_bounds.max_key_retention", "30d"],
+    ["policy_bounds.max_result_bytes", "1500"],
+  ]);
+  const { quotas, policyBounds, problems } = parseLimits(TEXTS, ALL);
+  expect(problems).toEqual({});
+  expect(create(QuotasSchema, quotas)).toEqual(LIMITS.quotas);
+  expect(policyBounds).toEqual({
+    maxKeyRetention: { seconds: 30n * 86_400n, nanos: 0 },
+    maxResultBytes: 1500,
+  });
+});
+
+it("what can't be read has a problem, and only the fields that are sent are read", () => {
+  const texts = { ...TEXTS, "quotas.burst": "many", "quotas.weight": "1.5", "policy_bounds.max_lease": "1" };
+  expect(Object.keys(parseLimits(texts, ALL).problems)).toEqual([
+    "quotas.burst",
+    "quotas.weight",
+    "policy_bounds.max_lease",
+  ]);
+  expect(parseLimits(texts, ["quotas.operations_per_second"])).toEqual({
+    quotas: { operationsPerSecond: 500 },
+    policyBounds: {},
+    problems: {},
+  });
+});
+
+it("the same value in another form is no change", () => {
+  const same = {
+    ...TEXTS,
+    "quotas.stored_bytes": "5120 MiB",
+    "policy_bounds.max_key_retention": " 720 h",
+    "quotas.operations_per_second": "0500",
+  };
+  expect(changedPaths(TEXTS, same)).toEqual([]);
+  expect(changedPaths(TEXTS, { ...TEXTS, "quotas.dry_run": "" })).toEqual(["quotas.dry_run"]);
+});
+
+it("a change of another person is told, and what was typed stays", () => {
+  const typed = { ...TEXTS, "quotas.operations_per_second": "900" };
+  const latest = { ...TEXTS, "quotas.operations_per_second": "100", "quotas.weight": "3" };
+  const followed = followLimits(TEXTS, typed, latest);
+  expect(followed.typed).toEqual({ ...latest, "quotas.operations_per_second": "900" });
+  expect(followed.news).toEqual([
+    { path: "quotas.operations_per_second", before: "500", now: "100", typed: "900" },
+    { path: "quotas.weight", before: "", now: "3", typed: undefined },
+  ]);
+});
+
+it("the form's own change is no news", () => {
+  const typed = { ...TEXTS, "quotas.operations_per_second": "0900" };
+  const latest = { ...TEXTS, "quotas.operations_per_second": "900" };
+  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, news: [] });
+});

@@ -1,0 +1,110 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
+import styles from "./tenant.module.css";
+
+type Change = "suspend" | "resume" | "delete";
+
+/** Suspends, resumes and deletes a tenant. */
+export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
+  const [change, setChange] = useState<Change>();
+  const isSuspended = tenant.state === Tenant_State.SUSPENDED;
+  return (
+    <>
+      <h2>State</h2>
+      <div className={styles.buttons}>
+        <button type="button" onClick={() => setChange(isSuspended ? "resume" : "suspend")}>
+          {isSuspended ? "Resume the tenant" : "Suspend the tenant"}
+        </button>
+        <button type="button" data-look="danger" onClick={() => setChange("delete")}>
+          Delete the tenant
+        </button>
+      </div>
+      {change !== undefined && (
+        <StateDialog tenant={tenant} change={change} close={() => setChange(undefined)} />
+      )}
+    </>
+  );
+}
+
+interface ChangeWords {
+  readonly action: string;
+  readonly effect: string;
+  readonly done: string;
+}
+
+const WORDS: Readonly<Record<Change, ChangeWords>> = {
+  suspend: {
+    action: "Suspend",
+    effect:
+      "Within 10 s every call of the tenant is refused (TENANT_SUSPENDED), until it is resumed. Its records stay.",
+    done: "Suspended",
+  },
+  resume: {
+    action: "Resume",
+    effect: "Within 10 s the tenant's calls are answered again.",
+    done: "Resumed",
+  },
+  delete: {
+    action: "Delete",
+    effect:
+      "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a repeat does its effect a second time.",
+    done: "Deleted",
+  },
+};
+
+interface StateDialogProps {
+  readonly tenant: Tenant;
+  readonly change: Change;
+  readonly close: () => void;
+}
+
+function StateDialog({ tenant: { name, etag }, change, close }: StateDialogProps) {
+  const send = useChange(change);
+  const refresh = useRefresh();
+  const notify = useNotice();
+  const { action, effect, done } = WORDS[change];
+  return (
+    <ConfirmDialog
+      title={`${action} the tenant ${name}?`}
+      action={action}
+      typed={name}
+      reason="required"
+      look={change === "resume" ? "plain" : "danger"}
+      close={close}
+      act={async (reason) => {
+        await send({ name, etag, reason });
+        notify(`${done} the tenant ${name}.`);
+        const { getTenant, listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
+        await refresh(getTenant, listTenants, listTenantUsage, listAuditEvents);
+      }}
+    >
+      <p>{effect}</p>
+    </ConfirmDialog>
+  );
+}
+
+function useChange(change: Change) {
+  const suspend = useMutation(OperatorService.method.suspendTenant);
+  const resume = useMutation(OperatorService.method.resumeTenant);
+  const remove = useMutation(OperatorService.method.deleteTenant);
+  return async ({ etag, ...request }: { name: string; etag: string; reason: string }): Promise<void> => {
+    switch (change) {
+      case "suspend":
+        await suspend.mutateAsync(request);
+        break;
+      case "resume":
+        await resume.mutateAsync(request);
+        break;
+      case "delete":
+        await remove.mutateAsync({ ...request, etag });
+        break;
+      default:
+        change satisfies never;
+    }
+  };
+}

@@ -1,0 +1,70 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import type { Expiry } from "../../parts/api-key/expiry.ts";
+import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { TextField } from "../../parts/field.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
+import { useCreateTenantKey } from "../tenant/create-tenant-key.tsx";
+import styles from "./tenants.module.css";
+
+interface CreateTenantProps {
+  readonly created: (secret: NewSecret) => void;
+  readonly close: () => void;
+}
+
+/** The form of a tenant and its administrator's first key. If only the key fails, the form asks for the key again. */
+export function CreateTenant({ created, close }: CreateTenantProps) {
+  const create = useMutation(OperatorService.method.createTenant);
+  const createKey = useCreateTenantKey();
+  const refresh = useRefresh();
+  const notify = useNotice();
+  const [name, setName] = useState("");
+  const [label, setLabel] = useState("First administrator");
+  const [expiry, setExpiry] = useState<Expiry>("90");
+  const [isMade, setMade] = useState(false);
+
+  async function act(): Promise<void> {
+    if (!isMade) {
+      await create.mutateAsync({ tenant: { name: name.trim() } });
+      setMade(true);
+      const { listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
+      await refresh(listTenants, listTenantUsage, listAuditEvents);
+    }
+    created(await createKey(name.trim(), { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), expiry }));
+    notify(`Created the tenant ${name.trim()} and its first key.`);
+  }
+
+  return (
+    <ConfirmDialog
+      title="Create a tenant"
+      action={isMade ? "Create its key" : "Create the tenant and its key"}
+      isValid={name.trim() !== ""}
+      act={act}
+      close={close}
+    >
+      <div className={styles.fields}>
+        <TextField
+          label="Name"
+          help="Small letters, digits, dots, hyphens and underscores: at most 63. It can't be changed."
+          value={name}
+          maxLength={63}
+          readOnly={isMade}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <TextField
+          label="Purpose of the first key"
+          help="A key of a tenant admin, which creates the others. At most 128 bytes."
+          value={label}
+          onChange={(event) => setLabel(event.target.value)}
+        />
+        <ExpiryField value={expiry} change={setExpiry} />
+        {isMade && <p>The tenant exists; its key does not.</p>}
+      </div>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { connectOperator } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import type { TestDatabase } from "../helpers/database/database.ts";
+
+/** Adds a replica that needs no heartbeat for a while; its id begins with `digit`. */
+async function addReplica(database: TestDatabase, digit: string, version: string): Promise<void> {
+  await database.query(
+    `insert into replicas (id, version, seen_at, degraded) values
+     (overlay(gen_random_uuid()::text placing $1 from 1)::uuid, $2, now() + interval '5 minutes', '{redis_bypassed}')`,
+    [digit.repeat(8), version],
+  );
+}
+
+describeInBrowser("The screen Fleet", () => {
+  const { server, database } = useConsole();
+
+  test("shows versions and degraded replicas side by side, live until it is paused", async () => {
+    const { operatorKey } = seedOfRun();
+    await addReplica(database, "0", "0.0.9");
+    const page = await openConsole(server, { key: operatorKey, path: "/fleet", clock: "movable" });
+    const { replicaId, version } = await connectOperator(server, operatorKey).getServerInfo({});
+    const rows = page.getByRole("region", { name: /^2 versions: / }).getByRole("row");
+    expect(await rows.count()).toBe(3);
+    expect(await rows.filter({ hasText: replicaId }).innerText()).toMatch(
+      new RegExp(`answers this page\\s+${version}\\s+Well\\s`),
+    );
+    expect(await rows.filter({ hasText: "00000000-" }).innerText()).toMatch(
+      /0\.0\.9\s+Redis bypassed\s+now\s+-/,
+    );
+    const degraded = page.getByRole("list", { name: "Degraded states" }).getByRole("listitem");
+    expect(await degraded.innerText()).toMatch(
+      /Redis bypassed redis_bypassed[\s\S]*repeats cost more[\s\S]*On 00000000-[\s\S]*runbook\.md#redis-is-bypassed/,
+    );
+
+    const lists: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/ListReplicas")) lists.push(request.url());
+    });
+    await addReplica(database, "1", "0.0.9");
+    await page.clock.runFor(5_000);
+    await rows.filter({ hasText: "11111111-" }).waitFor();
+    await page.getByRole("button", { name: "Live" }).click();
+    const listed = lists.length;
+    await page.clock.runFor(60_000);
+    await page.getByText("Its configuration").click();
+    expect(await page.getByRole("row").filter({ hasText: "DATABASE_URL" }).first().innerText()).not.toContain(
+      new URL(database.url).password || "://",
+    );
+    expect(lists).toHaveLength(listed);
+    await expectAccessible(page);
+  });
+
+  test("shows doctor's findings when they are asked for", async () => {
+    const { operatorKey } = seedOfRun();
+    const page = await openConsole(server, { key: operatorKey, path: "/fleet" });
+    expect(await page.getByRole("list", { name: "Findings" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Examine" }).click();
+    const findings = page.getByRole("list", { name: "Findings" }).getByRole("listitem");
+    // The tests' Postgres is fast, not durable.
+    const unsafe = findings.filter({ hasText: "fsync_off" });
+    await unsafe.waitFor();
+    expect(await unsafe.innerText()).toMatch(
+      /^Error\s+fsync_off[\s\S]*Set fsync = on\.\s+Runbook: deploy\/runbook/,
+    );
+    const diagnosis = await connectOperator(server, operatorKey).diagnose({});
+    const ids = await findings.getByRole("heading").getByRole("code").allInnerTexts();
+    expect(ids.toSorted()).toEqual(diagnosis.findings.map(({ id }) => id).toSorted());
+    await page.getByText(new RegExp(`${diagnosis.passed.length} checks found nothing`)).waitFor();
+    await expectAccessible(page);
+    await screenshot(page, "fleet-doctor");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "fleet-narrow");
+  });
+});

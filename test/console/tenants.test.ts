@@ -1,0 +1,166 @@
+import { Code } from "@connectrpc/connect";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
+import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+/** Fills in a dialog that asks for a typed name and a reason, and presses its button. */
+async function confirm(page: Page, action: string, typed: string, reason?: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  const button = dialog.getByRole("button", { name: action, exact: true });
+  if (reason !== undefined) await dialog.getByLabel("Reason").fill(reason);
+  expect(await button.isDisabled()).toBe(true);
+  await dialog.getByLabel(`Type ${typed} to confirm`).fill(typed);
+  await button.click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+describeInBrowser("The screens Tenants and Tenant", () => {
+  const { server } = useConsole();
+
+  test("a tenant is created with its first key, suspended, resumed and deleted", async () => {
+    const { operatorKey, tenant: seeded } = seedOfRun();
+    const operator = connectOperator(server, operatorKey);
+    // 404: what the API answers once the tenant's records are removed.
+    const page = await openConsole(server, {
+      key: operatorKey,
+      path: "/tenants",
+      allowed: { statuses: [404] },
+    });
+    await page.getByRole("rowheader", { name: seeded, exact: true }).waitFor();
+    await page.getByRole("button", { name: "Create a tenant" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("acme");
+    await dialog.getByLabel("Purpose of the first key").fill("Ada");
+    await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Create the tenant and its key" }).click();
+    const secret = await page.getByText(/^ow_[a-z0-9]{16}_/).innerText();
+    const admin = connectAdmin(server, secret);
+    expect((await admin.getTenant({})).tenant?.name).toBe("acme");
+    expect((await admin.listApiKeys({})).apiKeys[0]).toMatchObject({ label: "Ada", role: 2 });
+    await page.getByRole("link", { name: "acme" }).click();
+    await untilLoaded(page);
+    expect(await page.content()).not.toContain(secret);
+
+    await page.getByRole("button", { name: "Suspend the tenant" }).click();
+    await confirm(page, "Suspend", "acme", "unpaid since May");
+    await page.getByText("Suspended the tenant acme.").waitFor();
+    expect((await operator.getTenant({ name: "acme" })).tenant?.state).toBe(Tenant_State.SUSPENDED);
+    await page.getByRole("button", { name: "Resume the tenant" }).click();
+    await confirm(page, "Resume", "acme", "paid");
+    await page.getByText("Resumed the tenant acme.").waitFor();
+    expect((await operator.getTenant({ name: "acme" })).tenant?.state).toBe(Tenant_State.ACTIVE);
+    await page.getByRole("button", { name: "Delete the tenant" }).click();
+    await confirm(page, "Delete", "acme", "contract ended");
+    await page.getByText("Deleted the tenant acme.").waitFor();
+    await expect
+      .poll(async () => {
+        try {
+          return (await operator.getTenant({ name: "acme" })).tenant?.state;
+        } catch (error) {
+          return (error as { code: Code }).code === Code.NotFound ? Tenant_State.DELETING : error;
+        }
+      })
+      .toBe(Tenant_State.DELETING);
+    const { events } = await operator.listAuditEvents({ tenant: "acme" });
+    const reasons = events.map(({ action, reason }) => `${action} ${reason}`.trim()).toReversed();
+    expect(reasons).toEqual([
+      "CreateTenant",
+      "CreateTenantApiKey",
+      "SuspendTenant unpaid since May",
+      "ResumeTenant paid",
+      "DeleteTenant contract ended",
+    ]);
+  });
+
+  test("limits are set after a preview of their effect on the present use", async () => {
+    const { operatorKey, tenant: name } = seedOfRun();
+    const operator = connectOperator(server, operatorKey);
+    // The seed's counts of records are stored while a quota needs them.
+    await operator.updateTenantLimits({
+      ...{ name, quotas: { liveRecords: 1_000_000n }, updateMask: { paths: ["quotas.live_records"] } },
+    });
+    const use = async () => {
+      const { tenants } = await operator.listTenantUsage({});
+      return tenants.find(({ tenant }) => tenant === name)?.liveRecords ?? 0n;
+    };
+    await expect.poll(use, { timeout: 30_000 }).toBeGreaterThan(10n);
+    // 409: what the API answers for an old etag; 400: for a value beyond its range.
+    const page = await openConsole(server, {
+      ...{ key: operatorKey, path: `/tenants/${name}` },
+      allowed: { statuses: [400, 409] },
+    });
+    const preview = page.getByRole("button", { name: "Preview the limits" });
+    await page.getByLabel("Stored records").fill("a lot");
+    await preview.click();
+    await page.getByText("A whole number, such as 500.").waitFor();
+    await page.getByLabel("Stored records").fill("10");
+    await page.getByLabel("Weight").fill("101");
+    await preview.click();
+    await page.getByText(/^It must be/).waitFor();
+    await page.getByLabel("Weight").fill("1");
+
+    await operator.updateTenantLimits({
+      ...{ name, quotas: { burst: 77 }, updateMask: { paths: ["quotas.burst"] } },
+    });
+    await preview.click();
+    await page.getByRole("row", { name: "Burst not set 77 not changed" }).waitFor();
+    expect(await page.getByLabel("Stored records").inputValue()).toBe("10");
+    await expectAccessible(page);
+    await screenshot(page, "tenant-conflict");
+
+    await preview.click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Stored records: 1,000,000 becomes 10").waitFor();
+    await dialog
+      .getByRole("row", { name: /^Stored records [\d,]+ 10 Used up Refuses new claims \(QUOTA_RECORDS\)/ })
+      .waitFor();
+    await dialog.getByRole("row", { name: /^Stored bytes .* not limited/ }).waitFor();
+    await expectAccessible(page);
+    await screenshot(page, "tenant-limits");
+    await confirm(page, "Set the limits", name);
+    await page.getByText(`Saved the limits of ${name}.`).waitFor();
+    const { tenant } = await operator.getTenant({ name });
+    expect(tenant?.quotas).toMatchObject({ liveRecords: 10n, burst: 77 });
+    await page.getByText(/ of 10, /).waitFor();
+    await page.getByText("Used up").waitFor();
+    // The form's own change is no news.
+    expect(await page.getByText("The limits were changed while you edited them.").count()).toBe(0);
+    await expectAccessible(page);
+    await screenshot(page, "tenant");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "tenant-narrow");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await visit(page, "/tenants");
+    await screenshot(page, "tenants-full");
+  });
+
+  test("an operator's key is created, with a secret that is shown once, and revoked", async () => {
+    const { operatorKey } = seedOfRun();
+    const page = await openConsole(server, { key: operatorKey, path: "/tenants?list=keys" });
+    await page.getByText("(yours)").waitFor();
+    await page.getByRole("button", { name: "Create an operator's key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Purpose").fill("on call");
+    await dialog.getByRole("button", { name: "Create the key" }).click();
+    const secret = await page.getByText(/^ow_[a-z0-9]{16}_/).innerText();
+    const id = secret.split("_")[1] ?? "";
+    await connectOperator(server, secret).listTenants({});
+    await page.getByRole("row").filter({ hasText: id }).getByText("on call").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: `Revoke ${id}` }).click();
+    await confirm(page, "Revoke", id);
+    await page.getByText(`Revoked key ${id}.`).first().waitFor();
+    await page.getByRole("row").filter({ hasText: id }).getByText("Revoked").waitFor();
+    const { apiKeys } = await connectOperator(server, operatorKey).listOperatorApiKeys({});
+    expect(apiKeys.find((key) => key.id === id)?.revokedAt).toBeDefined();
+  });
+});
