@@ -92,6 +92,25 @@ describe("a batch of SQS", () => {
     expect(await handler({ Records }, context(700))).toEqual(failed("a", "b"));
     expect(fn).not.toHaveBeenCalled();
   });
+
+  test("a message waits for a service that is back before the timeout", async () => {
+    await using testing = createTestingOnceward();
+    const fn = vi.fn();
+    let isBack = false;
+    testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+    const options = {
+      ...{ namespace, timeoutMs: 20, redeliverAfterMs: 20 },
+      // After the first delivery that failed.
+      onDelivery: () => {
+        isBack = true;
+        testing.faults.clear();
+      },
+    };
+    const handler = sqsBatchOnce(testing.onceward, options, fn);
+    expect(await handler({ Records: [message("a")] }, context())).toEqual(failed());
+    expect(isBack).toBe(true);
+    expect(fn).toHaveBeenCalledOnce();
+  });
 });
 
 describe("a handler", () => {
