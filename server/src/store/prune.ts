@@ -10,134 +10,67 @@ const pruneAuditEvents = {
   text: "select prune_audit_events($1::float8 * interval '1 millisecond', $2::int) as pruned",
 };
 
-const pruneUsageHours = {
-  name: "prune_usage_hours",
-  text: `
+/** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
+function deleteOldest(table: string, time: string, now = "now()"): string {
+  return `
 with pruned as (
-  delete from usage_hours where ctid = any (array(
+  delete from ${table} where ctid = any (array(
     select p.ctid
-      from usage_hours p
-     where timezone('utc', p.hour) < timezone('utc', now()) - $1::float8 * interval '1 millisecond'
-     order by timezone('utc', p.hour)
+      from ${table} p
+     where ${time} < ${now} - $1::float8 * interval '1 millisecond'
+     order by ${time}
      limit $2::int
        for update skip locked))
   returning 1
 )
-select count(*)::int as pruned from pruned`,
+select count(*)::int as pruned from pruned`;
+}
+
+/** As `deleteOldest`, by the expression that is indexed of hours and days. */
+function deleteOldestInUtc(table: string, column: string): string {
+  return deleteOldest(table, `timezone('utc', p.${column})`, "timezone('utc', now())");
+}
+
+const pruneUsageHours = {
+  name: "prune_usage_hours",
+  text: deleteOldestInUtc("usage_hours", "hour"),
 };
 
 const pruneInsightHours = {
   name: "prune_insight_hours",
-  text: `
-with pruned as (
-  delete from insight_hours where ctid = any (array(
-    select p.ctid
-      from insight_hours p
-     where timezone('utc', p.hour) < timezone('utc', now()) - $1::float8 * interval '1 millisecond'
-     order by timezone('utc', p.hour)
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldestInUtc("insight_hours", "hour"),
 };
 
 const pruneInsightLateHours = {
   name: "prune_insight_late_hours",
-  text: `
-with pruned as (
-  delete from insight_late_hours where ctid = any (array(
-    select p.ctid
-      from insight_late_hours p
-     where timezone('utc', p.hour) < timezone('utc', now()) - $1::float8 * interval '1 millisecond'
-     order by timezone('utc', p.hour)
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldestInUtc("insight_late_hours", "hour"),
 };
 
 /** Each tombstone has a time of its own. */
 const pruneTombstones = {
   name: "prune_insight_tombstones",
-  text: `
-with pruned as (
-  delete from insight_tombstones where ctid = any (array(
-    select p.ctid
-      from insight_tombstones p
-     where p.keep_until < now() - $1::float8 * interval '1 millisecond'
-     order by p.keep_until
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldest("insight_tombstones", "p.keep_until"),
 };
 
 const pruneInsightKeyDays = {
   name: "prune_insight_key_days",
-  text: `
-with pruned as (
-  delete from insight_key_days where ctid = any (array(
-    select p.ctid
-      from insight_key_days p
-     where timezone('utc', p.day) < timezone('utc', now()) - $1::float8 * interval '1 millisecond'
-     order by timezone('utc', p.day)
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldestInUtc("insight_key_days", "day"),
 };
 
 const pruneSampledKeys = {
   name: "prune_insight_sampled_keys",
-  text: `
-with pruned as (
-  delete from insight_sampled_keys where ctid = any (array(
-    select p.ctid
-      from insight_sampled_keys p
-     where p.claimed_at < now() - $1::float8 * interval '1 millisecond'
-     order by p.claimed_at
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
 };
 
 const pruneRecordJobs = {
   name: "prune_record_jobs",
-  text: `
-with pruned as (
-  delete from record_jobs where ctid = any (array(
-    select p.ctid
-      from record_jobs p
-     where p.finished_at < now() - $1::float8 * interval '1 millisecond'
-     order by p.finished_at
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldest("record_jobs", "p.finished_at"),
 };
 
 /** Each session has a time of its own. */
 const pruneConsoleSessions = {
   name: "prune_console_sessions",
-  text: `
-with pruned as (
-  delete from console_sessions where ctid = any (array(
-    select p.ctid
-      from console_sessions p
-     where p.ends_at < now() - $1::float8 * interval '1 millisecond'
-     order by p.ends_at
-     limit $2::int
-       for update skip locked))
-  returning 1
-)
-select count(*)::int as pruned from pruned`,
+  text: deleteOldest("console_sessions", "p.ends_at"),
 };
 
 const STATEMENTS = {
