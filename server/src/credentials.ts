@@ -20,7 +20,7 @@ const JWKS_COOLDOWN_MS = 5000;
 /** The issuer of tokens. */
 export interface ConfiguredIssuer {
   readonly tokens: TokenVerifier;
-  /** Undefined: nobody signs in to the console at the issuer. */
+  /** Undefined: the console offers no sign-in at the issuer. */
   readonly people: IssuerClient | undefined;
 }
 

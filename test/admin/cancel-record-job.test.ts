@@ -11,7 +11,7 @@ import { createApiKey } from "../helpers/servers/tenants.ts";
 
 const RECORDS = 60_000;
 
-/** A job's transaction is ended when it is idle for half a second, which a busy machine may take to go on. */
+/** A job's transaction is ended when it is idle for half a second, which a busy machine may need between two statements. */
 const STAY_OPEN = {
   name: "stay_open",
   text: "select set_config('idle_in_transaction_session_timeout', '30s', true)",

@@ -97,7 +97,7 @@ describeInBrowser("A page of another origin", () => {
     expect((await namespaceNames()).filter((name) => name.endsWith("-site"))).toEqual([]);
   });
 
-  test("cannot sign a person in as somebody else, or out", async () => {
+  test("cannot sign a person in under another key, or out", async () => {
     const { adminKey } = seedOfRun();
     const origin = originOf(server);
     const tenant = await createTenant(database);

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** A site of somebody else, on this machine. It ends with the test. */
+/** A site of another origin, on this machine. It ends with the test. */
 export interface ForeignSite {
   /** Another origin, but the same site: cookies ignore ports, so that browsers send SameSite cookies from here. */
   readonly sameSite: string;

@@ -187,7 +187,7 @@ test("behind a balancer that ends TLS, the cookie is the host's own and travels 
   expect(await who(behind, { cookie: plain, origin: "https://onceward.example" })).toBe("CREDENTIAL_MISSING");
 });
 
-test("without TLS, nobody signs in on an address that others can reach", async () => {
+test("without TLS, a sign-in is refused on an address that other machines can reach", async () => {
   const cookie = await signIn(server, adminKey);
   const open = await startAnother({ ONCEWARD_HOST: "0.0.0.0" });
   const answer = await postKey(open, adminKey);

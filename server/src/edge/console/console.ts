@@ -18,7 +18,7 @@ export interface ConsoleOptions {
   /** Undefined: the page was not built. */
   readonly files: ConsoleFiles | undefined;
   readonly signIn: SignIn;
-  /** Undefined: nobody signs in at an issuer. */
+  /** Undefined: the console offers no sign-in at an issuer. */
   readonly issuerSignIn: IssuerSignIn | undefined;
   readonly log: Logger;
 }

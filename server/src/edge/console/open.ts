@@ -16,7 +16,7 @@ export interface OpenConsoleOptions {
   readonly sessions: Sessions;
   readonly pipeline: Pick<Pipeline, "authenticate">;
   readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
-  /** Undefined: nobody signs in at the issuer. */
+  /** Undefined: the console offers no sign-in at the issuer. */
   readonly issuer: IssuerClient | undefined;
   readonly log: Logger;
   /** The directory with the page; undefined: CONSOLE_DIR. */

@@ -84,7 +84,7 @@ export function createSignIn({ site, sessions, pipeline, attempts, pepper }: Sig
     async out(request, response, which) {
       requireOwnPage(request);
       const cookie = site.readCookie("session", headersOf(request)) ?? "";
-      // Not an attempt to sign in: failures of strangers behind the same address keep nobody signed in.
+      // Not an attempt to sign in: failed sign-ins from the same address must not refuse a sign-out.
       const ended = await sessions.end(cookie, which, randomUUID());
       // Without a session, there is nothing to end, but it is not known whose other sessions were meant.
       if (!ended && which === "all") throw credentialInvalid();

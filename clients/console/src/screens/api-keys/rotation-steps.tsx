@@ -153,7 +153,7 @@ function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
       </div>
       {candidates.length > 0 && (
         <p>
-          Or go on with a newer key of the same scope:{" "}
+          Or continue with a newer key of the same scope:{" "}
           {candidates.slice(0, 5).map(({ id }) => (
             <Link
               key={id}

@@ -23,7 +23,7 @@ interface RotationProps {
 }
 
 /**
- * The rotation of a key in steps. The address names both keys, so a rotation that takes days goes on from a bookmark, and the
+ * The rotation of a key in steps. The address names both keys, so a rotation that takes days continues from a bookmark, and the
  * state of both keys says how far it is.
  */
 export function Rotation({ id, successorId, created }: RotationProps) {

@@ -181,7 +181,7 @@ export function useKeyCheck(namespace: string): Check {
   };
 }
 
-/** Returns a title as it stands within a sentence. */
+/** Returns a title with a small first letter, for use within a sentence. */
 function inSentence(title: string): string {
   return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }

@@ -9,7 +9,7 @@ export function situationOf(record: Record, now: Date): string {
     case "lapsed":
       return "The lease ended without an answer. The next claim takes the key over.";
     case "ambiguous":
-      return "The lease ended, and nobody knows whether the effect happened. Claims are refused until a person decides: find out, then complete or release it.";
+      return "The lease ended, and it is unknown whether the effect happened. Claims are refused until a person decides: find out, then complete or release it.";
     case "settled":
       return record.state === Record_State.COMPLETED
         ? "The operation is done. Every repeat gets the result while it is kept."
