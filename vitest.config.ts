@@ -42,6 +42,12 @@ const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 /** Tests of the console in a real browser: run by `npm run test:console`, not by `npm test`. */
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
+/**
+ * Tests that need a tool of another language, such as Python's schemathesis: run by `npm run test:optional`, not by `npm test`.
+ * Each file says why it is left out if its tool is missing.
+ */
+const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
+
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
@@ -143,6 +149,7 @@ export default defineConfig({
         include: DEPLOY_TESTS,
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
       }),
+      databaseProject({ name: "optional", include: OPTIONAL_TESTS, globalSetup: [POSTGRES_SETUP] }),
       databaseProject({
         name: "console",
         include: CONSOLE_TESTS,
