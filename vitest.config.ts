@@ -52,6 +52,7 @@ const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
 const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
+const NATS_SETUP = "test/helpers/brokers/nats-setup.ts";
 
 const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
 const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
@@ -75,13 +76,20 @@ const shared = {
 };
 
 /**
- * Packages with two supported majors: in the project "older majors", a test's import of the name gets the
- * older one.
+ * Packages with two supported majors, or with a first release that is still supported: in the project "older
+ * majors", a test's import of the name gets the older one.
  */
-const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
+const OLDER_MAJORS = {
+  "@nats-io/jetstream": "nats-jetstream30",
+  "@nats-io/transport-node": "nats-transport-node30",
+  amqplib: "amqplib0",
+  bullmq: "bullmq5",
+  express: "express4",
+  fastify: "fastify4",
+};
 const OLDER_MAJORS_TESTS = [
   "test/adapters/http/{express,fastify}.test.ts",
-  "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
+  "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
 ];
 
 /**
@@ -158,7 +166,7 @@ export default defineConfig({
       databaseProject({
         name: "postgres 18",
         include: SERVICE_TESTS,
-        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
       }),
       databaseProject({
         name: "encrypted",
@@ -170,7 +178,7 @@ export default defineConfig({
         ...databaseProject({
           name: "older majors",
           include: OLDER_MAJORS_TESTS,
-          globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+          globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
         }),
         resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
       },
