@@ -72,8 +72,17 @@ const shared = {
  * Packages with two supported majors: in the project "older majors", a test's import of the name gets the
  * older one.
  */
-const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
+const OLDER_MAJORS = {
+  "@langchain/core/tools": "langchain-core0/tools",
+  ai: "ai5",
+  "ai/test": "ai5/test",
+  amqplib: "amqplib0",
+  bullmq: "bullmq5",
+  express: "express4",
+  fastify: "fastify4",
+};
 const OLDER_MAJORS_TESTS = [
+  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
 ];
