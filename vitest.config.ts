@@ -80,14 +80,18 @@ const shared = {
  * majors", a test's import of the name gets the older one.
  */
 const OLDER_MAJORS = {
+  "@langchain/core/tools": "langchain-core0/tools",
   "@nats-io/jetstream": "nats-jetstream30",
   "@nats-io/transport-node": "nats-transport-node30",
+  ai: "ai5",
+  "ai/test": "ai5/test",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
   express: "express4",
   fastify: "fastify4",
 };
 const OLDER_MAJORS_TESTS = [
+  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
 ];
