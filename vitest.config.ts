@@ -60,6 +60,7 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
  * Each file says why it is left out if its tool is missing.
  */
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
+
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
 const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
 
