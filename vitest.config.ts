@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
+import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 
 // For the test processes and their child processes.
@@ -23,6 +23,18 @@ const OLDEST_POSTGRES_TESTS = [
   "test/contract/{batch,claim,complete,extend-lease,lease-expiry,lookup,release,retention}.test.ts",
   "test/store/{find-resolved,heap-only-updates,idle-transactions,insight-sample,instants}.test.ts",
   "test/store/{migrations,plans,schema,sql-arrays,stale-statistics,sweep}.test.ts",
+];
+/**
+ * The packages of the majors between the oldest and the newest supported Postgres, by the name of their
+ * project. An error of a major alone shows in its plans, in its planner's answers and in what a statement may
+ * contain: these tests plan every statement, run those of calls, and run the migrations.
+ */
+const MIDDLE_POSTGRES = { "postgres 16": "embedded-postgres16", "postgres 17": "embedded-postgres17" };
+const MIDDLE_POSTGRES_TESTS = [
+  "test/admin/restamping.test.ts",
+  "test/concurrency/{one-winner,take-over-races}.test.ts",
+  "test/contract/{batch,claim,complete,lease-expiry}.test.ts",
+  "test/store/{plans,schema,stale-statistics,sweep}.test.ts",
 ];
 /** Tests of answers that consist of stored values: run once more with encryption at rest, over one transport. */
 const ENCRYPTED_TESTS = [
@@ -136,16 +148,19 @@ interface DatabaseProject {
   readonly encrypted?: boolean;
   /** The `bin` directory of another Postgres than the packaged one. */
   readonly binaries?: string;
+  /** Between the oldest and the newest supported Postgres: each statement is planned once. */
+  readonly between?: boolean;
 }
 
-function databaseProject({ name, include, globalSetup, encrypted = false, binaries = "" }: DatabaseProject) {
+function databaseProject(project: DatabaseProject) {
+  const { name, include, globalSetup, encrypted = false, binaries = "", between = false } = project;
   return {
     ...shared,
     test: {
       name,
       include,
       globalSetup,
-      provide: { postgresBinaries: binaries, encrypted, citusWorkerUrls: [] },
+      provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -197,6 +212,15 @@ export default defineConfig({
         }),
         resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
       },
+      ...Object.entries(MIDDLE_POSTGRES).map(([name, packageName]) =>
+        databaseProject({
+          name,
+          include: MIDDLE_POSTGRES_TESTS,
+          globalSetup: [POSTGRES_SETUP],
+          binaries: packagedBinaries(packageName),
+          between: true,
+        }),
+      ),
       databaseProject({
         name: "citus",
         include: citusPostgres === undefined ? [] : CITUS_TESTS,

@@ -5,6 +5,7 @@ import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
+import { engineCheck } from "./checks/engine.ts";
 import { poolerCheck, whyPgBouncerSwitchIsMissing } from "./checks/pooler.ts";
 import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
@@ -26,6 +27,7 @@ export interface Diagnosis {
 
 /** In the order in which a problem of one explains a problem of a later one. */
 const CHECKS: readonly Check[] = [
+  engineCheck,
   schemaCheck,
   postgresSettingsCheck,
   privilegesCheck,

@@ -22,6 +22,10 @@ export const FINDINGS = {
     severity: "error",
     advice: "Check DATABASE_URL, the network and Postgres itself. Nothing else about Postgres was checked.",
   },
+  engine_unsupported: {
+    severity: "error",
+    advice: "Move the data to PostgreSQL 15 or later: server/decisions/0017-other-engines.md.",
+  },
   postgres_version_unsupported: {
     severity: "error",
     advice: "Upgrade Postgres to version 15 or later.",

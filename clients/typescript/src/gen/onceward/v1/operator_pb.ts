@@ -1150,7 +1150,8 @@ export const OperatorService: GenService<{
     output: typeof SuspendTenantResponseSchema;
   },
   /**
-   * Answers a suspended tenant's calls again, within 10 s. It can be repeated.
+   * Answers the calls of a suspended or a moving tenant again, within 10 s. It can be repeated. Never resume a tenant that
+   * another installation serves already: both would grant the same keys.
    *
    * Errors: TENANT_NOT_FOUND.
    *
