@@ -180,6 +180,18 @@ test("a tool that throws runs again at the next attempt; a TerminalError is stor
   expect(failing).toHaveBeenCalledOnce();
 });
 
+test("a call that waits for a tool which then throws runs the tool", async () => {
+  const testing = newTesting();
+  const failing = Promise.withResolvers<string>();
+  const first = resume(testing).call(refund, () => failing.promise);
+  await vi.waitUntil(() => testing.counts.granted === 1, 30_000);
+  const second = resume(testing, { waitMs: 30_000 }).call(refund, () => "refunded");
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
+  failing.reject(new Error("the provider was down"));
+  await expect(first).rejects.toThrow("the provider was down");
+  expect(await second).toBe("refunded");
+});
+
 test("a tool that is stopped, or says so, leaves an unknown outcome", async () => {
   const testing = newTesting();
   const controller = new AbortController();
