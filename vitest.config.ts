@@ -74,6 +74,8 @@ const shared = {
  */
 const OLDER_MAJORS = {
   "@langchain/core/tools": "langchain-core0/tools",
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   ai: "ai5",
   "ai/test": "ai5/test",
   amqplib: "amqplib0",
@@ -82,7 +84,7 @@ const OLDER_MAJORS = {
   fastify: "fastify4",
 };
 const OLDER_MAJORS_TESTS = [
-  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
+  "test/adapters/{agents,temporal}/*.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
 ];

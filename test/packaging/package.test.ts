@@ -13,6 +13,8 @@ const packed = usePackedClient();
 
 /** The oldest major of each framework that has several, by the name under which the repository has it. */
 const OLDEST_MAJORS = {
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
   express: "express4",

@@ -12,6 +12,8 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 /** Both ends of what the client works beside, each of which its tests ran with. */
 const VERSIONS = {
   oldest: {
+    "@temporalio/activity": "1.9.0",
+    "@temporalio/common": "1.9.0",
     "@types/amqplib": "0.8.0",
     "@types/express": "4.17.25",
     amqplib: "0.8.0",
@@ -22,6 +24,8 @@ const VERSIONS = {
     kafkajs: "2.0.0",
   },
   newest: {
+    "@temporalio/activity": "1.24.0",
+    "@temporalio/common": "1.24.0",
     "@types/amqplib": "0.10.8",
     "@types/express": "5.0.6",
     amqplib: "2.3.1",
