@@ -12,6 +12,7 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 /** Both ends of what the client works beside, each of which its tests ran with. */
 const VERSIONS = {
   oldest: {
+    "@nats-io/jetstream": "3.0.0",
     "@temporalio/activity": "1.9.0",
     "@temporalio/common": "1.9.0",
     "@types/amqplib": "0.8.0",
@@ -24,6 +25,7 @@ const VERSIONS = {
     kafkajs: "2.0.0",
   },
   newest: {
+    "@nats-io/jetstream": "3.4.0",
     "@temporalio/activity": "1.24.0",
     "@temporalio/common": "1.24.0",
     "@types/amqplib": "0.10.8",

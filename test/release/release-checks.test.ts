@@ -259,7 +259,7 @@ test("a released manifest names the commit and the repository's page, and the se
   expect(server).toEqual({
     name: "s",
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations", "console"],
+    files: ["dist", "migrations", "console", "openapi.yaml"],
     gitHead: "c0",
   });
   const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };
