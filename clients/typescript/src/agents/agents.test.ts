@@ -112,6 +112,19 @@ test.each(["HOLD", "RECLAIM"] as const)(
   },
 );
 
+test("an outage does not make a call with an unknown outcome a new one in a later step", async () => {
+  const testing = newTesting();
+  await crash(testing, refund);
+  const run = resume(testing, { timeoutMs: 1 });
+  const tool = vi.fn();
+  await expect(run.call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  testing.faults.failNext("lookup", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(run.call({ ...refund, step: 2 }, tool)).rejects.toMatchObject({ reason: "UNAVAILABLE" });
+  testing.faults.clear();
+  await expect(run.call({ ...refund, step: 3 }, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  expect(tool).not.toHaveBeenCalled();
+});
+
 test.each(["HOLD", "RECLAIM"] as const)(
   "with policy %s, a call whose outcome is found out gets its value, or runs",
   async (policy) => {
