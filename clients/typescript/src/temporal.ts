@@ -44,7 +44,7 @@ export interface TemporalOptions extends Omit<NamespaceDefaults, "onInProgress">
    * their id again, because the ids of their activities begin again. Default: `workflow`.
    */
   readonly scope?: "workflow" | "run" | undefined;
-  /** Returns the operation's own key, instead of one by the ids of the workflow and the activity. */
+  /** Returns the operation's own key. Default: one of the ids of the workflow and the activity. */
   readonly key?: ((info: ActivityInfo, args: readonly unknown[]) => string) | undefined;
   /**
    * Returns what the key belongs to, as `RunOptions.fingerprint` describes it. Default: the activity's type and its
