@@ -106,6 +106,8 @@ const OLDER_MAJORS = {
   "@langchain/core/tools": "langchain-core0/tools",
   "@nats-io/jetstream": "nats-jetstream30",
   "@nats-io/transport-node": "nats-transport-node30",
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   ai: "ai5",
   "ai/test": "ai5/test",
   amqplib: "amqplib0",
@@ -114,7 +116,7 @@ const OLDER_MAJORS = {
   fastify: "fastify4",
 };
 const OLDER_MAJORS_TESTS = [
-  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
+  "test/adapters/{agents,temporal}/*.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
 ];

@@ -16,6 +16,8 @@ const packed = usePackedClient();
 /** The oldest major of each framework that has several, by the name under which the repository has it. */
 const OLDEST_MAJORS = {
   "@nats-io/jetstream": "nats-jetstream30",
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
   express: "express4",
