@@ -14,8 +14,8 @@ export interface FoundOfKey {
 export const MAX_EXAMINED_NAMESPACES = 2000;
 
 /**
- * Finds each namespace by one look at the primary key, as `list_namespaces_in_use`, and the record with the key by another one. The
- * first row's `last_namespace` is that of the last examined namespace; without a record, it is the only column that is set.
+ * Finds each namespace by one look at the primary key, as `list_namespaces_in_use`, and the record with the key by another one.
+ * Without a record, the only row has the number of examined namespaces and the last one, and no other column.
  */
 const lookAtKey = {
   name: "look_at_key",
