@@ -62,7 +62,21 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
-const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
+const CITUS_TESTS = [
+  "test/{admin,cache,concurrency,contract,store}/**/*.test.ts",
+  "test/doctor/citus-*.test.ts",
+];
+/** Tests of behaviour above the statements, or of plain Postgres' own means. */
+const NOT_ON_CITUS = [
+  // Plans, statistics and updates in place belong to the one table of plain Postgres.
+  "test/store/{heap-only-updates,plans,stale-statistics}.test.ts",
+  // The dump of the schema lists the triggers of Citus, too.
+  "test/store/schema.test.ts",
+  // A copy of the coordinator's database is no restore of a Citus.
+  "test/cache/restore.test.ts",
+  // It searches the files of the coordinator, and exchanges values of records by a join.
+  "test/store/encryption.test.ts",
+];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
@@ -145,6 +159,7 @@ function aliasesOf(names: Readonly<Record<string, string>>) {
 interface DatabaseProject {
   readonly name: string;
   readonly include: string[];
+  readonly exclude?: string[];
   readonly globalSetup: string[];
   /** Encrypt results and checkpoints at rest. */
   readonly encrypted?: boolean;
@@ -155,12 +170,13 @@ interface DatabaseProject {
 }
 
 function databaseProject(project: DatabaseProject) {
-  const { name, include, globalSetup, encrypted = false, binaries = "", between = false } = project;
+  const { name, include, exclude = [], globalSetup, encrypted = false, binaries = "", between = false } = project;
   return {
     ...shared,
     test: {
       name,
       include,
+      exclude,
       globalSetup,
       provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
       ...ISOLATION,
@@ -198,6 +214,7 @@ export default defineConfig({
       databaseProject({
         name: "postgres 18",
         include: SERVICE_TESTS,
+        exclude: ["test/doctor/citus-*.test.ts"],
         globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
       }),
       databaseProject({
@@ -226,6 +243,7 @@ export default defineConfig({
       databaseProject({
         name: "citus",
         include: citusPostgres === undefined ? [] : CITUS_TESTS,
+        exclude: NOT_ON_CITUS,
         globalSetup: [CITUS_SETUP, REDIS_SETUP],
         ...(citusPostgres !== undefined && { binaries: citusPostgres }),
       }),

@@ -3,6 +3,7 @@ import { openPool, type Pool, type Runner } from "../store/pool.ts";
 import { type Pooler, probePooler } from "../store/pooler.ts";
 import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
+import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { engineCheck } from "./checks/engine.ts";
@@ -34,6 +35,7 @@ const CHECKS: readonly Check[] = [
   poolerCheck,
   connectionsCheck,
   standbysCheck,
+  citusCheck,
   clocksCheck,
   redisCheck,
   tablesCheck,

@@ -129,6 +129,19 @@ export const FINDINGS = {
     severity: "error",
     advice: "Bring the standby back, or remove its name from synchronous_standby_names and reload.",
   },
+  citus_node_unreachable: {
+    severity: "error",
+    advice:
+      "Start the node, or correct its address with citus_update_node. The keys of its shards get UNAVAILABLE.",
+  },
+  citus_records_not_distributed: {
+    severity: "warning",
+    advice: "Run: onceward-server migrate --citus",
+  },
+  citus_worker_settings_missing: {
+    severity: "error",
+    advice: "Run again: onceward-server migrate --citus",
+  },
 } as const satisfies Readonly<Record<string, FindingKind>>;
 
 export type FindingId = keyof typeof FINDINGS;
