@@ -22,6 +22,7 @@ import { createTenantLimiter } from "./store/batching/fair-queue.ts";
 import type { Pool } from "./store/pool.ts";
 import type { RecordEncryption } from "./store/records/record-encryption.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
+import type { Shards } from "./store/shards/shards.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
@@ -29,6 +30,8 @@ import type { Tracing } from "./telemetry/tracing.ts";
 export interface ServiceParts {
   readonly config: Config;
   readonly pool: Pool;
+  /** Undefined on a plain Postgres. */
+  readonly shards: Shards | undefined;
   readonly administrationPool: AdministrationPool;
   readonly encryption: RecordEncryption;
   readonly metrics: Metrics;
@@ -62,6 +65,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
       observer: parts.metrics,
     }),
     parts.encryption,
+    parts.shards,
   );
   const idempotency = createIdempotencyService({
     records,

@@ -31,6 +31,7 @@ import {
 } from "./store/batching/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/records/read-records.ts";
+import { openShards, type Shards } from "./store/shards/shards.ts";
 import { shippedMigrations } from "./store/shipped-migrations.ts";
 import { ensureTenant } from "./store/tenants/tenants.ts";
 import type { BackgroundTask } from "./telemetry/background-metrics.ts";
@@ -152,6 +153,7 @@ export function createServer(
   let pipeline: Pipeline | undefined;
   let transports: Transports | undefined;
   let newestMigration = "";
+  let shards: Shards | undefined;
   const connections = () => ({
     grpc: transports?.grpc.connections() ?? 0,
     http: transports?.http.connections() ?? 0,
@@ -162,6 +164,7 @@ export function createServer(
     redisBypassed: () => replicaCache?.redisBypassed() ?? false,
     schemaAhead: () => (background.lastBeaten()?.schemaVersion ?? "") > newestMigration,
     clockSkewed: () => isSkewed(background.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
+    awayNodes: () => shards?.awayNodes() ?? 0,
     pool: pool.load,
     poolSize: config.ONCEWARD_POOL_SIZE,
     sweepLateS: () => background.sweepLateS(),
@@ -184,6 +187,7 @@ export function createServer(
     state: () => ({ degraded: degraded.reasons(), load: load() }),
     heartbeatMs: tuning.heartbeatMs,
     lookAtInstallation: installation.look,
+    readShards: async () => shards?.refresh(),
     onSettled(name) {
       waiters.wake(name);
       replicaCache?.wakeChannel?.announce(name);
@@ -210,6 +214,9 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    shards = await openShards(tracedPool, () =>
+      log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
+    );
     const issuer = configuredIssuer(config, {
       log,
       onFailed: onFailed("load_jwks"),
@@ -244,6 +251,7 @@ export function createServer(
     const parts = {
       config,
       pool: tracedPool,
+      shards,
       administrationPool: traced.administrationPool(administrationPool),
       encryption,
       metrics,

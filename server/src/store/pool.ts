@@ -297,10 +297,26 @@ const QUERY_CANCELED = "57014";
 /** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
 const ALL_BUSY = "timeout exceeded when trying to connect";
 
+/** Class of errors of connections: Postgres answers, but the node of Citus that it asked does not. */
+const UNREACHABLE_NODE_STATE = /^08/;
+
+/**
+ * Returns whether `run` threw this error because a node of Citus did not answer, although the one that the pool
+ * is connected to did.
+ */
+export function isUnreachableNode(error: unknown): boolean {
+  return error instanceof Refusal && UNREACHABLE_NODE_STATE.test(sqlStateOf(error.cause) ?? "");
+}
+
 /** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
 function isAway(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
-  if (sqlState !== undefined) return sqlState !== QUERY_CANCELED && UNAVAILABLE_STATE.test(sqlState);
+  if (sqlState !== undefined)
+    return (
+      sqlState !== QUERY_CANCELED &&
+      !UNREACHABLE_NODE_STATE.test(sqlState) &&
+      UNAVAILABLE_STATE.test(sqlState)
+    );
   return !(error instanceof Error && error.message === ALL_BUSY);
 }
 
