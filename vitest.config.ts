@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
+import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 
 // For the test processes and their child processes.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
@@ -42,8 +43,12 @@ const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 /** Tests of the console in a real browser: run by `npm run test:console`, not by `npm test`. */
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
+/** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
+const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
+
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
+const CITUS_SETUP = "test/helpers/database/citus-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
 const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
 
@@ -52,6 +57,12 @@ const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
 const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
+const citusPostgres = await findCitusPostgres(process.env.PATH);
+if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
+  process.stderr.write(
+    "Tests on Citus are left out: install the extension citus for PostgreSQL 15, 16 or 17.\n",
+  );
+}
 
 const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
@@ -116,7 +127,7 @@ function databaseProject({ name, include, globalSetup, encrypted = false, binari
       name,
       include,
       globalSetup,
-      provide: { postgresBinaries: binaries, encrypted },
+      provide: { postgresBinaries: binaries, encrypted, citusWorkerUrls: [] },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -167,6 +178,12 @@ export default defineConfig({
         }),
         resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
       },
+      databaseProject({
+        name: "citus",
+        include: citusPostgres === undefined ? [] : CITUS_TESTS,
+        globalSetup: [CITUS_SETUP, REDIS_SETUP],
+        ...(citusPostgres !== undefined && { binaries: citusPostgres }),
+      }),
       ...(system15 === undefined
         ? []
         : [

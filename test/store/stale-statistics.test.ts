@@ -508,6 +508,17 @@ const ON_OTHER_ROWS = ["delete_ended_records"];
 /** Read tables and functions of Citus, which a plain Postgres does not have. */
 const ON_CITUS = ["find_citus", "read_shards", "find_shards_of_keys", "check_node"];
 
+/** Statements that run only on Citus, for which Postgres' statistics say nothing: test/doctor/citus-findings.test.ts. */
+const ON_CITUS = [
+  "read_citus_extension",
+  "read_citus_state",
+  "find_any_record",
+  "check_citus_nodes",
+  "command_citus_workers",
+  "distribute_records",
+  "read_database_name",
+];
+
 const explainedAnywhere = new Set<string>();
 
 /** On the oldest Postgres, with what leads its planner astray most easily. */
