@@ -44,7 +44,7 @@ const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
-const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
+const CITUS_TESTS = ["test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts"];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";

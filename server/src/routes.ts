@@ -19,10 +19,10 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
 import { createTenantLimiter } from "./store/batching/fair-queue.ts";
+import type { Shards } from "./store/citus/shards.ts";
 import type { Pool } from "./store/pool.ts";
 import type { RecordEncryption } from "./store/records/record-encryption.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
-import type { Shards } from "./store/shards/shards.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 

@@ -29,9 +29,11 @@ import {
   ADMINISTRATION_CONNECTIONS,
   createAdministrationPool,
 } from "./store/batching/administration-pool.ts";
+import { nodeUrl } from "./store/citus/direct-nodes.ts";
+import type { ShardNode } from "./store/citus/shard-map.ts";
+import { MAX_IN_FLIGHT_BY_NODE, openShards, type Shards } from "./store/citus/shards.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/records/read-records.ts";
-import { openShards, type Shards } from "./store/shards/shards.ts";
 import { shippedMigrations } from "./store/shipped-migrations.ts";
 import { ensureTenant } from "./store/tenants/tenants.ts";
 import type { BackgroundTask } from "./telemetry/background-metrics.ts";
@@ -139,6 +141,16 @@ export function createServer(
       },
       observePool(metrics, log),
     );
+  const openNode = (node: ShardNode) =>
+    openPool(
+      {
+        databaseUrl: nodeUrl(config.DATABASE_URL, node),
+        size: MAX_IN_FLIGHT_BY_NODE,
+        throughPgBouncer: false,
+        onShards: true,
+      },
+      observePool(metrics, log),
+    );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
@@ -214,9 +226,10 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
-    shards = await openShards(tracedPool, () =>
-      log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
-    );
+    shards = await openShards(tracedPool, {
+      onMismatch: () => log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
+      openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(openNode(node)) : undefined,
+    });
     const issuer = configuredIssuer(config, {
       log,
       onFailed: onFailed("load_jwks"),
@@ -320,7 +333,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
+      await Promise.all([pool, administrationPool, heartbeatPool, shards].map((each) => each?.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Deadline } from "../../domain/operation.ts";
+import type { Shards } from "../citus/shards.ts";
 import type { Pool, Runner } from "../pool.ts";
-import type { Shards } from "../shards/shards.ts";
 import { createShardedBatcher, type ShardedBatcherOptions } from "./sharded-batcher.ts";
 import { createTurns } from "./turns.ts";
 

@@ -1,7 +1,7 @@
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Shards } from "../citus/shards.ts";
 import type { Pool } from "../pool.ts";
-import type { Shards } from "../shards/shards.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";

@@ -1,6 +1,8 @@
 import { Refusal } from "../../domain/refusal.ts";
 import { createTurns, type Turns } from "../batching/turns.ts";
-import { isUnreachableNode, type Pool, type Runner } from "../pool.ts";
+import { isUnreachableNode, type Pool, type Runner, StatementFailed } from "../pool.ts";
+import { createDirectNodes } from "./direct-nodes.ts";
+import { MOVED_STATES } from "./shard-guard.ts";
 import {
   agreesWithCitus,
   type PlacedShard,
@@ -32,13 +34,25 @@ export interface Shards {
   refresh(): Promise<void>;
   /** Returns the number of nodes that did not answer their last statement. */
   awayNodes(): number;
+  /** Closes the connections to the nodes. */
+  close(): Promise<void>;
+}
+
+export interface ShardsOptions {
+  /** Called if this process finds other shards for sample keys than Citus. */
+  readonly onMismatch: () => void;
+  /**
+   * Opens a pool of connections to a node; then statements of a shard are sent to its node. Unset: they are sent to
+   * the coordinator.
+   */
+  readonly openNode?: ((node: ShardNode) => Pool) | undefined;
 }
 
 /**
  * Maximum statements in flight on a node: while one commits, others run and one is on its way. A node that hangs
  * holds this many of the pool's connections, and leaves the others to other nodes.
  */
-const MAX_IN_FLIGHT_BY_NODE = 4;
+export const MAX_IN_FLIGHT_BY_NODE = 4;
 /** How long no statement is sent to a node that did not answer; also the retry delay for callers. */
 const PAUSE_MS = 500;
 
@@ -47,24 +61,51 @@ const PAUSE_MS = 500;
  * and if this process finds other shards for sample keys than Citus: then it calls `onMismatch`, and statements are
  * correct and slow, because each may touch all shards.
  */
-export async function openShards(pool: Pool, onMismatch: () => void): Promise<Shards | undefined> {
+export async function openShards(pool: Pool, options: ShardsOptions): Promise<Shards | undefined> {
   const placed = await readShardMap(pool);
   if (placed === undefined) return undefined;
-  if (await agreesWithCitus(pool, placed)) return createShards(pool, placed);
-  onMismatch();
+  if (await agreesWithCitus(pool, placed)) return createShards(pool, placed, options);
+  options.onMismatch();
   return undefined;
 }
 
-function createShards(pool: Pool, initial: readonly PlacedShard[]): Shards {
+function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }: ShardsOptions): Shards {
   let placed = initial;
   let nodes = nodesByShard(placed);
+  const direct = openNode && createDirectNodes(pool, openNode);
   const turnsByNode = new Map<number, Turns>();
   /** When the next statement may be sent to a node that did not answer, by the node's id. */
   const pausedUntilMs = new Map<number, number>();
 
-  /** Returns the number of the shard's node; undefined for a shard that was divided. */
-  function nodeOf({ id }: Shard): number | undefined {
-    return nodes.get(id)?.id;
+  async function refresh(): Promise<void> {
+    placed = (await readShardMap(pool)) ?? placed;
+    nodes = nodesByShard(placed);
+    direct?.keepOnly(nodes.values());
+  }
+
+  async function isBack(id: number): Promise<boolean> {
+    const node = placed.find((shard) => shard.node.id === id)?.node;
+    if (node === undefined) return true;
+    return direct === undefined ? await reachesNode(pool, node) : await direct.answers(node);
+  }
+
+  /** Runs a statement on the shard's node, or by the coordinator if the shard is no longer there. */
+  function runnerOn(node: ShardNode, shard: Shard): Runner["run"] {
+    if (direct === undefined) return pool.run;
+    const run = direct.runnerOn(node, shard.id);
+    return async (statement, parameters, operations) => {
+      try {
+        return await run(statement, parameters, operations);
+      } catch (error) {
+        if (!(error instanceof StatementFailed && MOVED_STATES.includes(error.sqlState))) throw error;
+        await refresh();
+        return await pool.run(statement, parameters, operations);
+      }
+    };
+  }
+
+  function isUnreachable(node: ShardNode, error: unknown): boolean {
+    return direct === undefined ? isUnreachableNode(error) : direct.isAway(node);
   }
 
   return {
@@ -73,7 +114,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[]): Shards {
     },
     of: (key) => shardOf(placed, key),
     turnsOf(shard) {
-      const node = nodeOf(shard) ?? NO_NODE;
+      const node = nodes.get(shard.id)?.id ?? NO_NODE;
       let turns = turnsByNode.get(node);
       if (turns === undefined) {
         turns = createTurns(MAX_IN_FLIGHT_BY_NODE);
@@ -82,27 +123,24 @@ function createShards(pool: Pool, initial: readonly PlacedShard[]): Shards {
       return turns;
     },
     runnerOn: (shard) => async (statement, parameters, operations) => {
-      const node = nodeOf(shard);
+      const node = nodes.get(shard.id);
       if (node === undefined) return await pool.run(statement, parameters, operations);
-      if ((pausedUntilMs.get(node) ?? 0) > performance.now()) throw nodeAway();
+      if ((pausedUntilMs.get(node.id) ?? 0) > performance.now()) throw nodeAway();
       try {
-        const rows = await pool.run<never>(statement, parameters, operations);
-        pausedUntilMs.delete(node);
+        const rows = await runnerOn(node, shard)<never>(statement, parameters, operations);
+        pausedUntilMs.delete(node.id);
         return rows;
       } catch (error) {
-        if (isUnreachableNode(error)) pausedUntilMs.set(node, performance.now() + PAUSE_MS);
+        if (isUnreachable(node, error)) pausedUntilMs.set(node.id, performance.now() + PAUSE_MS);
         throw error;
       }
     },
     async refresh() {
-      placed = (await readShardMap(pool)) ?? placed;
-      nodes = nodesByShard(placed);
-      for (const id of pausedUntilMs.keys()) {
-        const node = placed.find((shard) => shard.node.id === id)?.node;
-        if (node === undefined || (await reachesNode(pool, node))) pausedUntilMs.delete(id);
-      }
+      await refresh();
+      for (const id of pausedUntilMs.keys()) if (await isBack(id)) pausedUntilMs.delete(id);
     },
     awayNodes: () => pausedUntilMs.size,
+    close: async () => direct?.close(),
   };
 }
 
