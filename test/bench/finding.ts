@@ -15,6 +15,7 @@ export const FIGURES = [
   "P13",
   "P14",
   "P15",
+  "P17",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

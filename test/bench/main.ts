@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
+import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
@@ -47,6 +48,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P13"], figure: measureHostility },
   { of: ["P14"], figure: measureAdministration },
   { of: ["P15"], figure: measureEncryption },
+  { of: ["P17"], figure: measureCitus },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
