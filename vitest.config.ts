@@ -63,7 +63,7 @@ const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
 const CITUS_TESTS = [
-  "test/{admin,cache,concurrency,contract,store}/**/*.test.ts",
+  "test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts",
   "test/doctor/citus-*.test.ts",
 ];
 /** Tests of behaviour above the statements, or of plain Postgres' own means. */

@@ -16,6 +16,7 @@ export const FIGURES = [
   "P14",
   "P15",
   "P16",
+  "P17",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 
