@@ -27,7 +27,7 @@ import { createViolations } from "./violations.ts";
 
 /**
  * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--sizing]
- * [--soak 10m]`:
+ * [--soak 10m] [--server-env NAME=value]`:
  * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
  * answer, however fast, and 130 if it was interrupted.
  */
@@ -74,7 +74,7 @@ async function run(options: BenchOptions): Promise<void> {
   };
 
   progress("starting Postgres, Redis and a server");
-  await using rig = await startRig();
+  await using rig = await startRig(options.serverEnv);
   signal.throwIfAborted();
   await using main = await rig.startStation();
   console.log(machine(rig.postgresVersion, rig.redisProgram));

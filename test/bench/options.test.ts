@@ -6,6 +6,7 @@ test("without options everything is measured", () => {
   const options = readOptions([]);
   expect([...options.only]).toEqual([...FIGURES]);
   expect(options).toMatchObject({ quick: false, rows: 1_000_000, out: "bench.json", soakMs: undefined });
+  expect(options.serverEnv).toEqual({});
 });
 
 test("figures, rows and durations are read", () => {
@@ -14,10 +15,16 @@ test("figures, rows and durations are read", () => {
   expect(options).toMatchObject({ rows: 10_000_000, soakMs: 600_000 });
 });
 
+test("configuration of the servers is read", () => {
+  const { serverEnv } = readOptions(["--server-env", "ONCEWARD_CONSOLE=false", "--server-env", "A=b=c"]);
+  expect(serverEnv).toEqual({ ONCEWARD_CONSOLE: "false", A: "b=c" });
+});
+
 test.each([
   ["--only", "P99"],
   ["--rows", "many"],
   ["--soak", "10"],
+  ["--server-env", "ONCEWARD_CONSOLE"],
 ])("%s %s is refused", (option, value) => {
   expect(() => readOptions([option, value])).toThrow(option);
 });

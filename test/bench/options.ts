@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly markdown: boolean;
   readonly growth: boolean;
   readonly sizing: boolean;
+  /** Configuration variables of every server that is measured. */
+  readonly serverEnv: Readonly<Record<string, string>>;
   /** How long to soak; undefined: no soak. */
   readonly soakMs: number | undefined;
 }
@@ -34,6 +36,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
       markdown: { type: "boolean", default: false },
       growth: { type: "boolean", default: false },
       sizing: { type: "boolean", default: false },
+      "server-env": { type: "string", multiple: true, default: [] },
       soak: { type: "string" },
     },
   });
@@ -46,6 +49,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     sizing,
     only: values.only === undefined ? new Set(FIGURES) : figures(values.only),
     rows: values.rows === undefined ? (quick ? QUICK_ROWS : DEFAULT_ROWS) : count(values.rows),
+    serverEnv: Object.fromEntries(values["server-env"].map(variable)),
     soakMs: values.soak === undefined ? undefined : durationMs(values.soak),
   };
 }
@@ -57,6 +61,13 @@ function figures(text: string): ReadonlySet<FigureId> {
     return figure;
   });
   return new Set(named);
+}
+
+function variable(text: string): [name: string, value: string] {
+  const [, name, value] = /^([A-Z][A-Z0-9_]*)=(.*)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined)
+    throw new Error(`--server-env takes NAME=value, not ${text}`);
+  return [name, value];
 }
 
 const MULTIPLES: Readonly<Record<string, number>> = { "": 1, k: 1e3, M: 1e6 };

@@ -47,8 +47,11 @@ export interface StationOptions {
 
 const BARE_SERVER = fileURLToPath(new URL("bare-server.ts", import.meta.url));
 
-/** Starts Postgres and Redis; disposing stops everything that was started and removes its files. */
-export async function startRig(): Promise<Rig> {
+/**
+ * Starts Postgres and Redis; disposing stops everything that was started and removes its files. `serverEnv`
+ * configures every server, and wins over what a figure sets.
+ */
+export async function startRig(serverEnv: Readonly<Record<string, string>> = {}): Promise<Rig> {
   const cleanUp = new AsyncDisposableStack();
   try {
     const program = await compileImageProgram();
@@ -84,6 +87,7 @@ export async function startRig(): Promise<Rig> {
             ONCEWARD_SWEEP_INTERVAL: "5s",
             ...(redis && { REDIS_URL: redis.url }),
             ...env,
+            ...serverEnv,
           },
         );
         return cleanUp.use(station);

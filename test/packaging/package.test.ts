@@ -37,6 +37,7 @@ test("the package contains only published files, and declares the packages that 
     "README.md",
     "api.md",
     "dist",
+    "guides",
     "inbox.sql",
     "package.json",
   ]);
