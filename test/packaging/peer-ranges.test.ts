@@ -12,6 +12,7 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 /** Both ends of what the client works beside, each of which its tests ran with. */
 const VERSIONS = {
   oldest: {
+    "@nestjs/common": "10.0.0",
     "@types/amqplib": "0.8.0",
     "@types/express": "4.17.25",
     amqplib: "0.8.0",
@@ -20,8 +21,10 @@ const VERSIONS = {
     fastify: "4.0.0",
     hono: "4.0.0",
     kafkajs: "2.0.0",
+    rxjs: "7.1.0",
   },
   newest: {
+    "@nestjs/common": "12.5.1",
     "@types/amqplib": "0.10.8",
     "@types/express": "5.0.6",
     amqplib: "2.3.1",
@@ -30,8 +33,15 @@ const VERSIONS = {
     fastify: "5.12.8",
     hono: "4.13.19",
     kafkajs: "2.2.4",
+    rxjs: "7.8.2",
   },
-  "in between": { amqplib: "1.1.1", bullmq: "5.81.5", express: "4.22.3", fastify: "4.29.1" },
+  "in between": {
+    "@nestjs/common": "11.1.9",
+    amqplib: "1.1.1",
+    bullmq: "5.81.5",
+    express: "4.22.3",
+    fastify: "4.29.1",
+  },
 };
 
 /** Of a package.json, what npm resolves by. */
