@@ -13,6 +13,7 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 const VERSIONS = {
   oldest: {
     "@nats-io/jetstream": "3.0.0",
+    "@nestjs/common": "10.0.0",
     "@temporalio/activity": "1.9.0",
     "@temporalio/common": "1.9.0",
     "@types/amqplib": "0.8.0",
@@ -23,9 +24,11 @@ const VERSIONS = {
     fastify: "4.0.0",
     hono: "4.0.0",
     kafkajs: "2.0.0",
+    rxjs: "7.1.0",
   },
   newest: {
     "@nats-io/jetstream": "3.4.0",
+    "@nestjs/common": "12.5.1",
     "@temporalio/activity": "1.24.0",
     "@temporalio/common": "1.24.0",
     "@types/amqplib": "0.10.8",
@@ -36,8 +39,15 @@ const VERSIONS = {
     fastify: "5.12.8",
     hono: "4.13.19",
     kafkajs: "2.2.4",
+    rxjs: "7.8.2",
   },
-  "in between": { amqplib: "1.1.1", bullmq: "5.81.5", express: "4.22.3", fastify: "4.29.1" },
+  "in between": {
+    "@nestjs/common": "11.1.9",
+    amqplib: "1.1.1",
+    bullmq: "5.81.5",
+    express: "4.22.3",
+    fastify: "4.29.1",
+  },
 };
 
 /** Of a package.json, what npm resolves by. */

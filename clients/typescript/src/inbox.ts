@@ -20,6 +20,7 @@ export {
   pgExecutor,
   postgresExecutor,
   type TextRow,
+  typeormExecutor,
 } from "./inbox/executor.ts";
 export { INBOX_MIGRATION } from "./inbox/migration.ts";
 export { type InboxMessage, type OnceResult, once } from "./inbox/once.ts";

@@ -4,6 +4,7 @@ import { drizzle as drizzleOverPostgres } from "drizzle-orm/postgres-js";
 import { CamelCasePlugin, Kysely, sql as kyselySql, PostgresDialect } from "kysely";
 import pg from "pg";
 import postgres from "postgres";
+import { DataSource } from "typeorm";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   completeIn,
@@ -12,6 +13,7 @@ import {
   once,
   postgresExecutor,
   sweep,
+  typeormExecutor,
 } from "../../../clients/typescript/src/inbox.ts";
 import { type CallerDatabase, createCallerDatabase, INSERT_EFFECT } from "./caller-database.ts";
 import { openTransactions, type Transactions } from "./transactions.ts";
@@ -106,19 +108,38 @@ function openDrizzleOverPostgres(url: string): Transactions {
   };
 }
 
+async function openTypeorm(url: string): Promise<Transactions> {
+  const source = new DataSource({ type: "postgres", url, extra: { max: 4 } });
+  await source.initialize();
+  return {
+    pool: typeormExecutor(source),
+    transaction: (work) =>
+      source.transaction((manager) =>
+        work({
+          executor: typeormExecutor(manager),
+          insertEffect: async (key, value) => {
+            await manager.query(INSERT_EFFECT, [key, value]);
+          },
+        }),
+      ),
+    [Symbol.asyncDispose]: () => source.destroy(),
+  };
+}
+
 const LIBRARIES = [
   ["pg", openTransactions],
   ["postgres", openPostgres],
   ["Kysely", openKysely],
   ["Drizzle over pg", openDrizzleOverPg],
   ["Drizzle over postgres", openDrizzleOverPostgres],
+  ["TypeORM", openTypeorm],
 ] as const;
 
 describe.each(LIBRARIES)("over %s", (library, open) => {
   let db: Transactions;
 
-  beforeAll(() => {
-    db = open(database.url);
+  beforeAll(async () => {
+    db = await open(database.url);
   });
 
   afterAll(async () => {

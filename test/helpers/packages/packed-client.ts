@@ -82,9 +82,20 @@ export async function typeErrors(
   file: string,
   options: readonly string[] = [],
 ): Promise<string[]> {
+  return await runCompiler(project, [
+    ...["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", ...options],
+    file,
+  ]);
+}
+
+/** Compiles a project by its tsconfig.json. Returns the compiler's errors. */
+export async function compile(project: string): Promise<string[]> {
+  return await runCompiler(project, ["--project", project]);
+}
+
+async function runCompiler(project: string, args: readonly string[]): Promise<string[]> {
   const tsc = join(MODULES, "typescript/bin/tsc");
-  const args = [tsc, "--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", ...options, file];
-  const said = run(process.execPath, args, { cwd: project, timeout: TSC_TIMEOUT_MS });
+  const said = run(process.execPath, [tsc, ...args], { cwd: project, timeout: TSC_TIMEOUT_MS });
   const { stdout } = await said.catch((error: { stdout: string }) => error);
   return stdout.split("\n").filter((line) => /^\S.*error TS/.test(line));
 }

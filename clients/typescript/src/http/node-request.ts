@@ -11,13 +11,15 @@ export function parsedBody(request: IncomingMessage, body: unknown): unknown {
   const sent = headers["transfer-encoding"] !== undefined || Number(length) > 0;
   if (!sent || body instanceof Uint8Array) return body;
   if (/^multipart\//i.test(contentType)) {
-    throw new Error("idempotency() needs a fingerprint option for multipart bodies: files are no part of it");
+    throw new Error(
+      "the guard needs a fingerprint option for multipart bodies: files are no part of the body",
+    );
   }
   // Express 4 sets an empty object for a body that none of its parsers accepts.
   const unread = isEmptyObject(body) && !request.readableDidRead;
   if (body === undefined || unread || isStream(body)) {
     throw new Error(
-      "idempotency() comes after a body parser for this content type, or needs a fingerprint option",
+      "the guard comes after a body parser for this content type, or needs a fingerprint option",
     );
   }
   return body;

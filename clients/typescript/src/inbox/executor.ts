@@ -33,6 +33,20 @@ export function postgresExecutor(sql: {
   return async (text, params) => (await sql.unsafe(text, [...params])) as readonly TextRow[];
 }
 
+/**
+ * Returns an executor for TypeORM on Postgres: of the `EntityManager` or `QueryRunner` of a transaction, or the
+ * `DataSource` itself.
+ */
+export function typeormExecutor(manager: {
+  query(text: string, params: unknown[]): Promise<unknown>;
+}): Executor {
+  return async (text, params) => {
+    const result = (await manager.query(text, [...params])) as readonly unknown[];
+    // Of an update or a deletion, it is the rows and their number.
+    return (Array.isArray(result[0]) ? result[0] : result) as readonly TextRow[];
+  };
+}
+
 /** A compiled query, as Kysely accepts it. */
 interface KyselyQuery {
   readonly sql: string;

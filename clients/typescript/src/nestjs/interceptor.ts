@@ -1,0 +1,133 @@
+import {
+  type CallHandler,
+  createParamDecorator,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  type Type,
+  UseInterceptors,
+} from "@nestjs/common";
+import { type Observable, of } from "rxjs";
+import { sendFinal } from "../http/final-response.ts";
+import { createGuard, type Guard, type NotHandled } from "../http/guard.ts";
+import { HeldResponse } from "../http/held-response.ts";
+import type { HttpOptions } from "../http/options.ts";
+import type { Claim } from "../run/claim.ts";
+import { Onceward } from "../run/client.ts";
+import { HTTP_DEFAULTS } from "./module.ts";
+import { type Exchange, exchangeOf, type NestRequest } from "./platform.ts";
+
+/** The options of a guarded route: those of `HttpOptions` that the module's `http` does not have. */
+export type IdempotentOptions<Request> = Partial<HttpOptions<Request>>;
+
+/**
+ * Guards a route, or every route of a controller: one effect and one answer for all requests with one
+ * Idempotency-Key, with the guarantees of `idempotent` in `@onceward/client/http`.
+ *
+ * ```ts
+ * @Controller("charges")
+ * export class ChargesController {
+ *   @Post()
+ *   @Idempotent({ namespace: "charges", caller: (request: Request) => request.user.id })
+ *   async charge(@Body() order: Order, @CurrentClaim() claim: Claim | undefined) {
+ *     return await this.provider.charge(order, { idempotencyKey: claim?.deriveKey("provider") });
+ *   }
+ * }
+ * ```
+ *
+ * - Options of the module (`http`) apply to every route; a route's own options replace them.
+ * - The key counts per caller, method and route (`/charges/:id/refunds`). The fingerprint is of the parsed body.
+ * - The answer is stored as it is written: with what interceptors map, exception filters answer, `@Res()` gets and a
+ *   `StreamableFile` contains. Nothing is sent before it is stored.
+ * - Nest runs guards before the claim, and pipes after it: a request that a pipe refuses with 400 keeps that answer
+ *   under its key. `stores` changes this.
+ * - A replay runs neither pipes nor the handler. Interceptors before this one get the value `undefined`, and what they
+ *   make of it is not sent.
+ * - Until the response is whole, the handler does not see that its client has disconnected.
+ *
+ * @throws TypeError when the application starts, for an invalid option. A handler that does not belong to a route of
+ *   HTTP fails with a TypeError, and does not run.
+ */
+export function Idempotent<Request extends object = NestRequest>(
+  options: IdempotentOptions<Request>,
+): MethodDecorator & ClassDecorator {
+  return UseInterceptors(IdempotencyInterceptor(options));
+}
+
+/**
+ * Returns the class of the interceptor that `@Idempotent` uses, for `@UseInterceptors` and for `APP_INTERCEPTOR`, which
+ * guards every route of an application.
+ */
+export function IdempotencyInterceptor<Request extends object = NestRequest>(
+  options: IdempotentOptions<Request>,
+): Type<NestInterceptor> {
+  class OncewardInterceptor implements NestInterceptor {
+    readonly #guard: Guard<Request>;
+
+    constructor(onceward: Onceward, defaults: Partial<HttpOptions<Request>>) {
+      // The guard checks that none is missing.
+      this.#guard = createGuard(onceward, { ...defaults, ...options } as HttpOptions<Request>);
+    }
+
+    async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+      const exchange = exchangeOf<Request>(context);
+      const begun = await begin(this.#guard, exchange);
+      switch (begun.kind) {
+        case "claimed":
+        case "unguarded":
+          if (begun.claim !== undefined) claims.set(exchange.guarded.native, begun.claim);
+          return next.handle();
+        case "answered": {
+          const { response } = begun;
+          const headers = { ...exchange.pendingHeaders(), ...response.headers };
+          sendFinal(exchange.response, { ...response, headers });
+          return of(undefined);
+        }
+      }
+    }
+  }
+  // By hand, because the package is compiled without decorators and their metadata.
+  Inject(Onceward)(OncewardInterceptor, undefined, 0);
+  Inject(HTTP_DEFAULTS)(OncewardInterceptor, undefined, 1);
+  Injectable()(OncewardInterceptor);
+  return OncewardInterceptor as Type<NestInterceptor>;
+}
+
+/** The claims under which the handlers of requests run. */
+const claims = new WeakMap<object, Claim>();
+
+/**
+ * The decorator of a handler's parameter that gets the claim: `@CurrentClaim() claim: Claim | undefined`. It is
+ * undefined for a request that is not guarded.
+ */
+export const CurrentClaim: () => ParameterDecorator = createParamDecorator(
+  (_: unknown, context: ExecutionContext) => claims.get(context.switchToHttp().getRequest<object>()),
+);
+
+/** Resolves as soon as it is known whether the handler must be called; its response is sent once it is stored. */
+function begin<Request extends object>(
+  guard: Guard<Request>,
+  { guarded, incoming, response }: Exchange<Request>,
+): Promise<{ readonly kind: "claimed"; readonly claim: Claim } | NotHandled> {
+  return new Promise((decide, refuse) => {
+    const answered = guard(guarded, (claim) => {
+      const held = new HeldResponse(incoming, response);
+      decide({ kind: "claimed", claim });
+      return held;
+    });
+    answered
+      .then((answer) => {
+        switch (answer.kind) {
+          case "handled":
+            return answer.sent.send();
+          case "gone":
+            return;
+          case "answered":
+          case "unguarded":
+            return decide(answer);
+        }
+      })
+      .catch(refuse);
+  });
+}
