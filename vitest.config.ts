@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
+import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 
 // For the test processes and their child processes.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
@@ -42,16 +43,33 @@ const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 /** Tests of the console in a real browser: run by `npm run test:console`, not by `npm test`. */
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
+/**
+ * Tests that need a tool of another language, such as Python's schemathesis: run by `npm run test:optional`, not by `npm test`.
+ * Each file says why it is left out if its tool is missing.
+ */
+const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
+
+/** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
+const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
+
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
+const CITUS_SETUP = "test/helpers/database/citus-setup.ts";
 const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
 const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
+const NATS_SETUP = "test/helpers/brokers/nats-setup.ts";
 
 const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
 const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
 const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
 
 const system15 = await findSystemPostgres(15, process.env.PATH);
+const citusPostgres = await findCitusPostgres(process.env.PATH);
+if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
+  process.stderr.write(
+    "Tests on Citus are left out: install the extension citus for PostgreSQL 15, 16 or 17.\n",
+  );
+}
 
 const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
@@ -69,13 +87,24 @@ const shared = {
 };
 
 /**
- * Packages with two supported majors: in the project "older majors", a test's import of the name gets the
- * older one.
+ * Packages with two supported majors, or with a first release that is still supported: in the project "older
+ * majors", a test's import of the name gets the older one.
  */
-const OLDER_MAJORS = { amqplib: "amqplib0", bullmq: "bullmq5", express: "express4", fastify: "fastify4" };
+const OLDER_MAJORS = {
+  "@langchain/core/tools": "langchain-core0/tools",
+  "@nats-io/jetstream": "nats-jetstream30",
+  "@nats-io/transport-node": "nats-transport-node30",
+  ai: "ai5",
+  "ai/test": "ai5/test",
+  amqplib: "amqplib0",
+  bullmq: "bullmq5",
+  express: "express4",
+  fastify: "fastify4",
+};
 const OLDER_MAJORS_TESTS = [
+  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
-  "test/adapters/consumers/{bullmq,rabbitmq}.test.ts",
+  "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
 ];
 
 /**
@@ -116,7 +145,7 @@ function databaseProject({ name, include, globalSetup, encrypted = false, binari
       name,
       include,
       globalSetup,
-      provide: { postgresBinaries: binaries, encrypted },
+      provide: { postgresBinaries: binaries, encrypted, citusWorkerUrls: [] },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -143,6 +172,7 @@ export default defineConfig({
         include: DEPLOY_TESTS,
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
       }),
+      databaseProject({ name: "optional", include: OPTIONAL_TESTS, globalSetup: [POSTGRES_SETUP] }),
       databaseProject({
         name: "console",
         include: CONSOLE_TESTS,
@@ -151,7 +181,7 @@ export default defineConfig({
       databaseProject({
         name: "postgres 18",
         include: SERVICE_TESTS,
-        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
       }),
       databaseProject({
         name: "encrypted",
@@ -163,10 +193,16 @@ export default defineConfig({
         ...databaseProject({
           name: "older majors",
           include: OLDER_MAJORS_TESTS,
-          globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP],
+          globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
         }),
         resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
       },
+      databaseProject({
+        name: "citus",
+        include: citusPostgres === undefined ? [] : CITUS_TESTS,
+        globalSetup: [CITUS_SETUP, REDIS_SETUP],
+        ...(citusPostgres !== undefined && { binaries: citusPostgres }),
+      }),
       ...(system15 === undefined
         ? []
         : [

@@ -279,6 +279,8 @@ create table replicas (
   pool_size integer,
   pool_busy integer,
   pool_awaited integer,
+  host text,
+  clock_ahead_ms double precision,
   constraint replicas_pkey PRIMARY KEY (id)
 );
 

@@ -50,7 +50,7 @@ export async function packPackages(stage: Stage, outDir: string): Promise<Readon
 
 /**
  * Returns the manifest of a released package. It names the commit, and the repository's page if there is one. The server's points to the compiled program, because
- * Node runs no TypeScript below `node_modules`, and contains the console's page; in the repository it is private, so that its sources are never published.
+ * Node runs no TypeScript below `node_modules`, and contains the console's page and the OpenAPI document; in the repository it is private, so that its sources are never published.
  */
 export function releasedManifest(
   manifest: Manifest,
@@ -59,7 +59,7 @@ export function releasedManifest(
   const { private: isPrivate, ...released } = manifest;
   const compiled = isPrivate === true && {
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations", "console"],
+    files: ["dist", "migrations", "console", "openapi.yaml"],
   };
   const pages = repositoryUrl !== undefined && {
     homepage: `${repositoryUrl}/tree/${commit}/${folder}#readme`,

@@ -30,8 +30,12 @@ export interface Component {
   readonly needs: readonly string[];
 }
 
+/** Workspaces whose build is inside another one's package, by its path: the server serves the page of the console. */
+const BUILT_INTO: Readonly<Record<string, readonly string[]>> = { server: ["clients/console"] };
+
 /**
- * Returns the production dependencies of a workspace as the lockfile has them, with the workspace itself, by path.
+ * Returns the production dependencies of a workspace as the lockfile has them, with the workspace itself, by path. Those of a
+ * workspace that is built into it are among them: their code is in its files.
  *
  * @throws Error if the lockfile lacks one.
  */
@@ -42,12 +46,13 @@ export function productionPackages(lock: Lock, workspace: string): ReadonlyMap<s
     if (found.has(path)) continue;
     const { version = "", license, integrity, ...entry } = lock[path] ?? {};
     if (version === "") throw new Error(`package-lock.json lacks ${path}`);
-    const needs = neededNames(entry).flatMap(({ name, optional }) => {
+    const installed = neededNames(entry).flatMap(({ name, optional }) => {
       const at = resolvePackage(lock, path, name);
       if (at === undefined && !optional)
         throw new Error(`package-lock.json lacks ${name}, which ${path} needs`);
       return at === undefined ? [] : [at];
     });
+    const needs = [...installed, ...(BUILT_INTO[path] ?? [])];
     const name = entry.name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
     found.set(path, { name, version, license, integrity, needs });
     queue.push(...needs);

@@ -16,6 +16,7 @@ import type { Console } from "./edge/console/console.ts";
 import { openConsole } from "./edge/console/open.ts";
 import { createDenials } from "./edge/denials.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
+import { type OpenApi, openOpenApi } from "./edge/http/openapi.ts";
 import { createHttpServer } from "./edge/http/server.ts";
 import { createManagementServer } from "./edge/management/server.ts";
 import { createInboundBudget, createOutboundTotal } from "./edge/memory-budgets.ts";
@@ -263,6 +264,7 @@ export function createServer(
       pipeline: traced.pipeline(pipeline),
       tls,
       log,
+      openApi: await openOpenApi(),
       console:
         sessions &&
         (await openConsole(config, {
@@ -326,13 +328,14 @@ interface TransportParts {
   readonly pipeline: Pipeline;
   readonly tls: Tls | undefined;
   readonly log: Logger;
+  readonly openApi: OpenApi;
   readonly console: Console | undefined;
 }
 
 type Transports = ReturnType<typeof createTransports>;
 
 /** Creates the two ports of callers, which share the pipeline and the budgets. */
-function createTransports(config: Config, { log, console, ...parts }: TransportParts) {
+function createTransports(config: Config, { log, console, openApi, ...parts }: TransportParts) {
   const shared = {
     ...parts,
     inboundBudget: createInboundBudget(),
@@ -342,7 +345,7 @@ function createTransports(config: Config, { log, console, ...parts }: TransportP
   };
   return {
     grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-    http: createHttpServer({ ...shared, log, console }),
+    http: createHttpServer({ ...shared, log, console, openApi }),
   };
 }
 

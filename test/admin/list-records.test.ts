@@ -250,6 +250,43 @@ describeAdministration("ListRecords", (world, transport) => {
     });
   });
 
+  test("finds an exact key in every namespace, beyond those that one statement examines", async () => {
+    const one = await world().administeredTenant();
+    const other = await world().administeredTenant();
+    await claimAll(one, ["order-1", "order-10"]);
+    await claimAll(other, ["order-1"]);
+    const columns = await world().database.query<{ name: string }>(
+      `select column_name as name from information_schema.columns
+        where table_schema = 'public' and table_name = 'records' and column_name not in ('namespace', 'key')
+          and is_generated = 'NEVER'`,
+    );
+    const names = columns.map(({ name }) => name).join(", ");
+    await world().database.query(
+      `insert into records (${names}, namespace, key)
+       select ${names}, 'crowd-' || lpad(n::text, 6, '0'), case when n in (5, 4500) then 'order-1' else 'order-2' end
+         from records, generate_series(1, 4500) n
+        where tenant_id = $1 and key = 'order-1'`,
+      [one.tenant.id],
+    );
+    const found = ["order-1", "crowd-000005/order-1", "crowd-004500/order-1"];
+    for (const pageSize of [1, 2, 50]) {
+      expect(await keysOf(one.admin, { key: "order-1", pageSize })).toEqual(found);
+    }
+    expect(await keysOf(one.admin, { key: "order-1", namespace: "charges" })).toEqual(["order-1"]);
+    expect(await keysOf(one.admin, { key: "order-1", namespace: "refunds" })).toEqual([]);
+    expect(await keysOf(one.admin, { key: "order" })).toEqual([]);
+    await world().database.query(
+      "update records set state = 0 where tenant_id = $1 and namespace = 'charges'",
+      [one.tenant.id],
+    );
+    expect(await keysOf(one.admin, { key: "order-1" })).toEqual(found.slice(1));
+    const more = { key: "order-1", keyPrefix: "order", owner: "worker-1", state: Record_State.COMPLETED };
+    expect(await errorOf(one.admin.listRecords(more))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["state", "key_prefix", "owner"],
+    });
+  });
+
   test("refuses malformed fields, all in one error", async () => {
     const { admin } = await world().administeredTenant();
     const call = admin.listRecords({

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { hostname } from "node:os";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { VERSION } from "../../server/src/version.ts";
 import { describeAdministrationOverAll } from "../helpers/calls/admin.ts";
@@ -31,6 +32,18 @@ describeAdministrationOverAll(
       );
       expect(second?.startedAt && timestampMs(second.startedAt)).toBeCloseTo(row?.started ?? 0, -1);
       expect(second?.seenAt && timestampMs(second.seenAt)).toBeLessThanOrEqual((row?.seen ?? 0) + 1);
+      expect(second?.host).toBe(hostname());
+      // Both clocks are this machine's: what is left is the error of the measurement.
+      const offsets = async () =>
+        (await operator.listReplicas({})).replicas.map(
+          ({ clockOffset }) => clockOffset && durationMs(clockOffset),
+        );
+      await expect
+        .poll(
+          async () => (await offsets()).every((ms) => ms !== undefined && Math.abs(ms) < 60_000),
+          PATIENCE,
+        )
+        .toBe(true);
     });
 
     test("shows the operations per second and the connections of a replica with calls", async () => {
@@ -50,14 +63,19 @@ describeAdministrationOverAll(
     test("omits a replica without a heartbeat for ten seconds, and shows an older one without its load", async () => {
       const { database } = world();
       await database.query(
-        `insert into replicas (id, version, seen_at) values
-         (gen_random_uuid(), 'older', now() - interval '5 seconds'),
-         (gen_random_uuid(), 'gone', now() - interval '11 seconds')`,
+        `insert into replicas (id, version, seen_at, clock_ahead_ms) values
+         (gen_random_uuid(), 'older', now() - interval '5 seconds', null),
+         (gen_random_uuid(), 'behind', now() - interval '5 seconds', -2500.4),
+         (gen_random_uuid(), 'gone', now() - interval '11 seconds', null)`,
       );
       const { replicas } = await (await world().operator()).listReplicas({});
-      await database.query("delete from replicas where version in ('older', 'gone')");
-      expect(replicas.find(({ version }) => version === "older")?.load).toBeUndefined();
-      expect(replicas.map(({ version }) => version).sort()).toEqual([VERSION, "older"].sort());
+      await database.query("delete from replicas where version in ('older', 'behind', 'gone')");
+      const older = replicas.find(({ version }) => version === "older");
+      expect([older?.host, older?.load, older?.clockOffset]).toEqual(["", undefined, undefined]);
+      expect(replicas.find(({ version }) => version === "behind")).toMatchObject({
+        clockOffset: { seconds: -2n, nanos: -500_000_000 },
+      });
+      expect(replicas.map(({ version }) => version).sort()).toEqual([VERSION, "behind", "older"].sort());
     });
 
     test("has pages, whose tokens belong to this list", async () => {

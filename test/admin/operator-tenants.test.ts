@@ -220,6 +220,13 @@ describeAdministrationOverAll(
       const [otherUse] = await useOf(other.tenant.name);
       expect(otherUse).toMatchObject({ declaredNamespaces: 0, unfinishedRecordJobs: 0 });
       expect(otherUse?.liveRecords).toBeUndefined();
+      const named = async (name: string) => (await operator.listTenantUsage({ tenant: name })).tenants;
+      expect((await named(tenant.name)).map((use) => use.tenant)).toEqual([tenant.name]);
+      expect(await named("no-tenant")).toEqual([]);
+      expect(await errorOf(named("No Name"))).toMatchObject({
+        reason: "INVALID_REQUEST",
+        fields: ["tenant"],
+      });
     });
 
     test("lists tenants by name, each once although others are created between pages", async () => {

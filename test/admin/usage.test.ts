@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { createUsageFlusher } from "../../server/src/background/usage-flusher.ts";
 import { createUsageMeter } from "../../server/src/background/usage-meter.ts";
@@ -12,6 +13,7 @@ import {
 } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { readPages } from "../helpers/calls/pages.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -20,6 +22,8 @@ import { createApiKey } from "../helpers/servers/tenants.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
+/** A grouping of a later version of the contract. */
+const UNKNOWN_GROUPING = 99 as GetUsageRequest_Grouping;
 const REPLICA = { id: "00000000-0000-4000-8000-000000000001", version: "test" };
 
 /** The tenant's usage once as many claims are in it as were made. */
@@ -118,6 +122,31 @@ describeAdministration(
       ]);
       expect((await tenant.admin.getUsage({ before })).hours.map(({ claims }) => claims)).toEqual([7n]);
       expect((await tenant.admin.getUsage({ after: before })).hours).toHaveLength(3);
+
+      const grouping = GetUsageRequest_Grouping.HOUR;
+      const sums = await readPages(async (token) => {
+        const page = await tenant.admin.getUsage({ grouping, pageSize: 1, pageToken: token });
+        expect(page.hours.length).toBeLessThanOrEqual(1);
+        return { items: page.hours, nextPageToken: page.nextPageToken };
+      });
+      expect(sums).toMatchObject([
+        { namespace: "", claims: 7n, granted: 0n, repeatLateness: [] },
+        { namespace: "", claims: 3n, granted: 3n, hour: before },
+      ]);
+      const sumsOf = async (filter: object) =>
+        (await tenant.admin.getUsage({ grouping, ...filter })).hours.map((sum) => [
+          sum.namespace,
+          sum.claims,
+        ]);
+      expect(await sumsOf({ namespace: "b" })).toEqual([
+        ["b", 7n],
+        ["b", 1n],
+      ]);
+      expect(await sumsOf({ namespace: "c", pageSize: 1 })).toEqual([["c", 1n]]);
+      expect(await sumsOf({ before })).toEqual([["", 7n]]);
+      expect(await sumsOf({ after: before })).toEqual([["", 3n]]);
+      const ofOther = tenant.admin.getUsage({ grouping: UNKNOWN_GROUPING });
+      expect(await errorOf(ofOther)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["grouping"] });
     });
 
     test("shows a tenant only its own", async () => {

@@ -110,4 +110,5 @@ test("usage is shown by hour, with how late repeats came", async () => {
   expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
   expect(stdout).toContain("How late repeats came in charges");
   expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
+  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +0 +2 .*\n$/);
 });

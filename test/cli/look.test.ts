@@ -121,7 +121,7 @@ test("operator usage shows a tenant's records beside its quota", async () => {
     "5GiB",
   );
   await caller.claim({ namespace: "charges", key: "order-1" });
-  const row = async () => (await operator("operator", "usage", "--limit", "1000")).stdout.split("\n");
+  const row = async () => (await operator("operator", "usage", tenant.name)).stdout.split("\n");
   await expect
     .poll(row)
     .toContainEqual(

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/auth/api-key.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
@@ -126,6 +127,7 @@ test("the live replicas are listed with their load", async () => {
   const { exit, stdout } = await cli("operator", "replicas");
   expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringContaining("REPLICA") });
   const row = stdout.split("\n").find((line) => line.startsWith(replica));
-  expect(row).toMatch(/ no +\d+ +[\d.]+ +\d+ +\d+\/\d+$/);
+  expect(row).toMatch(/ no +\d+ +[\d.]+ +\d+ +\d+\/\d+ +(-|-?\d+ ms)$/);
+  expect(row).toContain(` ${hostname()} `);
   expect(await cli.json("operator", "replicas")).toMatchObject([{ id: replica, load: { poolSize: 12 } }]);
 });

@@ -47,6 +47,7 @@ test("filters are passed on, and standard error says that a list was cut short",
   expect(await keys()).toEqual(["payout-1", "payout-2"]);
   expect(await keys("--namespace", "payouts", "--prefix", "payout-2")).toEqual(["payout-2"]);
   expect(await keys("--namespace", "charges")).toEqual([]);
+  expect(await keys("--key", "payout-2")).toEqual(["payout-2"]);
   expect(await keys("--claimed-before", "1h")).toEqual([]);
   expect(await keys("--claimed-after", "1h")).toEqual(["payout-1", "payout-2"]);
   expect(await cli("records", "list", "--limit", "1")).toMatchObject({

@@ -101,7 +101,8 @@ test("a sweep that is killed midway leaves all rows to the next one", async () =
   // It has deleted 499 rows, and waits for the last one.
   const ended = database.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'onceward' and wait_event_type = 'Lock'`,
+      where datname = current_database() and application_name = 'onceward' and state = 'active'
+        and query like '%delete from records%'`,
   );
   await expect(killed).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
   await ended;

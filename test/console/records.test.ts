@@ -82,9 +82,9 @@ describeInBrowser("The records of keys", () => {
       await page.getByRole("button", { name: "Open" }).click();
     };
     await find("twi");
-    await expect.poll(() => main.innerText()).toContain("No record has exactly this key in 2 namespaces");
+    await expect.poll(() => main.innerText()).toContain("No record in every namespace has exactly this key");
     await find("twin");
-    await expect.poll(() => main.innerText()).toContain("2 of 2 namespaces have this key: charges, refunds.");
+    await expect.poll(() => main.innerText()).toContain("2 records have this key, in charges, refunds.");
     await find(ODD_KEY);
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
     expect(await main.innerText()).toContain(ODD_KEY);

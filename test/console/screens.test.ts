@@ -4,7 +4,7 @@ import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoShift, expectNoSidewaysScroll, forgetShifts } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { ROUTES } from "../helpers/console/routes.ts";
+import { routesOf } from "../helpers/console/routes.ts";
 import { readmeScreenshot, screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
@@ -48,7 +48,7 @@ describeInBrowser("Every screen", () => {
   test.each(ROLES)("is accessible, reflows, and does not move while it loads (%s)", async (role) => {
     const page = await openConsole(server, { key: seedOfRun()[role], path: "/no-screen" });
     const defects: string[] = [];
-    for (const { name, path } of ROUTES.filter((route) => route.role === role)) {
+    for (const { name, path } of routesOf(seedOfRun()).filter((route) => route.role === role)) {
       await page.setViewportSize(WINDOW);
       await forgetShifts(page);
       await visit(page, path);

@@ -103,6 +103,13 @@ describeInBrowser("The sign-in page", () => {
     await database.query("update console_sessions set ends_at = now() where actor = $1", [key.split("_")[1]]);
     await page.clock.runFor(CHECK_MS);
     await expectSignInPage(page, /session has ended/i);
+    // A new load knows only that the browser's cookie is of no session.
+    await page.goto("/console/audit");
+    await expectSignInPage(page, /session has ended/i);
+    await page.context().clearCookies();
+    await page.goto("/console/audit");
+    await page.getByLabel("API key").waitFor();
+    expect(await page.getByRole("status").count()).toBe(0);
   });
 
   test("returns after a sign-out, after which nothing is shown by the back button", async () => {

@@ -70,13 +70,28 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
     for (const count of counts) expect(count).toBeGreaterThan(load.acknowledged.size / 4);
   });
 
-  test("gives both replicas calls over Connect with JSON", async () => {
+  test("gives both replicas calls over Connect with JSON, and limits attempts to sign in", async () => {
     const { replicas, balancer, apiKey } = await startFleet();
     const load = startLoad(connectClient(balancer, apiKey, "Connect with JSON"), 8, "stop");
     await load.untilAcknowledged(100);
     await load.stop();
     expect(load.errors).toEqual([]);
     for (const replica of replicas) expect(await answered(replica, "Claim")).toBeGreaterThan(25);
+
+    const signIn = () =>
+      fetch(`http://127.0.0.1:${balancer.httpPort}/console/api/session`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ apiKey: "ow_wrong" }),
+      });
+    for (let attempts = 1; attempts <= 10; attempts += 1) expect((await signIn()).status).not.toBe(429);
+    const refused = await signIn();
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "60"]);
+    expect(await refused.json()).toMatchObject({ code: "resource_exhausted" });
+    // Calls, and the page itself, are not counted.
+    expect((await fetch(`http://127.0.0.1:${balancer.httpPort}/console/api/sign-in-options`)).status).toBe(
+      200,
+    );
   });
 
   test("a replica that drains costs no run of @onceward/client and no call of a client that does not retry", async () => {

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { findProgram } from "../helpers/processes/debian-packages.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);
@@ -20,6 +21,7 @@ const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "ut
 };
 const examples = Object.entries(scripts).filter(([name]) => name.startsWith("example:"));
 
+const hasNats = (await findProgram("nats-server")) !== undefined;
 const hasRabbitMq = await access(`${RABBITMQ_DIR}/rabbitmq-server`, constants.X_OK).then(
   () => true,
   () => false,
@@ -45,15 +47,19 @@ test("the README names every example's command, and every command exists", async
   expect(named.sort()).toEqual(examples.map(([name]) => name).sort());
 });
 
-if (!hasRabbitMq) {
-  process.stderr.write("The RabbitMQ example is left out: install rabbitmq-server to run it.\n");
+/** The examples whose broker is not installed. */
+const leftOut = [...(hasNats ? [] : ["example:nats"]), ...(hasRabbitMq ? [] : ["example:rabbitmq"])];
+for (const name of leftOut) {
+  process.stderr.write(
+    `${name} is left out: install rabbitmq-server and nats-server to run every example.\n`,
+  );
 }
 
 test("with a running service, every example succeeds", async () => {
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);
   await declareReconcilerNamespace(workplace, dev.grpcUrl);
-  const here = examples.filter(([name]) => hasRabbitMq || name !== "example:rabbitmq");
+  const here = examples.filter(([name]) => !leftOut.includes(name));
   await Promise.all(
     here.map(async ([name, script]) => {
       const { stdout, stderr } = await runExample(script, workplace, dev.grpcUrl);

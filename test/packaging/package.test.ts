@@ -13,6 +13,7 @@ const packed = usePackedClient();
 
 /** The oldest major of each framework that has several, by the name under which the repository has it. */
 const OLDEST_MAJORS = {
+  "@nats-io/jetstream": "nats-jetstream30",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
   express: "express4",
@@ -36,6 +37,7 @@ test("the package contains only published files, and declares the packages that 
     "README.md",
     "api.md",
     "dist",
+    "guides",
     "inbox.sql",
     "package.json",
   ]);

@@ -12,6 +12,7 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 /** Both ends of what the client works beside, each of which its tests ran with. */
 const VERSIONS = {
   oldest: {
+    "@nats-io/jetstream": "3.0.0",
     "@nestjs/common": "10.0.0",
     "@types/amqplib": "0.8.0",
     "@types/express": "4.17.25",
@@ -24,6 +25,7 @@ const VERSIONS = {
     rxjs: "7.1.0",
   },
   newest: {
+    "@nats-io/jetstream": "3.4.0",
     "@nestjs/common": "12.5.1",
     "@types/amqplib": "0.10.8",
     "@types/express": "5.0.6",

@@ -142,6 +142,15 @@ test("a bill of materials has what is installed in production, nested versions a
   expect(() => productionPackages({ ...LOCK, "node_modules/a": {} }, "app")).toThrow("lacks node_modules/a");
 });
 
+test("a bill of materials of the server has what the console's page is built from", async () => {
+  const { packages } = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8"));
+  const listed = [...productionPackages(packages, "server").values()];
+  const names = listed.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(["@onceward/console", "pg", "react", "react-dom", "wouter"]));
+  expect(names).not.toContain("vite");
+  expect(licenceProblems(listed)).toEqual([]);
+});
+
 test("a forbidden licence is found, a choice that is allowed is not", () => {
   expect(licenceProblems(productionPackages(LOCK, "app").values())).toEqual([
     "b 3.0.0 has the licence GPL-3.0-only",
@@ -259,7 +268,7 @@ test("a released manifest names the commit and the repository's page, and the se
   expect(server).toEqual({
     name: "s",
     bin: { "onceward-server": "dist/main.js" },
-    files: ["dist", "migrations", "console"],
+    files: ["dist", "migrations", "console", "openapi.yaml"],
     gitHead: "c0",
   });
   const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };

@@ -1,3 +1,4 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment } from "./times.ts";
@@ -21,6 +22,7 @@ function outcomeOf({ outcome, denial, calls }: AuditEvent): string {
 /** The columns of replicas. A replica of an older version has no load. */
 export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
   ["REPLICA", ({ id }) => id],
+  ["HOST", ({ host }) => host || "-"],
   ["VERSION", ({ version }) => version],
   ["STARTED", ({ startedAt }) => formatMoment(startedAt)],
   ["SEEN", ({ seenAt }) => formatMoment(seenAt)],
@@ -29,6 +31,7 @@ export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
   ["OPERATIONS/S", ({ load }) => load?.operationsPerSecond.toFixed(1) ?? "-"],
   ["CONNECTIONS", ({ load }) => `${load?.connections ?? "-"}`],
   ["POOL", ({ load }) => (load === undefined ? "-" : `${load.poolBusy}/${load.poolSize}`)],
+  ["CLOCK", ({ clockOffset }) => (clockOffset === undefined ? "-" : `${durationMs(clockOffset)} ms`)],
 ];
 
 /** The columns of API keys, of tenants and of operators. */

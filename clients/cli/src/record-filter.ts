@@ -11,6 +11,7 @@ export interface RecordFilterOptions {
   readonly namespace?: string;
   readonly state?: Record_State;
   readonly prefix?: string;
+  readonly key?: string;
   readonly owner?: string;
   readonly fingerprint?: Uint8Array<ArrayBuffer>;
   readonly claimedAfter?: Timestamp;
@@ -25,6 +26,7 @@ export function withRecordFilter(made: Command): Command {
     .option("--namespace <name>", "only records in this namespace")
     .addOption(choiceOption("--state <state>", "only records in this state", choicesOf(Record_State)))
     .option("--prefix <text>", "only keys with this prefix")
+    .option("--key <key>", "only exactly this key, in any namespace; with no other filter but --namespace")
     .option("--owner <text>", "only records whose newest claim has exactly this owner")
     .option(
       "--fingerprint <hex>",
@@ -46,11 +48,12 @@ export function withRecordFilter(made: Command): Command {
 
 /** Returns the filter and the order of a request. */
 export function recordFilter(options: RecordFilterOptions) {
-  const { namespace = "", prefix = "", owner = "", state, fingerprint } = options;
+  const { namespace = "", prefix = "", key = "", owner = "", state, fingerprint } = options;
   const { claimedAfter, claimedBefore, leaseExpiredBefore, oldestFirst } = options;
   return {
     namespace,
     keyPrefix: prefix,
+    key,
     owner,
     ...(state && { state }),
     ...(fingerprint && { fingerprint }),

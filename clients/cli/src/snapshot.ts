@@ -1,5 +1,11 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { type RecordJob, RecordJob_State, RecordJobSchema, type TenantAdmin } from "@onceward/client/admin";
+import {
+  GetUsageRequest_Grouping,
+  type RecordJob,
+  RecordJob_State,
+  RecordJobSchema,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";
@@ -11,8 +17,8 @@ const HOUR_MS = 3_600_000;
 const MAX_AMBIGUOUS = 1000;
 /** The newest jobs that are searched for unfinished ones; a tenant has at most 20 of those. */
 const MAX_JOBS = 100;
-/** The namespaces whose usage of the hour is added. */
-const MAX_NAMESPACES = 10_000;
+/** Entries whose usage of the hour is added: one, or one for each namespace from a service of an older version. */
+const MAX_ENTRIES = 10_000;
 
 /** What happens in a namespace or in a tenant at one time. */
 export interface Snapshot {
@@ -47,8 +53,9 @@ export async function readSnapshot(
 ): Promise<Snapshot> {
   const nowMs = Date.now();
   const after = timestampFromMs(nowMs - (nowMs % HOUR_MS));
-  const usage = await collectPages(MAX_NAMESPACES, async (page) => {
-    const { hours, nextPageToken } = await client.getUsage({ namespace, after, ...page }, call);
+  const grouping = GetUsageRequest_Grouping.HOUR;
+  const usage = await collectPages(MAX_ENTRIES, async (page) => {
+    const { hours, nextPageToken } = await client.getUsage({ namespace, after, grouping, ...page }, call);
     return { items: hours, nextPageToken };
   });
   const ambiguous = await collectPages(MAX_AMBIGUOUS, async (page) => {

@@ -8,8 +8,8 @@ import {
 import { createHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { leaseLeftMs } from "./consumers/lease-left.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import { InProgressError, type OncewardError } from "./errors/errors.ts";
 import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
@@ -124,14 +124,6 @@ export function messageOnce(
         return delivery satisfies never;
     }
   };
-}
-
-/**
- * Returns how long the lease of another holder lasts, in milliseconds, by this machine's clock; 0 for other errors. A wrong
- * clock changes when the message is visible, not what then runs.
- */
-function leaseLeftMs(error: OncewardError): number {
-  return error instanceof InProgressError ? error.leaseExpiresAt.getTime() - Date.now() : 0;
 }
 
 type Attributes = Record<string, MessageAttributeValue>;

@@ -9,6 +9,7 @@ const ALLOWED = new Set([
   "BSD-3-Clause",
   "ISC",
   "MIT",
+  "Unlicense",
 ]);
 
 /** Returns the packages whose licence is unknown or not allowed. */

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
@@ -35,6 +36,7 @@ export interface HeartbeatOptions {
 
 /** Other replicas count this one as live until it has missed three heartbeats. */
 const INTERVAL_MS = 3000;
+const HOST = hostname();
 
 /** @see Heartbeat */
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
@@ -42,7 +44,12 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   let beaten: Beaten | undefined;
   const beat = async () => {
     await look(pool);
-    beaten = await beatReplicaRow(pool, { ...replica, ...state() });
+    beaten = await beatReplicaRow(pool, {
+      ...replica,
+      ...state(),
+      host: HOST,
+      clockAheadMs: beaten?.clock.aheadMs,
+    });
   };
   const beats = createRepeating({ intervalMs, work: beat, onFailed });
   return {

@@ -1,11 +1,18 @@
 import { readConfig } from "../config/config.ts";
 import { readArguments } from "./arguments.ts";
-import type { Host } from "./host.ts";
-import { requireSchema, runMigrations } from "./schema.ts";
+import { CommandError, type Host } from "./host.ts";
+import { requireSchema, runDistribution, runMigrations } from "./schema.ts";
 
-/** `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). */
+/**
+ * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). `migrate --citus` also
+ * distributes the records over the workers of a Citus.
+ */
 export async function migrateCommand(host: Host): Promise<void> {
-  const { check } = readArguments(host.args, { check: { type: "boolean", default: false } });
+  const { check, citus } = readArguments(host.args, {
+    check: { type: "boolean", default: false },
+    citus: { type: "boolean", default: false },
+  });
+  if (check && citus) throw new CommandError("--check changes nothing: give it without --citus.");
   const config = readConfig(host.env);
   if (!check) for (const name of await runMigrations(config)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
@@ -14,4 +21,5 @@ export async function migrateCommand(host: Host): Promise<void> {
       ? "The schema is current."
       : `The schema is newer than this server, which can use it: ${unknown.join(", ")}`,
   );
+  if (citus) for (const line of await runDistribution(config)) host.print(line);
 }

@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { DistributionRefused, distributeRecords } from "../store/citus/distribute-records.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
 import { CommandError } from "./host.ts";
 
@@ -31,6 +32,15 @@ export async function requireSchema(databases: Databases): Promise<readonly stri
   }
 }
 
+/**
+ * Distributes the records over the workers of a Citus, and returns what was done.
+ *
+ * @throws CommandError if they cannot be distributed, or if the database cannot be used.
+ */
+export function runDistribution(databases: Databases): Promise<readonly string[]> {
+  return onDatabase(databases, (url) => distributeRecords(url));
+}
+
 /** Runs `work` on the database without a pooler in between. */
 async function onDatabase<Answer>(
   { DATABASE_URL, DATABASE_DIRECT_URL }: Databases,
@@ -39,6 +49,7 @@ async function onDatabase<Answer>(
   try {
     return await work(DATABASE_DIRECT_URL ?? DATABASE_URL);
   } catch (cause) {
+    if (cause instanceof DistributionRefused) throw new CommandError(cause.message);
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }

@@ -32,4 +32,8 @@ export interface LiveReplica {
   readonly degraded: readonly string[];
   /** Undefined: the replica runs an older version, which does not store its load. */
   readonly load: ReplicaLoad | undefined;
+  /** The name of its machine or container; undefined: the replica runs an older version. */
+  readonly host: string | undefined;
+  /** As ClockOffset, of the heartbeat before; undefined: not measured yet, or an older version. */
+  readonly clockAheadMs: number | undefined;
 }

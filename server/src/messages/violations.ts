@@ -147,6 +147,14 @@ export function duration(ms: number): Duration {
   return { $typeName: "google.protobuf.Duration", seconds: BigInt(seconds), nanos };
 }
 
+/** Converts milliseconds, rounded to whole ones, which may be negative: both parts have the same sign. */
+export function signedDuration(ms: number): Duration {
+  const { seconds, nanos } = duration(Math.round(Math.abs(ms)));
+  return ms < 0
+    ? { $typeName: "google.protobuf.Duration", seconds: -seconds, nanos: -nanos }
+    : { $typeName: "google.protobuf.Duration", seconds, nanos };
+}
+
 /** Converts to milliseconds since the Unix epoch, with a fraction. */
 export function timestampMs({ seconds, nanos }: Timestamp): number {
   return Number(seconds) * 1000 + nanos / 1e6;

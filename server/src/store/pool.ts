@@ -145,6 +145,21 @@ export const START_UP_SETTINGS = {
     .join(" "),
 } as const;
 
+const { plan_cache_mode: _, ...WORKER_PLANNER_SETTINGS } = PLANNER_SETTINGS;
+
+/**
+ * The settings of Citus' own sessions on its workers (`distributeRecords`). The time limits of statements and
+ * transactions are those of the coordinator, and would end the copying of shards.
+ */
+export const WORKER_SETTINGS = { lock_timeout: LOCK_TIMEOUT_MS, ...WORKER_PLANNER_SETTINGS } as const;
+
+/**
+ * Sent on each new connection. Citus refuses to plan a statement without the values of its parameters, so on
+ * Citus each run is planned by itself.
+ */
+const CHOOSE_PLANS =
+  "select set_config('plan_cache_mode', 'auto', false) from pg_extension where extname = 'citus'";
+
 /**
  * How long plans are kept. A plan that was made while the table was nearly empty would read the whole table,
  * and must not be used any more after the first thousands of rows.
@@ -247,7 +262,10 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
   return pool;
 }
 
-/** Discards a connection's plans if they are too old. `plannedAtMs` holds when each connection last did so. */
+/**
+ * Discards a connection's plans if they are too old, and chooses the kind of plans on a new connection.
+ * `plannedAtMs` holds when each connection last did so.
+ */
 async function discardOldPlans(
   client: pg.PoolClient,
   plannedAtMs: WeakMap<pg.PoolClient, number>,
@@ -256,7 +274,7 @@ async function discardOldPlans(
   const lastMs = plannedAtMs.get(client);
   if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
   plannedAtMs.set(client, nowMs);
-  if (lastMs !== undefined) await client.query("discard plans");
+  await client.query(lastMs === undefined ? CHOOSE_PLANS : "discard plans");
 }
 
 function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {

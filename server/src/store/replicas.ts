@@ -12,12 +12,13 @@ const beatReplica = {
   text: `
 with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
-                             pool_size, pool_busy, pool_awaited)
-  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int)
+                             pool_size, pool_busy, pool_awaited, host, clock_ahead_ms)
+  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
     operations_per_second = excluded.operations_per_second, connections = excluded.connections,
-    pool_size = excluded.pool_size, pool_busy = excluded.pool_busy, pool_awaited = excluded.pool_awaited
+    pool_size = excluded.pool_size, pool_busy = excluded.pool_busy, pool_awaited = excluded.pool_awaited,
+    host = excluded.host, clock_ahead_ms = excluded.clock_ahead_ms
 ), gone as (
   delete from replicas where id <> $1::uuid and seen_at < now() - interval '1 minute'
 )
@@ -34,6 +35,10 @@ export interface Beat {
   readonly version: string;
   readonly degraded: readonly string[];
   readonly load: ReplicaLoad;
+  /** The name of the machine or container. */
+  readonly host: string;
+  /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
+  readonly clockAheadMs: number | undefined;
 }
 
 /** What a heartbeat returns. */
@@ -52,7 +57,8 @@ interface BeatRow {
 }
 
 /** Stores the replica's heartbeat. */
-export async function beatReplicaRow(runner: Runner, { id, version, degraded, load }: Beat): Promise<Beaten> {
+export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten> {
+  const { id, version, degraded, load, host, clockAheadMs } = beat;
   const startedAtMs = Date.now();
   const [row] = await runner.run<BeatRow>(beatReplica, [
     id,
@@ -64,6 +70,8 @@ export async function beatReplicaRow(runner: Runner, { id, version, degraded, lo
     load.poolSize,
     load.poolBusy,
     load.poolAwaited,
+    host,
+    clockAheadMs ?? null,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
   const clock = clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs: row.database_ms });
@@ -81,7 +89,7 @@ const listReplicas = {
   name: "list_replicas",
   text: `
 select id::text, version, degraded, calls_in_flight, operations_per_second, connections, pool_size, pool_busy,
-       pool_awaited,
+       pool_awaited, host, clock_ahead_ms,
        date_part('epoch', started_at) * 1000 as started_at_ms,
        date_part('epoch', seen_at) * 1000 as seen_at_ms
   from replicas
@@ -101,6 +109,8 @@ interface ReplicaRow {
   readonly pool_size: number;
   readonly pool_busy: number;
   readonly pool_awaited: number;
+  readonly host: string | null;
+  readonly clock_ahead_ms: number | null;
   readonly started_at_ms: number;
   readonly seen_at_ms: number;
 }
@@ -118,6 +128,8 @@ export async function findReplicas(runner: Runner, afterId: string, count: numbe
     seenAtMs: row.seen_at_ms,
     degraded: row.degraded,
     load: row.calls_in_flight === null ? undefined : loadOf(row, row.calls_in_flight),
+    host: row.host ?? undefined,
+    clockAheadMs: row.clock_ahead_ms ?? undefined,
   }));
 }
 

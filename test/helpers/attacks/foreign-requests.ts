@@ -2,7 +2,10 @@ import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
 import type { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import type { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
-import type { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  GetUsageRequest_Grouping,
+  type TenantAdminService,
+} from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import type { UnaryMethods } from "../../../server/src/calls/call.ts";
 import { FORGET, RELEASE } from "../calls/resolutions.ts";
@@ -85,6 +88,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { namespace: names.namespace },
     { namespace: names.namespace, pageToken: names.pageTokens.listRecords },
     { keyPrefix: names.completedKey },
+    { key: names.completedKey },
   ],
   countRecords: (names) => [
     { namespace: names.namespace },
@@ -113,7 +117,11 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   listApiKeys: ({ pageTokens }) => [{ pageToken: pageTokens.listApiKeys }, {}],
   revokeApiKey: ({ apiKeyId: id }) => [{ id }],
   listAuditEvents: ({ pageTokens }) => [{ pageToken: pageTokens.listAuditEvents }],
-  getUsage: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getUsage }],
+  getUsage: ({ namespace, pageTokens }) => [
+    { namespace },
+    { namespace, grouping: GetUsageRequest_Grouping.HOUR },
+    { pageToken: pageTokens.getUsage },
+  ],
   getRetentionAdvice: ({ namespace }) => [{ namespace }, { namespace, maxLatePerMillion: 100_000 }],
   getKeyQuality: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getKeyQuality }],
 };

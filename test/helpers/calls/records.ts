@@ -41,7 +41,8 @@ export async function ageRecords(
     "result_expires_at",
     "sweep_at",
   ];
-  const moved = columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`);
+  // Without `coalesce`, Citus refuses the difference, as in restamp-records.ts.
+  const moved = columns.map((column) => `${column} = coalesce(${column}, null) - $2 * interval '1 second'`);
   await database.query(
     `update records set ${moved.join(", ")} where tenant_id = $1 and key = coalesce($3, key)`,
     [tenant.id, seconds, key],

@@ -1,3 +1,5 @@
+import type { Seed } from "./seed.ts";
+
 /** A screen of the console that tests of all screens visit. */
 export interface Route {
   /** The name of its pictures. */
@@ -8,27 +10,40 @@ export interface Route {
   readonly role: "adminKey" | "operatorKey";
 }
 
-/** Every screen of a tenant admin, with the namespaces of the planted traffic. */
-const TENANT_ROUTES: readonly Route[] = [
-  ["home", "/"],
-  ["retention", "/retention"],
-  ["retention-namespace", "/retention/webhooks"],
-  ["ambiguous", "/ambiguous"],
-  ["records", "/records"],
-  ["namespaces", "/namespaces"],
-  ["namespace", "/namespaces/payments"],
-  ["settings", "/settings"],
-  ["api-keys", "/api-keys"],
-  ["key-quality", "/key-quality"],
-  ["jobs", "/jobs"],
-  ["audit", "/audit"],
-].map(([name = "", path = ""]) => ({ name, path, role: "adminKey" }));
+/** What the screens of one namespace, record and job show. */
+interface Shown extends Pick<Seed, "record" | "jobId"> {
+  /** The namespace whose retention, and the one whose policy, is shown. */
+  readonly retentionOf: string;
+  readonly policyOf: string;
+}
 
-const OPERATOR_ROUTES: readonly Route[] = [
-  ["tenants", "/tenants"],
-  ["fleet", "/fleet"],
-  ["operator-audit", "/audit"],
-].map(([name = "", path = ""]) => ({ name, path, role: "operatorKey" }));
+/** Returns every screen of a tenant admin. */
+export function tenantRoutes({ record, jobId, retentionOf, policyOf }: Shown): readonly Route[] {
+  return [
+    ["home", "/"],
+    ["retention", "/retention"],
+    ["retention-namespace", `/retention/${retentionOf}`],
+    ["ambiguous", "/ambiguous"],
+    ["records", "/records"],
+    ["record-of-key", `/records/${record.namespace}/${encodeURIComponent(record.key)}`],
+    ["namespaces", "/namespaces"],
+    ["namespace", `/namespaces/${policyOf}`],
+    ["settings", "/settings"],
+    ["api-keys", "/api-keys"],
+    ["key-quality", "/key-quality"],
+    ["jobs", "/jobs"],
+    ["job", `/jobs/${jobId}`],
+    ["audit", "/audit"],
+  ].map(([name = "", path = ""]) => ({ name, path, role: "adminKey" }));
+}
 
-/** Every screen but the sign-in. */
-export const ROUTES = [...TENANT_ROUTES, ...OPERATOR_ROUTES];
+/** Returns every screen but the sign-in, with the tenant and the namespaces of the planted traffic. */
+export function routesOf({ tenant, record, jobId }: Seed): readonly Route[] {
+  const operators = [
+    ["tenants", "/tenants"],
+    ["tenant", `/tenants/${tenant}`],
+    ["fleet", "/fleet"],
+    ["operator-audit", "/audit"],
+  ].map(([name = "", path = ""]): Route => ({ name, path, role: "operatorKey" }));
+  return [...tenantRoutes({ record, jobId, retentionOf: "webhooks", policyOf: "payments" }), ...operators];
+}

@@ -6,7 +6,7 @@ import pg from "pg";
 import { inject } from "vitest";
 import { openPool } from "../../../server/src/store/pool.ts";
 import { plantTraffic } from "../../demo/traffic/run.ts";
-import { openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
+import { type OpenDatabase, openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
 import { startTestServer, TEST_PEPPER } from "../servers/server.ts";
 import { createApiKey } from "../servers/tenants.ts";
 import { writesPictures } from "./screenshots.ts";
@@ -24,6 +24,10 @@ const LIMIT_MS = 300_000;
 export interface Seed {
   /** The name of the tenant of `npm run demo:traffic`, in whose namespace `webhooks` the retention is too short. */
   readonly tenant: string;
+  /** A completed record of the tenant. */
+  readonly record: { readonly namespace: string; readonly key: string };
+  /** A finished job of the tenant. */
+  readonly jobId: string;
   readonly adminKey: string;
   readonly callerKey: string;
   readonly operatorKey: string;
@@ -65,12 +69,39 @@ export async function plantSeed(postgresUrl: string): Promise<Seed> {
   const [row] = await database.query<{ id: number }>("select id from tenants where name = $1", [
     planted.tenant,
   ]);
+  if (row === undefined) throw new Error("the traffic has no tenant");
   return {
     tenant: planted.tenant,
+    record: await completedRecord(database, row.id),
+    jobId: await plantJob(database, row.id),
     adminKey: (await readFile(planted.adminKeyFile, "utf8")).trim(),
-    callerKey: await createApiKey(database, { role: "CALLER", ...(row && { tenantId: row.id }) }),
+    callerKey: await createApiKey(database, { role: "CALLER", tenantId: row.id }),
     operatorKey,
   };
+}
+
+async function completedRecord(database: OpenDatabase, tenantId: number): Promise<Seed["record"]> {
+  const [record] = await database.query<Seed["record"]>(
+    `select namespace, key from records where tenant_id = $1 and state = 2 and expires_at > now() + interval '1 hour'
+      order by namespace, key limit 1`,
+    [tenantId],
+  );
+  if (record === undefined) throw new Error("the traffic has no completed record");
+  return record;
+}
+
+/** Inserts a job that was done a day ago, and returns its id. */
+export async function plantJob(database: OpenDatabase, tenantId: number): Promise<string> {
+  const [job] = await database.query<{ id: string }>(
+    `insert into record_jobs (tenant_id, namespace, kind, terms, created_at, starts_at, finished_at, records_examined,
+                              records_changed, records_forgotten)
+     select $1, 'archive', 'FORGET', '{}', at, at, at + interval '1 minute', 1200, 1200, 1200
+       from (select now() - interval '1 day' as at) day
+     returning id::text`,
+    [tenantId],
+  );
+  if (job === undefined) throw new Error("no job was inserted");
+  return job.id;
 }
 
 async function copyTemplate(postgresUrl: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { inject } from "vitest";
+import { makeCitus } from "./citus.ts";
+import { runStatements } from "./statement-runner.ts";
 
 /** The migrated database that is copied to create a test database. */
 export const TEMPLATE_DATABASE = "onceward_template";
@@ -27,16 +29,35 @@ export interface TestDatabase extends OpenDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates a database as a copy of the template; `template0` creates an empty one. */
+/** Returns whether the tests run on a Citus of three nodes. */
+export function isCitus(): boolean {
+  return inject("citusWorkerUrls").length > 0;
+}
+
+/**
+ * Creates a database as a copy of the template; `template0` creates an empty one. On Citus, a database with the
+ * template's contents is created on each node, and an empty one on the coordinator only.
+ */
 export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  await onServer(`create database ${name} template ${template}`);
-  const opened = openDatabase(databaseUrl(name));
+  const coordinatorUrl = databaseUrl(inject("postgresUrl"), name);
+  if (isCitus() && template === TEMPLATE_DATABASE) {
+    await Promise.all(nodeUrls().map((url) => runStatements(url, `create database ${name}`)));
+    await makeCitus({
+      coordinatorUrl,
+      workerUrls: inject("citusWorkerUrls").map((url) => databaseUrl(url, name)),
+    });
+  } else {
+    await runStatements(inject("postgresUrl"), `create database ${name} template ${template}`);
+  }
+  const opened = openDatabase(coordinatorUrl);
   return {
     ...opened,
     async drop() {
       await opened.close();
-      await onServer(`drop database if exists ${name} with (force)`);
+      for (const url of nodeUrls()) {
+        await runStatements(url, `drop database if exists ${name} with (force)`);
+      }
     },
   };
 }
@@ -58,18 +79,13 @@ export function openDatabase(url: string): OpenDatabase {
   };
 }
 
-function databaseUrl(name: string): string {
-  const url = new URL(inject("postgresUrl"));
-  url.pathname = `/${name}`;
-  return url.href;
+/** Returns the maintenance databases of all nodes: one of a plain Postgres, several of a Citus. */
+function nodeUrls(): readonly string[] {
+  return [inject("postgresUrl"), ...inject("citusWorkerUrls")];
 }
 
-async function onServer(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: inject("postgresUrl") });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+function databaseUrl(nodeUrl: string, name: string): string {
+  const url = new URL(nodeUrl);
+  url.pathname = `/${name}`;
+  return url.href;
 }

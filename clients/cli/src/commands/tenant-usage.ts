@@ -22,15 +22,19 @@ export function tenantUsageCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
   return withLimit(
     command(
-      "usage",
-      "Lists tenants with their use beside their quotas. Records and bytes are counted only while a quota for them is set.",
+      "usage [tenant]",
+      "Lists tenants, or one of them, with their use beside their quotas. Records and bytes are counted only while a quota for them is set.",
       "operator usage",
+      "operator usage acme",
       "operator usage --json",
     ),
   ).action(
-    asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
+    asOperator(async ({ client, call, output }, tenant: string | undefined, { limit }: LimitOption) => {
       const listed = await collectPages(limit, async (page) => {
-        const { tenants, nextPageToken } = await client.listTenantUsage(page, call);
+        const { tenants, nextPageToken } = await client.listTenantUsage(
+          { tenant: tenant ?? "", ...page },
+          call,
+        );
         return { items: tenants, nextPageToken };
       });
       output.list(TenantUsageSchema, listed, COLUMNS);

@@ -1,5 +1,10 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { createTenantAdmin, type UsageHour, UsageHourSchema } from "@onceward/client/admin";
+import {
+  createTenantAdmin,
+  GetUsageRequest_Grouping,
+  type UsageHour,
+  UsageHourSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
@@ -12,6 +17,7 @@ interface UsageOptions extends LimitOption {
   readonly namespace?: string;
   readonly after?: Timestamp;
   readonly before?: Timestamp;
+  readonly byHour?: true;
 }
 
 /** More than a month of one namespace's hours. */
@@ -39,19 +45,22 @@ export function usageCommands(host: Host): Command {
         "Shows claims by hour and namespace, and how late repeats came, which retention has to cover.",
         "usage show",
         "usage show --namespace charges --after 7d",
+        "usage show --by-hour",
       ),
       DEFAULT_HOURS,
     )
       .option("--namespace <name>", "only this namespace")
       .option("--after <time>", "from this hour on; default: 24 hours ago", parsePast)
       .option("--before <time>", "up to this time", parsePast)
+      .option("--by-hour", "the sums of each hour, without how late repeats came")
       .action(
         asAdmin(async ({ client, call, output }, options: UsageOptions) => {
-          const { limit, namespace = "", after, before } = options;
+          const { limit, namespace = "", after, before, byHour } = options;
           const filter = {
             namespace,
             ...(after && { after }),
             ...(before && { before }),
+            ...(byHour && { grouping: GetUsageRequest_Grouping.HOUR }),
           };
           const listed = await collectPages(limit, async (page) => {
             const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
@@ -61,7 +70,7 @@ export function usageCommands(host: Host): Command {
             [heading, (usage: UsageHour) => `${usage[counter]}`] as const;
           output.list(UsageHourSchema, listed, [
             ["HOUR", ({ hour }) => formatMoment(hour)],
-            ["NAMESPACE", (usage) => usage.namespace],
+            ["NAMESPACE", (usage) => usage.namespace || "all"],
             count("CLAIMS", "claims"),
             count("GRANTED", "granted"),
             count("REPLAYED", "replayed"),

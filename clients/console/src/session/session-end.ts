@@ -1,7 +1,10 @@
 import { useSyncExternalStore } from "react";
 
-/** Why the page has no session: the error that `/console/sign-in?error=` shows; undefined: none is known to have ended. */
-export type SessionEnd = "SESSION_ENDED" | "SIGNED_OUT" | "SIGNED_OUT_EVERYWHERE";
+/**
+ * Why the page has no session: the error that `/console/sign-in?error=` shows, or that the browser has sent none
+ * (NO_SESSION); undefined: none is known to have ended.
+ */
+export type SessionEnd = "SESSION_ENDED" | "NO_SESSION" | "SIGNED_OUT" | "SIGNED_OUT_EVERYWHERE";
 
 let ended: SessionEnd | undefined;
 const listeners = new Set<() => void>();

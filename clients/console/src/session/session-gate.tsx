@@ -4,8 +4,8 @@ import type { ReactNode } from "react";
 import { Redirect, useLocation, useSearch } from "wouter";
 import { ErrorState } from "../parts/list-states.tsx";
 import { signInPath } from "./return-path.ts";
-import { SessionContext, sessionOf } from "./session.ts";
-import { useSessionEnd } from "./session-end.ts";
+import { type Session, SessionContext, sessionOf } from "./session.ts";
+import { type SessionEnd, useSessionEnd } from "./session-end.ts";
 
 /** Often enough that a page that only lies open learns within a minute that its session has ended. */
 const CHECK_MS = 60_000;
@@ -22,11 +22,21 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   );
   const session = identity.data === undefined ? undefined : sessionOf(identity.data);
   if (end !== undefined || (identity.data !== undefined && session === undefined)) {
-    // A first visit has not lost a session: the form alone says enough.
-    const error = session === undefined ? undefined : end;
-    return <Redirect to={signInPath(search === "" ? location : `${location}?${search}`, error)} replace />;
+    return (
+      <Redirect
+        to={signInPath(search === "" ? location : `${location}?${search}`, reasonOf(end, session))}
+        replace
+      />
+    );
   }
   if (session !== undefined) return <SessionContext value={session}>{children}</SessionContext>;
   if (identity.error !== null) return <ErrorState error={identity.error} retry={() => identity.refetch()} />;
   return <div aria-busy="true" />;
+}
+
+/** Returns what the sign-in page says. A first visit has not lost a session: the form alone says enough. */
+function reasonOf(end: SessionEnd | undefined, session: Session | undefined): SessionEnd | undefined {
+  if (end !== "NO_SESSION") return end;
+  // The browser has dropped the cookie, whose time was over.
+  return session === undefined ? undefined : "SESSION_ENDED";
 }

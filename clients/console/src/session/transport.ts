@@ -1,5 +1,6 @@
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
+import { readFailure } from "./failure.ts";
 import { endSession } from "./session-end.ts";
 
 /** A call that takes longer has failed for a person who waits: above the server's own 20 s for a count. */
@@ -22,7 +23,9 @@ const noticeSessionEnd: Interceptor = (next) => async (request) => {
   try {
     return await next(request);
   } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) endSession("SESSION_ENDED");
+    if (ConnectError.from(error).code === Code.Unauthenticated) {
+      endSession(readFailure(error).reason === "CREDENTIAL_MISSING" ? "NO_SESSION" : "SESSION_ENDED");
+    }
     throw error;
   }
 };

@@ -4,6 +4,7 @@ import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
 import { eachMessageOnce } from "../kafkajs.ts";
 import { lambdaOnce, sqsBatchOnce } from "../lambda.ts";
+import { messageOnce as natsMessageOnce } from "../nats.ts";
 import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
 import { messageOnce as sqsMessageOnce } from "../sqs.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
@@ -44,6 +45,7 @@ test("consumers without a function are refused before the first message", async 
   expect(() => sqsMessageOnce(onceward, { namespace, client: missing, queueUrl: "q" }, missing)).toThrow(
     refusal,
   );
+  expect(() => natsMessageOnce(onceward, { namespace }, missing)).toThrow(refusal);
   expect(() => sqsBatchOnce(onceward, { namespace }, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);
   expect(() => webhookOnce(onceward, { namespace, source: missing }, missing)).toThrow(refusal);

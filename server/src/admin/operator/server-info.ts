@@ -10,7 +10,7 @@ import {
   type Replica,
   ReplicaSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { timestamp, Violations } from "../../messages/violations.ts";
+import { signedDuration, timestamp, Violations } from "../../messages/violations.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../store/replicas.ts";
 import { readServerFacts, type ServerFacts } from "../../store/server-facts.ts";
 import { VERSION } from "../../version.ts";
@@ -81,7 +81,8 @@ export function createServerInfoHandlers({
   };
 }
 
-function replicaMessage({ id, version, startedAtMs, seenAtMs, degraded, load }: LiveReplica): Replica {
+function replicaMessage(replica: LiveReplica): Replica {
+  const { id, version, startedAtMs, seenAtMs, degraded, load, host, clockAheadMs } = replica;
   return create(ReplicaSchema, {
     id,
     version,
@@ -89,5 +90,7 @@ function replicaMessage({ id, version, startedAtMs, seenAtMs, degraded, load }: 
     seenAt: timestamp(seenAtMs),
     degraded: [...degraded],
     ...(load && { load }),
+    ...(host !== undefined && { host }),
+    ...(clockAheadMs !== undefined && { clockOffset: signedDuration(clockAheadMs) }),
   });
 }

@@ -7,11 +7,13 @@ import {
   TenantUsageSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { timestamp, Violations } from "../../messages/violations.ts";
+import type { Runner } from "../../store/pool.ts";
 import { findTenantUse, type TenantUse } from "../../store/tenants/tenant-use.ts";
-import { listTenantResources } from "../../store/tenants/tenants.ts";
+import { findTenantResource, listTenantResources } from "../../store/tenants/tenants.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { QUOTA_MESSAGES } from "../policy-messages.ts";
 import type { OperatorOptions } from "./options.ts";
+import { checkName } from "./tenant-requests.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
 const MAX_TENANTS = 200;
@@ -24,12 +26,16 @@ export function createTenantUsageHandlers({
   return {
     async listTenantUsage(request) {
       const violations = new Violations();
-      const scope = ["ListTenantUsage"];
+      if (request.tenant !== "") checkName("tenant", request.tenant, violations);
+      const scope = ["ListTenantUsage", request.tenant];
       const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
       const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const found = await listTenantResources(pool, afterName, size + 1);
+      const found =
+        request.tenant === ""
+          ? await listTenantResources(pool, afterName, size + 1)
+          : await findNamed(pool, request.tenant);
       const use = await findTenantUse(
         pool,
         found.slice(0, size).map(({ id }) => id),
@@ -43,6 +49,12 @@ export function createTenantUsageHandlers({
       });
     },
   };
+}
+
+/** Returns the tenant with a name, if there is one. */
+async function findNamed(pool: Runner, name: string): Promise<readonly TenantResource[]> {
+  const tenant = await findTenantResource(pool, name);
+  return tenant === undefined ? [] : [tenant];
 }
 
 function usageMessage(tenant: TenantResource, use: TenantUse | undefined) {

@@ -40,6 +40,7 @@ export function parseRecordFilter(
     namespace: namespace === "" ? undefined : namespace,
     state: parseState(request.state, violations),
     keyPrefix,
+    key: request.key,
     claimedAfterMs: violations.timestampMs("claimed_after", request.claimedAfter),
     claimedBeforeMs: violations.timestampMs("claimed_before", request.claimedBefore),
     owner: request.owner,
@@ -47,8 +48,27 @@ export function parseRecordFilter(
     leaseExpiredBeforeMs: violations.timestampMs("lease_expired_before", request.leaseExpiredBefore),
     checkpoint: "",
   };
+  if (request.key !== "") checkAlone(request, violations);
   const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
   return { tenantId: tenant.id, ...filter };
+}
+
+/** Adds a violation for every field that `key` excludes: it finds a record, and the other fields select from a list. */
+function checkAlone(request: ListRecordsRequest, violations: Violations): void {
+  violations.text("key", request.key, { maxBytes: MAX_KEY_BYTES });
+  const others = {
+    state: request.state !== Record_State.UNSPECIFIED,
+    key_prefix: request.keyPrefix !== "",
+    claimed_after: request.claimedAfter !== undefined,
+    claimed_before: request.claimedBefore !== undefined,
+    owner: request.owner !== "",
+    fingerprint: request.fingerprint.byteLength > 0,
+    lease_expired_before: request.leaseExpiredBefore !== undefined,
+    order: request.order !== ListRecordsRequest_Order.UNSPECIFIED,
+  };
+  for (const [field, isSet] of Object.entries(others)) {
+    if (isSet) violations.add(field, "must not be set with key");
+  }
 }
 
 /** An order of a list of records: by namespace and key, or by the end of the lease. */

@@ -17,6 +17,7 @@ import {
 import { attemptMessage, recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
+import { findKey } from "../../store/records/find-key.ts";
 import { withPayload } from "../../store/records/large-payloads.ts";
 import {
   type AmbiguousCursor,
@@ -141,6 +142,8 @@ const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
   key: {
     start: (filter) => keyCursor(startOf(filter)),
     async find(runner, filter, [namespace = "", key = ""], limit) {
+      if (filter.key !== "" && filter.namespace === undefined)
+        return await findOfKey(runner, filter, namespace, limit);
       const { records, next } = await findRecords(runner, filter, { namespace, key }, limit);
       const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
       return { items, next: next && keyCursor(next) };
@@ -158,6 +161,14 @@ const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
   },
 };
 
+/** Finds the records of one key, whichever namespaces they are in. The cursor is a namespace. */
+async function findOfKey(runner: Runner, filter: RecordFilter, afterNamespace: string, limit: number) {
+  const { records, next } = await findKey(runner, filter, afterNamespace, limit);
+  const behind = (namespace: string) => keyCursor({ namespace, key: "" });
+  const items = records.map((record) => ({ record, end: behind(record.id.namespace) }));
+  return { items, next: next === undefined ? undefined : behind(next) };
+}
+
 function keyCursor({ namespace, key }: RecordCursor): Cursor {
   return [namespace, key];
 }
@@ -168,11 +179,11 @@ function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
 
 /** Returns the order and every field of a filter, for its page tokens. */
 function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
-  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
+  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs, key } =
     filter;
   return [
     ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
-    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs, order],
+    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs, order, key],
   ];
 }
 

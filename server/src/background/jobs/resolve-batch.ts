@@ -65,6 +65,7 @@ function filterOf({ tenantId, namespace }: TakenJob, { which }: ResolveWork): Re
     namespace,
     state: "ambiguous",
     keyPrefix: "",
+    key: "",
     claimedAfterMs: undefined,
     claimedBeforeMs: undefined,
     fingerprint: undefined,

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { answerEmpty, answerError, answerJson, headersOf } from "./answers.ts";
-import { type ConsoleFile, type ConsoleFiles, chooseEncoding } from "./files.ts";
+import { sendFile } from "../static-files.ts";
+import { answerEmpty, answerError, answerJson } from "./answers.ts";
+import type { ConsoleFiles } from "./files.ts";
 import type { IssuerSignIn } from "./issuer-sign-in.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { ConsoleSite } from "./site.ts";
@@ -112,26 +113,6 @@ export function createConsole({ site, files, signIn, issuerSignIn, log }: Consol
       return true;
     },
   };
-}
-
-function sendFile(file: ConsoleFile, request: IncomingMessage, response: ServerResponse): void {
-  const header = headersOf(request);
-  const { encoding, bytes, etag } = chooseEncoding(file, header("accept-encoding"));
-  response.setHeader("etag", etag);
-  response.setHeader("vary", "Accept-Encoding");
-  response.setHeader("cache-control", file.immutable ? "public, max-age=31536000, immutable" : "no-cache");
-  const known = header("if-none-match")?.split(",") ?? [];
-  if (known.some((tag) => tag.trim().replace(/^W\//, "") === etag)) {
-    response.writeHead(304);
-    response.end();
-    return;
-  }
-  response.writeHead(200, {
-    "content-type": file.type,
-    "content-length": bytes.byteLength,
-    ...(encoding !== "identity" && { "content-encoding": encoding }),
-  });
-  response.end(request.method === "HEAD" ? undefined : bytes);
 }
 
 function answerNotBuilt(response: ServerResponse): void {

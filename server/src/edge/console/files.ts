@@ -1,36 +1,13 @@
-import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ENCODINGS, type Encoding, etagOf, type StaticFile } from "../static-files.ts";
 
 /** Where `npm run build:console` writes the page. */
 export const CONSOLE_DIR = fileURLToPath(new URL("../../../console", import.meta.url));
 
-/** One encoding of a file. */
-export interface EncodedFile {
-  /** The value of `Content-Encoding`. */
-  readonly encoding: Encoding;
-  readonly bytes: Buffer;
-  /** The value of `ETag`. */
-  readonly etag: string;
-}
-
-/** A file of the page, in memory. */
-export interface ConsoleFile {
-  /** The value of `Content-Type`. */
-  readonly type: string;
-  /** Whether the name has a hash of the contents, so that the file never changes. */
-  readonly immutable: boolean;
-  /** Smallest first; the last one is not compressed. */
-  readonly encodings: readonly EncodedFile[];
-}
-
 /** The files of the page by the path of their URL, such as `/console/index.html`. */
-export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
-
-/** The encodings in the order of their size, with the ending of their files. */
-const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
-type Encoding = keyof typeof ENCODINGS;
+export type ConsoleFiles = ReadonlyMap<string, StaticFile>;
 
 /** Several times what a page has: more is another directory, given by mistake. */
 const MAX_FILES = 1000;
@@ -66,7 +43,7 @@ export async function readConsoleFiles(dir: string): Promise<ConsoleFiles | unde
   const contents = new Map(
     await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name))] as const)),
   );
-  const files = new Map<string, ConsoleFile>();
+  const files = new Map<string, StaticFile>();
   for (const name of names) {
     const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
     // Compressed copies and source maps are no files of their own.
@@ -92,24 +69,4 @@ async function filesIn(dir: string): Promise<readonly string[]> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
-}
-
-/** Each encoding has its own tag: https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3.3 */
-function etagOf(bytes: Buffer): string {
-  return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`;
-}
-
-/** Returns the smallest encoding of a file that an `Accept-Encoding` header allows; undefined as the header: none is named. */
-export function chooseEncoding({ encodings }: ConsoleFile, accepted: string | undefined): EncodedFile {
-  const allowed = new Set(
-    (accepted ?? "")
-      .toLowerCase()
-      .split(",")
-      .map((part) => part.split(";").map((text) => text.trim()))
-      .filter(([, quality = ""]) => !/^q=0(\.0*)?$/.test(quality))
-      .map(([name]) => name),
-  );
-  const chosen = encodings.find(({ encoding }) => encoding === "identity" || allowed.has(encoding));
-  if (chosen === undefined) throw new Error("a file has no uncompressed copy");
-  return chosen;
 }

@@ -15,6 +15,7 @@ import { takeTimeoutHeader } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
 import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
+import type { OpenApi } from "./openapi.ts";
 import { createHttpPort } from "./port.ts";
 
 /** The port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
@@ -41,6 +42,7 @@ export interface HttpServerOptions extends AddressLimit {
   /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
   readonly tls: Tls | undefined;
+  readonly openApi: OpenApi;
   /** Undefined: the console is off. */
   readonly console: Console | undefined;
 }
@@ -95,6 +97,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const handle = handlers.get(path);
     if (handle === undefined) {
       if (draining) response.setHeader("connection", "close");
+      if (options.openApi.answer(path, request, response)) return;
       if (options.console?.answer(path, request, response)) return;
       return refusePath(response);
     }

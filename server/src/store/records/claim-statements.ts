@@ -67,11 +67,12 @@ select json_build_object(
 export const claimRecord = {
   name: "claim_record",
   text: `
-insert into records as r (
+with granted as (
+  insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-values ($1::int, $2::text, $3::text, nextval('fencing_tokens'), 1 /* in progress */, 1,
+  values ($1::int, $2::text, $3::text, nextval('fencing_tokens'), 1 /* in progress */, 1,
          $8::boolean, $7::boolean, $9::int,
          $10::int, $11::int, $12::int,
          now(), now(), now() + $9::int * interval '1 millisecond',
@@ -79,10 +80,13 @@ values ($1::int, $2::text, $3::text, nextval('fencing_tokens'), 1 /* in progress
          now() + (least($10::int, $11::int, $12::int) * 1000::bigint
                   + $9::int + 120000 /* fencing margin */) * interval '1 millisecond',
          $5::text, $6::text, $4::bytea)
-on conflict (tenant_id, namespace, key) do nothing
-returning (r.fencing_token - 1)::text as "drawnToken",
-          date_part('epoch', r.claimed_at) * 1000 as "grantedAtMs",
-          date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"`,
+  on conflict (tenant_id, namespace, key) do nothing
+  returning r.fencing_token, r.claimed_at
+)
+select (g.fencing_token - 1)::text as "drawnToken",
+       date_part('epoch', g.claimed_at) * 1000 as "grantedAtMs",
+       date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"
+  from granted g`,
 };
 
 /**
@@ -91,8 +95,8 @@ returning (r.fencing_token - 1)::text as "drawnToken",
  * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
  * A key without a row is inserted.
  *
- * `was` is the row as the statement's snapshot shows it, before this statement: a statistic, and no part of
- * the decision.
+ * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
+ * decision. An object finds them by their names, because a join of both would compare each row with each other row.
  *
  * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
  * functions there. Hence also jsonb_object, whose values are texts.
@@ -114,6 +118,18 @@ with drawn as materialized (
                  unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
                  generate_subscripts($1::int[], 1) as ordinal) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), ended as materialized (
+  select jsonb_build_array(was.tenant_id, was.namespace, was.key)::text as name,
+         date_part('epoch', was.first_claimed_at) * 1000 as first_claimed_at_ms
+    from input i
+    join records was
+      on was.tenant_id = i.tenant_id
+     and was.namespace = i.namespace
+     and was.key = i.key
+     and was.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+   where was.state <> 0 /* forgotten */
+     and was.expires_at <= now()
 ), applied as (
   insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
@@ -164,7 +180,7 @@ with drawn as materialized (
                 array[r.attempt::text, r.fencing_token::text, r.owner,
                       (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                       (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
-                      case r.state when 3 /* released */ then 'released' else 'superseded' end,
+                      case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
     checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
                              then r.checkpoint_key_id end,
@@ -198,14 +214,8 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
        r.checkpoint_state, r.checkpoint_key_id, r.result_metadata, null::bytea as result_payload,
-       (select date_part('epoch', was.first_claimed_at) * 1000
-          from records was
-         where was.tenant_id = r.tenant_id
-           and was.namespace = r.namespace
-           and was.key = r.key
-           and was.key >= r.key
-           and was.state <> 0 /* forgotten */
-           and was.expires_at <= r.claimed_at) as ended_first_claimed_at_ms
+       ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
+          ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::float8 as ended_first_claimed_at_ms
   from applied r`,
 };
 

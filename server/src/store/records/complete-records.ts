@@ -34,7 +34,7 @@ with input as materialized (
     expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
     result_expires_at = now() + least(
       coalesce(i.key_retention_s, r.key_retention_s),
-      case i.result_kind when 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
+      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
       * interval '1 second',
     result_kind = i.result_kind,
     result_digest = i.result_digest,
@@ -55,7 +55,7 @@ with input as materialized (
     coalesce(i.key_retention_s, r.key_retention_s) as key_retention_s,
     least(
       coalesce(i.key_retention_s, r.key_retention_s),
-      case i.result_kind when 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
+      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
       as result_retention_s
 )
 select json_build_object(

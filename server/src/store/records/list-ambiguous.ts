@@ -88,7 +88,7 @@ interface ExaminedRow extends RecordRow {
  */
 export async function findAmbiguous(
   runner: Runner,
-  filter: Omit<RecordFilter, "state" | "checkpoint">,
+  filter: Omit<RecordFilter, "state" | "checkpoint" | "key">,
   behind: AmbiguousCursor,
   limit: number,
 ): Promise<FoundAmbiguous> {

@@ -7,35 +7,16 @@ export interface NamespaceInUse {
 }
 
 /**
- * Finds namespaces by one look at the primary key for each, however many records it has. `limit` on the recursive query
- * ends it early.
+ * The function looks at the primary key once for each namespace, however many records it has. It is a function
+ * because Citus has no recursive queries on distributed tables.
  */
 const listNamespacesInUse = {
   name: "list_namespaces_in_use",
   text: `
-with recursive used (name) as (
-  (select r.namespace
-     from records r
-    where r.tenant_id = $1::int
-      and r.namespace > $2::text
-    order by r.tenant_id, r.namespace
-    limit 1)
-  union all
-  select (select r.namespace
-            from records r
-           where r.tenant_id = $1::int
-             and r.namespace > used.name
-           order by r.tenant_id, r.namespace
-           limit 1)
-    from used
-   where used.name is not null
-), page as (
-  select name from used where name is not null limit $3::int
-)
-select p.name,
-       exists (select 1 from namespaces n where n.tenant_id = $1::int and n.name = p.name offset 0) as declared
-  from page p
- order by p.name`,
+select u.name,
+       exists (select 1 from namespaces n where n.tenant_id = $1::int and n.name = u.name offset 0) as declared
+  from namespaces_in_use($1::int, $2::text, $3::int) as u (name)
+ order by u.name`,
 };
 
 /** Returns at most `limit` of a tenant's namespaces that have records, by name, behind `afterName`. */

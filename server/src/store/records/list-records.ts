@@ -16,6 +16,8 @@ export interface RecordFilter {
   readonly state: "inProgress" | "completed" | "released" | "ambiguous" | undefined;
   /** Empty: any. */
   readonly keyPrefix: string;
+  /** The exact key. Empty: any. With it, no other field but the namespace is set. */
+  readonly key: string;
   readonly claimedAfterMs: number | undefined;
   readonly claimedBeforeMs: number | undefined;
   /** Empty: any. */
@@ -132,11 +134,11 @@ export async function findRecords(
 }
 
 /** The fields of a filter that limit the range of keys. */
-type KeyRange = Pick<RecordFilter, "namespace" | "keyPrefix">;
+type KeyRange = Pick<RecordFilter, "namespace" | "keyPrefix" | "key">;
 
 /** Returns the position of the first record that may match. */
-export function startOf({ namespace, keyPrefix }: KeyRange): RecordCursor {
-  return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: keyPrefix };
+export function startOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
+  return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: key || keyPrefix };
 }
 
 /**
@@ -152,10 +154,11 @@ export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
 }
 
 /** Returns the first position behind every record that may match. */
-export function endOf({ namespace, keyPrefix }: KeyRange): RecordCursor {
+export function endOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
   if (namespace === undefined) return { namespace: HIGHEST, key: "" };
-  const key = behindPrefix(keyPrefix);
-  return key === undefined ? { namespace: namespace + LOWEST, key: "" } : { namespace, key };
+  if (key !== "") return cursorBehind({ namespace, key });
+  const behind = behindPrefix(keyPrefix);
+  return behind === undefined ? { namespace: namespace + LOWEST, key: "" } : { namespace, key: behind };
 }
 
 const LAST_CODE_POINT = 0x10ffff;

@@ -105,25 +105,29 @@ export function createReadRecords(readings: Readings, fillPayload: FillPayload):
 }
 
 /**
- * Lists the keys whose claims are resolved. Nearly all keys in question are in progress, so only the others
- * are returned.
+ * Lists the keys whose claims are resolved: all but those in progress. Nearly all keys in question are in progress, so
+ * only the others are returned.
  */
 const findResolvedRecords = {
   name: "find_resolved_records",
   text: `
-select i.ordinal::int - 1 as index
-  from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, ordinal)
- where (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-   and not exists (
-       select
-         from records r
-        where r.tenant_id = i.tenant_id
-          and r.namespace = i.namespace
-          and r.key = i.key
-          and r.key >= i.key
-          and r.state = 1 /* in progress */
-          and r.lease_expires_at > now()
-          and r.expires_at > now())`,
+with in_progress as materialized (
+  select i.ordinal
+    from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, ordinal)
+    join records r
+      on r.tenant_id = i.tenant_id
+     and r.namespace = i.namespace
+     and r.key = i.key
+     and r.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+   where r.state = 1 /* in progress */
+     and r.lease_expires_at > now()
+     and r.expires_at > now()
+)
+select resolved.ordinal::int - 1 as index
+  from (select generate_subscripts($1::int[], 1)::bigint as ordinal
+        except
+        select ordinal from in_progress) resolved`,
 };
 
 /** Returns the indexes of the ids that are not in progress under a running lease. Runs one statement. */

@@ -81,7 +81,8 @@ update records as r set
 const releaseRecordRow = {
   name: "resolve_as_released",
   text: `
-update records as r set
+with changed as (
+  update records as r set
     state = 3 /* released */,
     settled_at = now(),
     release_reason = $4::text,
@@ -95,8 +96,9 @@ update records as r set
                  (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  (date_part('epoch', now() - to_timestamp(0)) * 1000)::text, 'resolved', left($4::text, 128)]))
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
-returning
-       r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+  returning r.*
+)
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
        r.fencing_token::text as fencing_token,
        encode(r.fingerprint, 'hex') as fingerprint,
        date_part('epoch', now()) * 1000 as now_ms,
@@ -109,20 +111,22 @@ returning
        date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
-       r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload`,
+       r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload
+  from changed r`,
 };
 
 /** Sets the columns that `complete_records` sets, and appends the attempt as `resolve_as_released` does. */
 const completeRecordRow = {
   name: "resolve_as_completed",
   text: `
-update records as r set
+with changed as (
+  update records as r set
     state = 2 /* completed */,
     settled_at = now(),
     expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
     result_expires_at = now() + least(
       coalesce(i.key_retention_s, r.key_retention_s),
-      case i.result_kind when 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
+      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
       * interval '1 second',
     result_kind = i.result_kind,
     result_digest = i.result_digest,
@@ -144,8 +148,9 @@ update records as r set
                $7::text as result_content_type, $8::text as result_metadata, $9::smallint as result_key_id,
                null::int as key_retention_s) i
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
-returning
-       r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+  returning r.*
+)
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
        r.fencing_token::text as fencing_token,
        encode(r.fingerprint, 'hex') as fingerprint,
        date_part('epoch', now()) * 1000 as now_ms,
@@ -158,7 +163,8 @@ returning
        date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
-       r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload`,
+       r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload
+  from changed r`,
 };
 
 /**

@@ -7,6 +7,9 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  * cannot name it once for `set` and `where` of an update: `from` cannot refer to the updated row, and a query
  * that computes it before the update would need `for update`, which Citus allows for a single key only.
  *
+ * Citus accepts a sum of a time and an interval in an update only outside of `case`, and only if no operand is a column or
+ * a `case`: hence `coalesce(…, null)`, which changes no value. A `case` may not contain now(), so the moment is joined.
+ *
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds.
  */
@@ -30,17 +33,23 @@ const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, "$5::int", "$8::int")})`;
 const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", "$6::int", "$9::int")})`;
 const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", "$7::int", "$10::int")})`;
 
-const NEW_EXPIRES_AT = `
-  case r.state
-    when 2 /* completed */ then r.settled_at + ${NEW_KEY_S} * interval '1 second'
-    when 1 /* in progress */ then greatest(r.claimed_at + ${NEW_KEY_S} * interval '1 second', r.lease_expires_at)
-    else r.claimed_at + ${NEW_KEY_S} * interval '1 second' end`;
+/** Returns when the record ends, or a number of seconds after that. */
+function endsAt(afterS: 0 | 120): string {
+  return `greatest(
+    coalesce(case when r.state = 2 /* completed */ then r.settled_at else r.claimed_at end, null)
+      + coalesce(${NEW_KEY_S} + ${afterS}, null) * interval '1 second',
+    coalesce(case when r.state = 1 /* in progress */ then r.lease_expires_at end, null)
+      + ${afterS} * interval '1 second')`;
+}
+const NEW_EXPIRES_AT = endsAt(0);
 /** A result whose retention has ended stays expired, because the sweep may have dropped it. */
 const NEW_RESULT_EXPIRES_AT = `
-  case when r.state = 2 /* completed */ then
-    case when r.result_expires_at <= now() then r.result_expires_at
-         else r.settled_at + interval '1 second'
-              * case r.result_kind when 1 /* success */ then ${NEW_RESULT_S} else ${NEW_FAILURE_S} end end end`;
+  coalesce(case when r.state <> 2 /* completed */ then null
+                when r.result_expires_at <= m.now then r.result_expires_at
+                else r.settled_at end, null)
+    + coalesce(case when r.result_expires_at <= m.now then 0
+                    when r.result_kind = 1 /* success */ then ${NEW_RESULT_S}
+                    else ${NEW_FAILURE_S} end, null) * interval '1 second'`;
 
 /** Selects the live records of the page whose retention changes. */
 const CHANGES = `
@@ -50,7 +59,7 @@ const CHANGES = `
   and r.key >= p.key
   and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
   and r.state <> 0 /* forgotten */
-  and r.expires_at > now()
+  and r.expires_at > m.now
   and ((${NEW_EXPIRES_AT}, ${NEW_RESULT_EXPIRES_AT}) is distinct from (r.expires_at, r.result_expires_at)
        or (r.state <> 2 /* completed */
            and (${NEW_RESULT_S}, ${NEW_FAILURE_S}) is distinct from (r.result_retention_s, r.failure_retention_s)))`;
@@ -66,6 +75,8 @@ with page as materialized (
      and key > $3::text
    order by key
    limit $4::int
+), moment as materialized (
+  select now() as now
 ), changed as (
   update records r set
     key_retention_s = ${NEW_KEY_S},
@@ -73,13 +84,13 @@ with page as materialized (
     failure_retention_s = ${NEW_FAILURE_S},
     expires_at = ${NEW_EXPIRES_AT},
     result_expires_at = ${NEW_RESULT_EXPIRES_AT},
-    sweep_at = least(r.sweep_at, ${NEW_EXPIRES_AT} + interval '2 minutes', ${NEW_RESULT_EXPIRES_AT})
-  from page p
+    sweep_at = least(r.sweep_at, ${endsAt(120)}, ${NEW_RESULT_EXPIRES_AT})
+  from page p cross join moment m
   where ${CHANGES}
-  returning r.expires_at <= now() as forgotten
+  returning r.expires_at
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
-       count(*)::int as changed, (count(*) filter (where forgotten))::int as forgotten
+       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten
   from changed`,
 };
 
@@ -94,13 +105,15 @@ with page as materialized (
      and key > $3::text
    order by key
    limit $4::int
+), moment as materialized (
+  select now() as now
 ), changed as (
-  select ${NEW_EXPIRES_AT} <= now() as forgotten
-    from page p, records r
+  select ${NEW_EXPIRES_AT} as expires_at
+    from page p cross join moment m cross join records r
    where ${CHANGES}
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
-       count(*)::int as changed, (count(*) filter (where forgotten))::int as forgotten
+       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten
   from changed`,
 };
 

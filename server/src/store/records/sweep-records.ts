@@ -40,7 +40,7 @@ const deleteEndedRecords = {
 with swept as (
   delete from records r
    where r.sweep_at between $1::timestamptz and $2::timestamptz
-     and r.expires_at + interval '2 minutes' <= now()
+     and r.expires_at <= now() - interval '2 minutes'
   returning r.tenant_id, r.namespace,
     (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
        + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
@@ -89,7 +89,7 @@ with input as materialized (
      and r.key = i.key
      and r.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-     and r.expires_at + interval '2 minutes' <= now()
+     and r.expires_at <= now() - interval '2 minutes'
   returning r.tenant_id, r.namespace,
     (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
        + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
@@ -118,15 +118,27 @@ select t.tenant_id, t.namespace, t.records, t.freed_bytes,
 /**
  * Postpones a limited number of the most overdue rows that may not be deleted yet, to when their next part
  * ends, and drops results whose own retention has ended. An unfinished record may still be completed with a
- * result that ends before its key. A row that another sweep has postponed in between stays as it is; the sum
- * in that condition keeps it from fitting the index.
+ * result that ends before its key.
+ *
+ * A row that another statement changed after it was read stays as it is, and so stays due. The time is computed where
+ * the row is read, because an update on Citus allows no function of the time in a `case`. `coalesce` keeps the
+ * condition on `sweep_at` from fitting the index.
  */
 const putOffRecords = {
   name: "put_off_records",
   text: `
 with input as materialized (
-  select *
-    from (select r.tenant_id, r.namespace, r.key,
+  select due.*,
+         case
+           when due.state <> 2 /* completed */ then interval '2 minutes' + least(
+             due.expires_at,
+             greatest(due.lease_expires_at, now())
+               + least(due.result_retention_s, due.failure_retention_s) * interval '1 second')
+           when due.result_expires_at > now() and due.result_expires_at < due.expires_at then due.result_expires_at
+           else due.expires_at + interval '2 minutes' end as next_sweep_at,
+         coalesce(due.result_expires_at > now(), false) as keeps_result
+    from (select r.tenant_id, r.namespace, r.key, r.state, r.fencing_token, r.sweep_at, r.expires_at, r.lease_expires_at,
+                 r.result_expires_at, r.result_retention_s, r.failure_retention_s,
                  coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
                    + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
                                    else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0) as result_bytes
@@ -137,24 +149,22 @@ with input as materialized (
    order by tenant_id, namespace, key
 ), swept as (
   update records r set
-    sweep_at = case
-      when r.state <> 2 /* completed */ then interval '2 minutes' + least(
-        r.expires_at,
-        greatest(r.lease_expires_at, now())
-          + least(r.result_retention_s, r.failure_retention_s) * interval '1 second')
-      when r.result_expires_at > now() and r.result_expires_at < r.expires_at then r.result_expires_at
-      else r.expires_at + interval '2 minutes' end,
-    result_payload = case when r.result_expires_at > now() then r.result_payload end,
-    result_content_type = case when r.result_expires_at > now() then r.result_content_type end,
-    result_metadata = case when r.result_expires_at > now() then r.result_metadata end
+    sweep_at = i.next_sweep_at,
+    result_payload = case when i.keeps_result then r.result_payload end,
+    result_content_type = case when i.keeps_result then r.result_content_type end,
+    result_metadata = case when i.keeps_result then r.result_metadata end
   from input i
    where r.tenant_id = i.tenant_id
      and r.namespace = i.namespace
      and r.key = i.key
      and r.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-     and r.sweep_at + interval '0' <= now()
-     and not r.expires_at + interval '2 minutes' <= now()
+     and coalesce(r.sweep_at, '-infinity') = i.sweep_at
+     and r.fencing_token = i.fencing_token
+     and r.state = i.state
+     and r.expires_at = i.expires_at
+     and r.result_expires_at is not distinct from i.result_expires_at
+     and r.expires_at > now() - interval '2 minutes'
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
 select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes

@@ -139,29 +139,73 @@ export interface UsageQuery {
   readonly limit: number;
 }
 
-/** The first hour: by default a day before the end. */
-const FROM = `coalesce(
-     to_timestamp($3::float8 / 1000), least(now(), to_timestamp($4::float8 / 1000)) - interval '1 day')`;
+/** SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`. */
+export const FIRST_HOUR = hourOf(`coalesce(
+     to_timestamp($3::float8 / 1000), least(now(), to_timestamp($4::float8 / 1000)) - interval '1 day')`);
 
-const readUsageRows = {
-  name: "read_usage",
-  text: `
-select date_part('epoch', hour) * 1000 as hour_ms, namespace, repeat_lateness::text[] as repeat_lateness, ${COUNTERS},
+/** SQL for the hours after `hour_ms` and `namespace`. */
+const COLUMNS = `
+date_part('epoch', u.hour) * 1000 as hour_ms, u.namespace, u.repeat_lateness::text[] as repeat_lateness,
+       ${USAGE_COUNTERS.map((name) => `u.${name}`).join(", ")},
        (select json_agg(json_build_array(s.bucket, s.repeats) order by s.bucket)
           from (select e.bucket, sum(e.repeats) as repeats
                   from insight_hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
                  where h.tenant_id = u.tenant_id
                    and h.namespace = u.namespace
                    and h.hour = u.hour
-                 group by e.bucket) s) as repeats
+                 group by e.bucket) s) as repeats`.trim();
+
+const readUsageRows = {
+  name: "read_usage",
+  text: `
+select ${COLUMNS}
   from usage_hours u
  where tenant_id = $1::int
-   and ($2::text is null or namespace = $2::text)
-   and hour >= ${hourOf(FROM)}
+   and hour >= ${FIRST_HOUR}
    and hour < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
    and (tenant_id, hour, namespace) > ($1::int, to_timestamp($5::float8 / 1000), $6::text)
  order by tenant_id, hour, namespace
- limit $7::int`,
+ limit $2::int`,
+};
+
+/** SQL for the hours in which a tenant was used, by one look at the primary key for each, however many namespaces were used in it. */
+export const USED_HOURS = `
+bounds as materialized (
+  select ${FIRST_HOUR} as first, coalesce(to_timestamp($4::float8 / 1000), 'infinity') as until
+), used (hour) as (
+  (select u.hour
+     from usage_hours u
+    where u.tenant_id = $1::int
+      and u.hour >= (select first from bounds)
+      and u.hour > to_timestamp($5::float8 / 1000)
+    order by u.tenant_id, u.hour
+    limit 1)
+  union all
+  select (select u.hour
+            from usage_hours u
+           where u.tenant_id = $1::int
+             and u.hour > used.hour
+           order by u.tenant_id, u.hour
+           limit 1)
+    from used
+   where used.hour < (select until from bounds)
+)`.trim();
+
+/** As `read_usage`, of one namespace: reads no row of the others. */
+const readUsageOfNamespace = {
+  name: "read_usage_of_namespace",
+  text: `
+with recursive ${USED_HOURS}
+select ${COLUMNS}
+  from (select hour from used where hour < (select until from bounds)) used
+ cross join lateral (
+   select * from usage_hours own
+    where own.tenant_id = $1::int
+      and own.hour = used.hour
+      and own.namespace = $2::text
+    limit 1) u
+ order by u.hour
+ limit $6::int`,
 };
 
 /** Returns SQL for the hour that contains an instant, UTC. */
@@ -179,15 +223,11 @@ type Row = Readonly<Record<UsageCounter, string>> & {
 /** Returns hours by hour, then namespace. */
 export async function readUsage(runner: Runner, query: UsageQuery): Promise<readonly UsageHourRow[]> {
   const { tenantId, namespace, afterMs, beforeMs, behind, limit } = query;
-  const rows = await runner.run<Row>(readUsageRows, [
-    tenantId,
-    namespace ?? null,
-    afterMs ?? null,
-    beforeMs ?? null,
-    behind?.hourMs ?? 0,
-    behind?.namespace ?? "",
-    limit,
-  ]);
+  const range = [afterMs ?? null, beforeMs ?? null, behind?.hourMs ?? 0];
+  const rows =
+    namespace === undefined
+      ? await runner.run<Row>(readUsageRows, [tenantId, limit, ...range, behind?.namespace ?? ""])
+      : await runner.run<Row>(readUsageOfNamespace, [tenantId, namespace, ...range, limit]);
   return rows.map((row) => ({
     hourMs: row.hour_ms,
     namespace: row.namespace,

@@ -1,5 +1,7 @@
+import { create } from "@bufbuild/protobuf";
+import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import { degradedStates, degradedWords, versionWords } from "./fleet-words.ts";
+import { clockWords, degradedStates, degradedWords, versionWords } from "./fleet-words.ts";
 
 it("one version of all replicas is one sentence, several are counted, the most frequent first", () => {
   const on = (...versions: readonly string[]) => versions.map((version) => ({ version }));
@@ -22,6 +24,14 @@ it("a degraded state is told once, with its replicas", () => {
     ["redis_bypassed", ["a", "b"]],
     ["sweep_behind", ["a"]],
   ]);
+});
+
+it("a clock is ahead or behind, or not measured yet", () => {
+  const of = (seconds: number, nanos: number) => create(DurationSchema, { seconds: BigInt(seconds), nanos });
+  expect(clockWords(undefined)).toBe("-");
+  expect(clockWords(of(0, 0))).toBe("equal");
+  expect(clockWords(of(0, 12_000_000))).toBe("12 ms ahead");
+  expect(clockWords(of(-2, -500_000_000))).toBe("2 s behind");
 });
 
 it("a state of a later version is named as it is", () => {

@@ -1,4 +1,6 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { durationMs, formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 
 /** What a degraded state means, in the words of the runbook. */
@@ -90,6 +92,14 @@ export function degradedStates(replicas: readonly Degradable[]): readonly Degrad
     state,
     replicaIds: [...new Set(replicas.filter(({ degraded }) => degraded.includes(state)).map(({ id }) => id))],
   }));
+}
+
+/** Returns how a replica's clock differs from the database's, such as "12 ms ahead". */
+export function clockWords(offset: Duration | undefined): string {
+  if (offset === undefined) return "-";
+  const aheadMs = durationMs(offset);
+  if (aheadMs === 0) return "equal";
+  return `${formatDuration(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead" : "behind"}`;
 }
 
 /** Returns which versions run, such as "Version 0.1.0 on all 3 replicas", the most frequent first. */

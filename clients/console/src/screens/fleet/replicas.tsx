@@ -7,8 +7,9 @@ import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
+import { UserText } from "../../parts/user-text.tsx";
 import styles from "./fleet.module.css";
-import { degradedWords, versionWords } from "./fleet-words.ts";
+import { clockWords, degradedWords, versionWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
   readonly replicas: readonly Replica[];
@@ -26,9 +27,14 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
   const columns: readonly Column<Replica>[] = [
     {
       heading: "Replica",
-      cell: ({ id }) => (
+      cell: ({ id, host }) => (
         <>
           <code>{id}</code>
+          {host !== "" && (
+            <div>
+              on <UserText>{host}</UserText>
+            </div>
+          )}
           {id === hereId && <div className={styles.quiet}>answers this page</div>}
         </>
       ),
@@ -37,6 +43,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
     { heading: "State", cell: (replica) => <ReplicaState replica={replica} /> },
     { heading: "Last heartbeat", cell: ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} /> },
     ...LOAD_COLUMNS,
+    { heading: "Clock", kind: "number", cell: ({ clockOffset }) => clockWords(clockOffset) },
     { heading: "Started", cell: ({ startedAt }) => <Time at={startedAt} /> },
   ];
   return (

@@ -1,8 +1,10 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { useQuery } from "@connectrpc/connect-query";
+import { createClient } from "@connectrpc/connect";
+import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useQuery as usePlainQuery } from "@tanstack/react-query";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
@@ -36,22 +38,29 @@ interface Finding {
 export const NOT_ANSWERED = "Not answered";
 
 const LIVE_MS = 10_000;
+/** The server stops counting a second before, and answers how many there are at least: Home is no place to wait for more. */
+const COUNT_TIMEOUT_MS = 3_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
 /** Ambiguous records: how many, and since when the oldest waits. `namespace` "" is all. */
 export function useAmbiguousCheck(namespace: string): Check {
   const refetchInterval = useLiveInterval(LIVE_MS);
   // The dry run of a bulk resolution counts them by an index; it changes nothing, whichever resolution it names.
-  const counted = useQuery(
-    TenantAdminService.method.resolveAmbiguousRecords,
-    {
-      namespace,
-      resolution: { case: "release", value: {} },
-      reason: "count for the console",
-      validateOnly: true,
-    },
-    { refetchInterval },
-  );
+  const transport = useTransport();
+  const counted = usePlainQuery({
+    queryKey: ["ambiguous records counted", namespace],
+    queryFn: ({ signal }) =>
+      createClient(TenantAdminService, transport).resolveAmbiguousRecords(
+        {
+          namespace,
+          resolution: { case: "release", value: {} },
+          reason: "count for the console",
+          validateOnly: true,
+        },
+        { signal, timeoutMs: COUNT_TIMEOUT_MS },
+      ),
+    refetchInterval,
+  });
   const listed = useQuery(
     TenantAdminService.method.listRecords,
     { namespace, state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY, pageSize: 1 },

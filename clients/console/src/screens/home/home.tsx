@@ -140,7 +140,7 @@ function Traffic({ recent }: { readonly recent: RecentHours }) {
     <>
       {isCut && (
         <p role="status">
-          So many namespaces are busy that the sums are incomplete: choose a namespace to see all of its
+          So many namespaces are busy that the newest hours are missing: choose a namespace to see all of its
           hours.
         </p>
       )}

@@ -20,7 +20,7 @@ export function hourOf(at: Date): Date {
   return new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 }
 
-/** Returns the sums of the 24 hours that end with `current`, the oldest first; an hour without a row has zeros. */
+/** Returns the 24 hours that end with `current`, the oldest first, with the sums of their rows; without a row: zeros. */
 export function sumByHour(rows: readonly UsageHour[], current: Date): readonly HourSum[] {
   const first = current.getTime() - (HOURS_SHOWN - 1) * HOUR_MS;
   const hours = Array.from({ length: HOURS_SHOWN }, (_, index) => ({

@@ -1,15 +1,14 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useQuery, useTransport } from "@connectrpc/connect-query";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
 import { useNow } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { HOUR_MS, HOURS_SHOWN, type HourSum, hourOf, sumByHour } from "./hours.ts";
 
-/** The server's most for a page. */
-const PAGE_SIZE = 1_000;
-/** Usage has a row for each namespace and hour: 5,000 rows are 200 busy namespaces. */
+/** Of sums: an answer has fewer hours only where a tenant has so many namespaces that adding them takes longer than a second. */
+const SUMS = { grouping: GetUsageRequest_Grouping.HOUR, pageSize: HOURS_SHOWN };
 const MAX_PAGES = 5;
 const LIVE_MS = 10_000;
 /** Replicas store counts every few seconds; a closed hour hardly changes. */
@@ -18,7 +17,7 @@ const CLOSED_FRESH_MS = 5 * 60_000;
 /** The usage of the last 24 hours; `hours` is undefined until it is answered. */
 export interface RecentHours {
   readonly hours: readonly HourSum[] | undefined;
-  /** More rows exist than the page reads: the sums are too low, the newest hours most. */
+  /** More hours exist than the page reads: the newest are missing. */
   readonly isCut: boolean;
   readonly error: unknown;
   readonly retry: () => unknown;
@@ -41,7 +40,7 @@ export function useRecentHours(namespace: string): RecentHours {
       let pageToken = "";
       for (let page = 0; page < MAX_PAGES; page += 1) {
         const range = { after: timestampFromDate(first), before: timestampFromDate(current) };
-        const request = { namespace, ...range, pageSize: PAGE_SIZE, pageToken };
+        const request = { namespace, ...range, ...SUMS, pageToken };
         const answer = await callUnaryMethod(transport, getUsage, request, { signal });
         rows.push(...answer.hours);
         pageToken = answer.nextPageToken;
@@ -52,7 +51,7 @@ export function useRecentHours(namespace: string): RecentHours {
   });
   const open = useQuery(
     getUsage,
-    { namespace, after: timestampFromDate(current), pageSize: PAGE_SIZE },
+    { namespace, after: timestampFromDate(current), ...SUMS },
     { refetchInterval: useLiveInterval(LIVE_MS), placeholderData: (before) => before },
   );
   const isAnswered = closed.data !== undefined && open.data !== undefined;

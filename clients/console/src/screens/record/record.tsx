@@ -33,7 +33,6 @@ export default function RecordScreen() {
         <UserText>{key}</UserText> <CopyButton text={key} label="Copy the key" />
       </p>
       <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
-      <CliHint command={commandLine("onceward records show", {}, [namespace, key])} />
     </Screen>
   );
 }
@@ -45,21 +44,29 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
     { namespace, key: recordKey },
     { refetchInterval: ({ state }) => isHeld(state.data) && live },
   );
+  // Below what is loaded: it would move when that arrives.
+  const hint = <CliHint command={commandLine("onceward records show", {}, [namespace, recordKey])} />;
   if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
     return (
-      <Empty>
-        {`The namespace ${namespace} has no record of this key: it was never claimed, or it is no longer remembered.`}
-      </Empty>
+      <>
+        <Empty>
+          {`The namespace ${namespace} has no record of this key: it was never claimed, or it is no longer remembered.`}
+        </Empty>
+        {hint}
+      </>
     );
   }
-  if (reply.data === undefined) {
-    return reply.error === null ? (
-      <Loading rows={14} />
-    ) : (
-      <ErrorState error={reply.error} retry={() => reply.refetch()} />
-    );
-  }
-  return <RecordContent reply={reply.data} />;
+  if (reply.data === undefined && reply.error === null) return <Loading rows={14} />;
+  return (
+    <>
+      {reply.data === undefined ? (
+        <ErrorState error={reply.error} retry={() => reply.refetch()} />
+      ) : (
+        <RecordContent reply={reply.data} />
+      )}
+      {hint}
+    </>
+  );
 }
 
 function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly reply: GetRecordResponse }) {

@@ -1,5 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import type { CountRecordsResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Client } from "@connectrpc/connect";
+import type { CountRecordsResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 
 const STATES = ["inProgress", "lapsed", "completed", "released", "ambiguous"] as const;
 
@@ -21,6 +22,27 @@ const NO_RECORDS: StateCounts = {
   ...{ inProgress: 0n, lapsed: 0n, completed: 0n, released: 0n, ambiguous: 0n },
   oldestAmbiguousSince: undefined,
 };
+
+/** What finds the namespaces to count. */
+type NamespaceClient = Pick<Client<typeof TenantAdminService>, "listNamespaces" | "listUndeclaredNamespaces">;
+
+/** More namespaces than a person waits for; beyond them a namespace has to be named. Of each kind. */
+const MAX_NAMESPACES = 100;
+
+/** Returns the namespaces that have records or a policy: the first 100 declared and the first 100 others. */
+export async function namespacesOf(
+  client: NamespaceClient,
+): Promise<{ readonly names: readonly string[]; readonly isAll: boolean }> {
+  const page = { pageSize: MAX_NAMESPACES };
+  const [declared, undeclared] = await Promise.all([
+    client.listNamespaces(page),
+    client.listUndeclaredNamespaces(page),
+  ]);
+  return {
+    names: [...declared.namespaces.map(({ name }) => name), ...undeclared.names],
+    isAll: declared.nextPageToken === "" && undeclared.nextPageToken === "",
+  };
+}
 
 type FetchPage = (namespace: string, pageToken: string) => Promise<CountRecordsResponse>;
 

@@ -10,8 +10,7 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useSession } from "../../session/session.ts";
-import { countNamespaces, type NamespaceCounts } from "./counts.ts";
-import { namespacesOf } from "./find-record.ts";
+import { countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
 import styles from "./records.module.css";
 
 /** What is known of a count that a person started. */

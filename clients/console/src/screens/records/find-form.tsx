@@ -1,40 +1,29 @@
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useMutation } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { Link, useLocation } from "wouter";
-import { formatNoun } from "../../format/quantity.ts";
 import { TextField } from "../../parts/field.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { recordHref } from "../../parts/record-path.ts";
 import { useSession } from "../../session/session.ts";
-import { findByKey, namespacesOf } from "./find-record.ts";
+import { type Found, findKey, findKeyIn } from "./find-record.ts";
 import styles from "./records.module.css";
-
-interface Answer {
-  readonly records: readonly Record[];
-  readonly searched: number;
-  readonly isAll: boolean;
-}
 
 /** Opens the record of a key, whichever namespace it is in; if several have it, shows them. */
 export function FindForm({ namespace }: { readonly namespace: string }) {
   const transport = useTransport();
   const { namespaces: own } = useSession();
   const [, navigate] = useLocation();
+  const scope =
+    namespace !== "" ? `in ${namespace}` : own.length > 0 ? "in your namespaces" : "in every namespace";
   const search = useMutation({
-    async mutationFn(key: string): Promise<Answer> {
+    async mutationFn(key: string): Promise<Found> {
       const client = createClient(TenantAdminService, transport);
-      const { names, isAll } =
-        namespace !== ""
-          ? { names: [namespace], isAll: true }
-          : own.length > 0
-            ? { names: own, isAll: true }
-            : await namespacesOf(client);
-      const records = await findByKey(client, key, names);
-      return { records, isAll, searched: names.length };
+      return namespace === "" && own.length > 0
+        ? await findKeyIn(client, key, own)
+        : await findKey(client, key, namespace);
     },
     onSuccess({ records }) {
       const [record] = records;
@@ -55,22 +44,27 @@ export function FindForm({ namespace }: { readonly namespace: string }) {
         <button type="submit" aria-disabled={search.isPending}>
           {search.isPending ? "Looking" : "Open"}
         </button>
-        <span className={styles.scope}>{namespace === "" ? "in every namespace" : `in ${namespace}`}</span>
+        <span className={styles.scope}>{scope}</span>
       </form>
-      <div role="status">{search.data !== undefined && <FindAnswer answer={search.data} />}</div>
+      <div role="status">{search.data !== undefined && <FindAnswer found={search.data} scope={scope} />}</div>
       {search.error !== null && <ErrorState error={search.error} />}
     </search>
   );
 }
 
-function FindAnswer({ answer: { records, searched, isAll } }: { readonly answer: Answer }) {
-  const where = formatNoun(searched, "namespace", "namespaces");
-  const limit = isAll ? "" : " There are more: name the namespace in the filter.";
-  if (records.length === 0) return <p>{`No record has exactly this key in ${where}.${limit}`}</p>;
+interface FindAnswerProps {
+  readonly found: Found;
+  /** Such as "in every namespace". */
+  readonly scope: string;
+}
+
+function FindAnswer({ found: { records, isAll }, scope }: FindAnswerProps) {
+  const limit = isAll ? "" : " There may be more: name the namespace in the filter.";
+  if (records.length === 0) return <p>{`No record ${scope} has exactly this key.${limit}`}</p>;
   if (records.length === 1) return undefined;
   return (
     <p>
-      {`${records.length} of ${where} have this key: `}
+      {`${records.length} records have this key, in `}
       {records.map(({ namespace, key }, index) => (
         <span key={namespace}>
           {index > 0 && ", "}

@@ -3,53 +3,46 @@ import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 
 /** What a search for a key needs of TenantAdminService. */
-export type SearchClient = Pick<
-  Client<typeof TenantAdminService>,
-  "listNamespaces" | "listUndeclaredNamespaces" | "listRecords"
->;
+export type SearchClient = Pick<Client<typeof TenantAdminService>, "listRecords">;
 
-/** More namespaces than a person waits for; beyond them a namespace has to be named. Of each kind. */
-const MAX_NAMESPACES = 100;
+/** More records than a person reads beside a field; the others are found by naming the namespace. */
+const MAX_FOUND = 20;
+/** A page examines the server's namespaces for a second: some 100,000 in all. */
+const MAX_PAGES = 5;
 /** Requests at a time: a search must not use up the tenant's rate of calls. */
 const PARALLEL = 4;
 
-/** Namespaces to look into. */
-export interface SearchedNamespaces {
-  readonly names: readonly string[];
-  /** False: there are more. */
+/** The records that have a key. */
+export interface Found {
+  readonly records: readonly Record[];
+  /** False: there may be more. */
   readonly isAll: boolean;
 }
 
-/** Returns the namespaces that have records or a policy: the first 100 declared and the first 100 others. */
-export async function namespacesOf(client: SearchClient): Promise<SearchedNamespaces> {
-  const page = { pageSize: MAX_NAMESPACES };
-  const [declared, undeclared] = await Promise.all([
-    client.listNamespaces(page),
-    client.listUndeclaredNamespaces(page),
-  ]);
-  return {
-    names: [...declared.namespaces.map(({ name }) => name), ...undeclared.names],
-    isAll: declared.nextPageToken === "" && undeclared.nextPageToken === "",
-  };
+/** Returns the records with exactly this key: of one namespace, or of all if `namespace` is empty. */
+export async function findKey(client: SearchClient, key: string, namespace: string): Promise<Found> {
+  const records: Record[] = [];
+  let pageToken = "";
+  for (let page = 0; page < MAX_PAGES && records.length < MAX_FOUND; page += 1) {
+    const answer = await client.listRecords({ key, namespace, pageSize: MAX_FOUND, pageToken });
+    records.push(...answer.records);
+    pageToken = answer.nextPageToken;
+    if (pageToken === "") return { records, isAll: true };
+  }
+  return { records, isAll: false };
 }
 
-/**
- * Returns the records with exactly this key, of these namespaces. Keys are listed in byte order, so that the first one with
- * the prefix is the key itself if it has a record. An absent record is then no error answer.
- */
-export async function findByKey(
+/** Returns the records with exactly this key of some namespaces: those of a person who may not ask about all together. */
+export async function findKeyIn(
   client: SearchClient,
   key: string,
-  names: readonly string[],
-): Promise<readonly Record[]> {
-  const found: Record[] = [];
-  for (let start = 0; start < names.length; start += PARALLEL) {
-    const lists = await Promise.all(
-      names
-        .slice(start, start + PARALLEL)
-        .map((namespace) => client.listRecords({ namespace, keyPrefix: key, pageSize: 1 })),
-    );
-    found.push(...lists.flatMap(({ records }) => records.filter((record) => record.key === key)));
+  namespaces: readonly string[],
+): Promise<Found> {
+  const records: Record[] = [];
+  for (let start = 0; start < namespaces.length; start += PARALLEL) {
+    const some = namespaces.slice(start, start + PARALLEL);
+    const found = await Promise.all(some.map((namespace) => findKey(client, key, namespace)));
+    records.push(...found.flatMap((one) => one.records));
   }
-  return found;
+  return { records, isAll: true };
 }

@@ -1,0 +1,115 @@
+import { fingerprintOf, joinKey, OncewardError } from "@onceward/client";
+import { type AgentRun, type AgentRunner, createAgentRun, ToolBlockedError } from "@onceward/client/agents";
+import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
+
+/** Runs that the proxy remembers at once; a forgotten one is found again at the service. */
+const MAX_RUNS = 256;
+
+/** The parameters of a `tools/call` request. */
+export interface CallParams {
+  readonly name: string;
+  readonly arguments?: Readonly<Record<string, unknown>> | undefined;
+  readonly _meta?: unknown;
+}
+
+/** The result of a tool, as MCP has it. */
+export type ToolResult = Readonly<Record<string, unknown>>;
+
+/** An upstream server's result with `isError`, which is passed on and not stored. */
+class ToolFailed extends Error {
+  readonly result: ToolResult;
+
+  constructor(result: ToolResult) {
+    super("The tool answered with an error.");
+    this.result = result;
+  }
+}
+
+/** Guards the calls of the tools that a policy names. */
+export class Guard {
+  readonly #onceward: AgentRunner;
+  readonly #policy: ProxyPolicy;
+  readonly #runs = new Map<string, AgentRun>();
+
+  constructor(onceward: AgentRunner, policy: ProxyPolicy) {
+    this.#onceward = onceward;
+    this.#policy = policy;
+  }
+
+  /** Returns a tool's policy; undefined if its calls pass through. */
+  policyOf(tool: string): ToolPolicy | undefined {
+    return this.#policy.get(tool);
+  }
+
+  /**
+   * Returns the result of a call: the upstream server's, now or before, or an error result with a text for the model.
+   *
+   * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect.
+   * @throws `send`'s other errors, and the reason of the signal.
+   */
+  async call(
+    params: CallParams,
+    policy: ToolPolicy,
+    signal: AbortSignal,
+    send: () => Promise<ToolResult>,
+  ): Promise<ToolResult> {
+    const named = nameOf(params, policy);
+    if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
+    const { run: runId, ...call } = named;
+    const input = fingerprintOf(params.arguments ?? {}, { omit: policy.ignore });
+    try {
+      const run = this.#runOf(policy, runId);
+      return (await run.call({ ...call, tool: params.name, input, signal }, async () => {
+        const result = await send();
+        if (result.isError === true && policy.onToolError === "release") throw new ToolFailed(result);
+        return result;
+      })) as ToolResult;
+    } catch (error) {
+      if (error instanceof ToolFailed) return error.result;
+      if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
+      if (error instanceof OncewardError)
+        return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);
+      throw error;
+    }
+  }
+
+  #runOf({ namespace, onCrash, leaseMs }: ToolPolicy, runId: string): AgentRun {
+    const name = JSON.stringify([namespace, onCrash, leaseMs, runId]);
+    const run =
+      this.#runs.get(name) ?? createAgentRun(this.#onceward, { namespace, onCrash, leaseMs, runId });
+    this.#runs.delete(name);
+    this.#runs.set(name, run);
+    const [oldest] = this.#runs.keys();
+    if (this.#runs.size > MAX_RUNS && oldest !== undefined) this.#runs.delete(oldest);
+    return run;
+  }
+}
+
+/** Returns the names of a call, or a text about what is missing. */
+function nameOf(
+  { name, arguments: args = {}, _meta: meta = {} }: CallParams,
+  { name: by }: ToolPolicy,
+): { run: string; step: string | number; key?: string } | string {
+  if (by.by === "run") {
+    const run = textAt(meta, by.id);
+    const step = textAt(meta, by.step);
+    if (run !== undefined && step !== undefined) return { run, step };
+    return `NOT RUN. The tool ${name} needs the run and the step in _meta, at ${by.id} and ${by.step}.`;
+  }
+  const values = by.pointers.map((pointer) => textAt(args, pointer));
+  const missing = by.pointers.find((_, index) => values[index] === undefined);
+  if (missing === undefined)
+    return { run: "mcp-proxy", step: 0, key: joinKey(name, ...(values as string[])) };
+  return `NOT RUN. The tool ${name} needs the argument ${missing}, a text or a number, which names the operation.`;
+}
+
+function textAt(value: unknown, pointer: string): string | undefined {
+  const at = valueAt(value, pointer);
+  if (typeof at === "string" && at !== "") return at;
+  return typeof at === "number" || typeof at === "boolean" ? String(at) : undefined;
+}
+
+/** Returns the result of a call that did not run. Hosts show the text of such a result to the model. */
+export function errorResult(reason: string, text: string): ToolResult {
+  return { content: [{ type: "text", text }], isError: true, _meta: { "onceward/reason": reason } };
+}

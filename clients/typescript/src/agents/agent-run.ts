@@ -1,0 +1,131 @@
+import { AmbiguousError } from "../errors/errors.ts";
+import { checkFunction, refusedField } from "../errors/violations.ts";
+import type { Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
+import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Jsonify } from "../run/jsonify.ts";
+import { retrying } from "../run/retry.ts";
+import { base64Url } from "../wire/bytes.ts";
+import { Attempt, orBlocked } from "./attempt.ts";
+import { ToolBlockedError } from "./blocked.ts";
+import { HeldError, hasNotStarted, runHeld, runTool } from "./hold.ts";
+import { type AgentRunner, type AgentRunOptions, checkCall, type ToolCall } from "./options.ts";
+import { MAX_CALLS_PER_STEP, type Slot, StepSlots } from "./slots.ts";
+
+/** A run remembers this many steps and this many calls with unknown outcomes; the service knows the others. */
+const MAX_REMEMBERED = 1024;
+/** As `Onceward.run` retries calls. */
+const DEFAULT_TIMEOUT_MS = 15_000;
+
+/**
+ * One run of an agent, whose tool calls happen once, however often the model, its framework or a restarted process repeats
+ * them. Made by `createAgentRun`.
+ */
+export class AgentRun {
+  readonly #onceward: AgentRunner;
+  readonly #options: AgentRunOptions;
+  readonly #steps = new Map<string, StepSlots>();
+  /** Calls with unknown outcomes: a later step that repeats one gets its key. */
+  readonly #unknown = new Map<string, string>();
+
+  /** @internal */
+  constructor(onceward: AgentRunner, options: AgentRunOptions) {
+    this.#onceward = onceward;
+    this.#options = options;
+  }
+
+  /**
+   * Runs a tool unless this call of it was done before, and returns its value, now and on every repeat, as JSON.
+   *
+   * - An error of the tool is rethrown, and the next attempt runs the tool again; a TerminalError is stored.
+   * - A value that has no JSON form or is too large is returned once. Repeats are blocked (`RESULT_UNAVAILABLE`).
+   *
+   * @throws ToolBlockedError if the tool did not run, with a text for the model; OncewardError if the program or its
+   *   credential is wrong.
+   */
+  async call<T>(call: ToolCall, fn: (claim: Claim) => T | Promise<T>): Promise<Jsonify<T>> {
+    checkCall(call);
+    checkFunction("fn", fn);
+    const fingerprint = await fingerprintWithFiles(call.input ?? null);
+    const operation = JSON.stringify([call.tool, base64Url(fingerprint)]);
+    const known = call.key ?? this.#unknown.get(operation);
+    const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
+    const operationKey = slot?.key ?? `${known}`;
+    const attempt = new Attempt(call, operationKey, fingerprint, slot?.mayHaveRecord ?? true);
+    try {
+      if (slot !== undefined) slot.mayHaveRecord = true;
+      const value = await this.#run(attempt, fn);
+      return value as Jsonify<T>;
+    } finally {
+      if (slot !== undefined) slot.running--;
+      if (attempt.isUnknown) remember(this.#unknown, operation, operationKey);
+      else this.#unknown.delete(operation);
+    }
+  }
+
+  async #take(call: ToolCall, fingerprint: string): Promise<Slot> {
+    const { tool, step, signal } = call;
+    const parts = [this.#options.runId, step, tool];
+    const name = JSON.stringify(parts);
+    const slots = this.#steps.get(name) ?? new StepSlots((key) => this.#lookUp(key, signal), parts);
+    remember(this.#steps, name, slots);
+    const slot = await orBlocked({ tool, key: name }, slots.take(fingerprint, call));
+    if (slot === "changed") throw new ToolBlockedError("ARGUMENTS_CHANGED", { tool, key: name });
+    if (slot === "full")
+      throw refusedField("step", `must have at most ${MAX_CALLS_PER_STEP} calls of the tool ${tool}`);
+    return slot;
+  }
+
+  async #run(attempt: Attempt, fn: (claim: Claim) => unknown): Promise<unknown> {
+    const { runId: _, onCrash = "hold", resolveAmbiguous, classifyError, ...shared } = this.#options;
+    const { call, key, fingerprint } = attempt;
+    const { signal } = call;
+    const options = {
+      ...shared,
+      key,
+      fingerprint,
+      signal,
+      ...(classifyError && { classifyError: classify }),
+    };
+    /** The program's own, for the tool's errors only. */
+    function classify(error: unknown) {
+      return error instanceof HeldError || classifyError === undefined ? "release" : classifyError(error);
+    }
+    if (onCrash === "policy") {
+      const tool = (claim: Claim) => runTool(claim, attempt.begin(fn));
+      return await attempt.settled(this.#onceward.run(options, tool));
+    }
+
+    const before = attempt.mayHaveRecord ? await orBlocked(attempt, this.#lookUp(key, signal)) : undefined;
+    const resolve = resolveAmbiguous && (async (claim: Claim) => await resolveAmbiguous(call, claim));
+    const held = attempt.hold((claim) => runHeld(claim, before, resolve, attempt.begin(fn)));
+    try {
+      return await this.#onceward.run(options, held);
+    } catch (error) {
+      const canTakeOver =
+        error instanceof AmbiguousError &&
+        attempt.claim === undefined &&
+        (resolve !== undefined || hasNotStarted(error.checkpoint));
+      if (!canTakeOver) return attempt.settle(error);
+    }
+    return await attempt.settled(this.#onceward.run({ ...options, acceptAmbiguous: true }, held));
+  }
+
+  async #lookUp(key: string, signal: AbortSignal | undefined): Promise<RecordMessage | undefined> {
+    const { namespace, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+    const { calls } = this.#onceward;
+    const lookup = () => calls.orEnd(calls.lookup({ namespace, key }), signal);
+    return (await retrying(lookup, performance.now() + timeoutMs, calls.closing, signal)).record;
+  }
+}
+
+/** Adds to a map of bounded size; the entry that was added first makes room. */
+function remember<Value>(map: Map<string, Value>, name: string, value: Value): void {
+  map.delete(name);
+  map.set(name, value);
+  if (map.size <= MAX_REMEMBERED) return;
+  for (const first of map.keys()) {
+    map.delete(first);
+    return;
+  }
+}

@@ -1,0 +1,243 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type AgentRunOptions, createAgentRun, OutcomeUnknownError, type ToolCall } from "../agents.ts";
+import { createOnceward, TerminalError } from "../index.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+
+const refund: ToolCall = { tool: "refund", step: 1, input: { order: "7", cents: 500 } };
+const other: ToolCall = { ...refund, input: { order: "8", cents: 900 } };
+
+function newTesting(onLeaseExpiry: "HOLD" | "RECLAIM" = "RECLAIM"): TestingOnceward {
+  const testing = createTestingOnceward({ policy: { onLeaseExpiry } });
+  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
+  return testing;
+}
+
+/** Returns the run as a new process resumes it. */
+function resume({ onceward }: TestingOnceward, options: Partial<AgentRunOptions> = {}) {
+  return createAgentRun(onceward, { namespace: "agent-tools", runId: "run-1", waitMs: 0, ...options });
+}
+
+/** Makes the call in a process that dies while the tool runs, and lets the lease expire. */
+async function crash(testing: TestingOnceward, call: ToolCall): Promise<void> {
+  const process = createOnceward({ transport: testing.transport, owner: "dying" } as never);
+  const begun = Promise.withResolvers<void>();
+  const run = createAgentRun(process, { namespace: "agent-tools", runId: "run-1" });
+  void run
+    .call(call, () => {
+      begun.resolve();
+      return new Promise(() => {});
+    })
+    .catch(() => {});
+  await begun.promise;
+  await process.close({ timeoutMs: 0 });
+  testing.clock.advance(30_000);
+}
+
+test("a repeated step gets the stored values, in any order of its calls, and with other call ids", async () => {
+  const testing = newTesting();
+  const tool = vi.fn(() => ({ receipt: tool.mock.calls.length }));
+  const attempt = async (calls: readonly ToolCall[]) => {
+    const run = resume(testing);
+    const response = {};
+    return await Promise.all(
+      calls.map((call) => run.call({ ...call, callId: crypto.randomUUID(), response }, tool)),
+    );
+  };
+  // Two equal calls of one response are two operations.
+  const [first, second, third] = await attempt([refund, other, refund]);
+  expect([first, second, third]).toEqual([{ receipt: 1 }, { receipt: 2 }, { receipt: 3 }]);
+  expect(await attempt([refund, refund, other])).toEqual([first, third, second]);
+  expect(await attempt([other])).toEqual([second]);
+  expect(tool).toHaveBeenCalledTimes(3);
+});
+
+test("within one process, a repeated response gets the stored values", async () => {
+  const run = resume(newTesting());
+  const tool = vi.fn(() => "refunded");
+  for (const response of [{}, {}]) await run.call({ ...refund, response }, tool);
+  // Without the response, one call after the other is a repeat.
+  for (const callId of ["a", "b", "b"]) await run.call({ ...other, step: 2, callId }, tool);
+  expect(tool).toHaveBeenCalledTimes(2);
+});
+
+test("a step, a tool and a run have operations of their own", async () => {
+  const testing = newTesting();
+  const tool = vi.fn();
+  await resume(testing).call(refund, tool);
+  await resume(testing).call({ ...refund, step: 2 }, tool);
+  await resume(testing).call({ ...refund, tool: "void" }, tool);
+  await resume(testing, { runId: "run-2" }).call(refund, tool);
+  expect(tool).toHaveBeenCalledTimes(4);
+});
+
+test("a call with its own key is recognised in another step and another run", async () => {
+  const testing = newTesting();
+  const tool = vi.fn(() => "refunded");
+  await resume(testing).call({ ...refund, key: "refund:7" }, tool);
+  const again = { ...refund, step: 9, key: "refund:7" };
+  expect(await resume(testing, { runId: "run-2" }).call(again, tool)).toBe("refunded");
+  expect(tool).toHaveBeenCalledOnce();
+});
+
+test("a model that changes the arguments in a repeated step is told so, and nothing runs", async () => {
+  const testing = newTesting();
+  await resume(testing).call(refund, () => "refunded");
+  const tool = vi.fn();
+  await expect(resume(testing).call(other, tool)).rejects.toMatchObject({
+    name: "ToolBlockedError",
+    reason: "ARGUMENTS_CHANGED",
+    message: expect.stringContaining("in your next step"),
+  });
+  expect(tool).not.toHaveBeenCalled();
+  await resume(testing).call({ ...other, step: 2 }, tool);
+  expect(tool).toHaveBeenCalledOnce();
+});
+
+test.each(["HOLD", "RECLAIM"] as const)(
+  "with policy %s, a call whose process died is not repeated, in its step or a later one",
+  async (policy) => {
+    const testing = newTesting(policy);
+    await crash(testing, refund);
+    const tool = vi.fn();
+    for (let restarts = 0; restarts < 2; restarts++) {
+      const run = resume(testing);
+      for (const step of [1, 2]) {
+        await expect(run.call({ ...refund, step }, tool)).rejects.toMatchObject({
+          reason: "AMBIGUOUS",
+          message: expect.stringMatching(/^OUTCOME UNKNOWN.*"run-1:1:refund"\.$/),
+        });
+      }
+    }
+    expect(tool).not.toHaveBeenCalled();
+  },
+);
+
+test.each(["HOLD", "RECLAIM"] as const)(
+  "with policy %s, a call whose outcome is found out gets its value, or runs",
+  async (policy) => {
+    const testing = newTesting(policy);
+    await crash(testing, refund);
+    await crash(testing, { ...refund, step: 2 });
+    const tool = vi.fn(() => "refunded now");
+    const found = resume(testing, {
+      resolveAmbiguous: ({ step }) =>
+        step === 1 ? { happened: true, value: "refunded" } : { happened: false },
+    });
+    expect(await found.call(refund, tool)).toBe("refunded");
+    expect(tool).not.toHaveBeenCalled();
+    expect(await found.call({ ...refund, step: 2 }, tool)).toBe("refunded now");
+    expect(await resume(testing).call(refund, tool)).toBe("refunded");
+    expect(tool).toHaveBeenCalledOnce();
+  },
+);
+
+test("a call whose outcome can't be found out remains unknown", async () => {
+  const testing = newTesting("HOLD");
+  await crash(testing, refund);
+  const tool = vi.fn();
+  const asking = {
+    resolveAmbiguous: vi.fn().mockRejectedValueOnce(new Error("down")).mockResolvedValue(undefined),
+  };
+  for (let tries = 0; tries < 3; tries++) {
+    await expect(resume(testing, asking).call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  }
+  expect(tool).not.toHaveBeenCalled();
+});
+
+test("a call whose record another caller has released runs again", async () => {
+  const testing = newTesting("HOLD");
+  await crash(testing, refund);
+  const record = { namespace: "agent-tools", key: "run-1:1:refund" };
+  // As an administrator releases it, who found out that nothing happened.
+  const { outcome } = await testing.onceward.api.claim({ ...record, owner: "person", acceptAmbiguous: true });
+  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
+  await testing.onceward.api.release({ ...record, fencingToken: outcome.value.fencingToken });
+  expect(await resume(testing).call(refund, () => "refunded")).toBe("refunded");
+});
+
+test("a call whose process died before the tool began runs again, also with policy HOLD", async () => {
+  const testing = newTesting("HOLD");
+  await testing.onceward.api.claim({ namespace: "agent-tools", key: "run-1:1:refund", owner: "dying" });
+  testing.clock.advance(30_000);
+  expect(await resume(testing).call({ ...refund, key: "run-1:1:refund" }, () => "refunded")).toBe("refunded");
+});
+
+test("a tool that throws runs again at the next attempt; a TerminalError is stored", async () => {
+  const testing = newTesting();
+  const tool = vi
+    .fn(() => "refunded")
+    .mockImplementationOnce(() => {
+      throw new Error("the provider was down");
+    });
+  await expect(resume(testing).call(refund, tool)).rejects.toThrow("the provider was down");
+  expect(await resume(testing).call(refund, tool)).toBe("refunded");
+  const failing = vi.fn(() => {
+    throw new TerminalError("card declined");
+  });
+  for (let tries = 0; tries < 2; tries++) {
+    await expect(resume(testing).call({ ...refund, step: 2 }, failing)).rejects.toThrow("card declined");
+  }
+  expect(failing).toHaveBeenCalledOnce();
+});
+
+test("a tool that is stopped, or says so, leaves an unknown outcome", async () => {
+  const testing = newTesting();
+  const controller = new AbortController();
+  const stopped = resume(testing).call({ ...refund, signal: controller.signal }, (claim) => {
+    controller.abort(new Error("the user left"));
+    throw claim.signal.reason;
+  });
+  await expect(stopped).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  const broken = resume(testing).call({ ...refund, step: 2 }, () => {
+    throw new OutcomeUnknownError("the connection broke");
+  });
+  await expect(broken).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  testing.clock.advance(30_000);
+  for (const step of [1, 2]) {
+    const again = resume(testing).call({ ...refund, step }, () => "refunded");
+    await expect(again).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  }
+});
+
+test.each([
+  ["has no JSON form", () => 1n],
+  ["is too large", () => "x".repeat(70_000)],
+])(
+  "a value that %s is returned once, and then the model is told that the call was done",
+  async (_, value) => {
+    const testing = newTesting();
+    const tool = vi.fn<() => unknown>(value);
+    expect(await resume(testing).call(refund, tool)).toEqual(value());
+    await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "RESULT_UNAVAILABLE" });
+    expect(tool).toHaveBeenCalledOnce();
+  },
+);
+
+test("another process that runs the call, and a service that is away, are told to the model", async () => {
+  const testing = newTesting();
+  const held = Promise.withResolvers<void>();
+  const tool = vi.fn(() => held.promise);
+  const running = resume(testing).call(refund, tool);
+  await vi.waitUntil(() => tool.mock.calls.length === 1, 30_000);
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "IN_PROGRESS" });
+  held.resolve();
+  await running;
+  testing.faults.failNext("lookup", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const away = resume(testing, { timeoutMs: 1 }).call({ ...refund, step: 2 }, tool);
+  await expect(away).rejects.toMatchObject({
+    reason: "UNAVAILABLE",
+    message: expect.stringMatching(/^NOT RUN/),
+  });
+  expect(tool).toHaveBeenCalledOnce();
+});
+
+test("invalid options and calls are refused by name", async () => {
+  const { onceward } = newTesting();
+  expect(() => createAgentRun(onceward, { namespace: "agent-tools", runId: "" })).toThrow(/^runId must be/);
+  expect(() =>
+    createAgentRun(onceward, { namespace: "agent-tools", runId: "a", onCrash: "HOLD" as never }),
+  ).toThrow(/^onCrash must be/);
+  const run = createAgentRun(onceward, { namespace: "agent-tools", runId: "a" });
+  await expect(run.call({ ...refund, tool: "" }, () => {})).rejects.toThrow(/^tool must be/);
+  await expect(run.call({ ...refund, step: "" }, () => {})).rejects.toThrow(/^step must be/);
+});

@@ -1,0 +1,98 @@
+import { checkFunction } from "../errors/violations.ts";
+import type { AgentRun } from "./agent-run.ts";
+import { signalOf } from "./claim-of.ts";
+
+/** What this adapter reads of a message of the AI SDK (ModelMessage). */
+interface Message {
+  readonly role: string;
+  readonly content?: unknown;
+}
+
+/** What this adapter reads of the options that the AI SDK passes to `execute`. */
+interface ExecuteOptions {
+  readonly toolCallId: string;
+  readonly messages: readonly Message[];
+  readonly abortSignal?: AbortSignal | undefined;
+}
+
+type Execute = (input: unknown, options: ExecuteOptions) => unknown;
+
+type InputOf<Tool> = Tool extends { execute?: infer Fn }
+  ? NonNullable<Fn> extends (input: infer Input, ...rest: never[]) => unknown
+    ? Input
+    : unknown
+  : unknown;
+
+/** How the tools' calls are named. */
+export interface AiSdkOptions<Tools> {
+  /**
+   * Returns the step of a call from the messages before the model's response. Needed if your runtime shortens the messages:
+   * the default counts the assistant's.
+   */
+  readonly step?: ((messages: readonly { readonly role: string }[]) => string | number) | undefined;
+  /** By tool: returns the operation's own key, see `ToolCall.key`. Default: none. */
+  readonly keys?: { readonly [Name in keyof Tools]?: (input: InputOf<Tools[Name]>) => string } | undefined;
+}
+
+/**
+ * Returns tools of the AI SDK (`ai` 5, 6 and 7) whose `execute` runs once per call. Wrap the tools that have an effect; a
+ * tool without `execute` is returned unchanged.
+ *
+ * A blocked call throws ToolBlockedError, whose message the SDK gives to the model. Of a tool that yields several outputs,
+ * the last one is stored and returned. `execute` gets `claim.signal` as its `abortSignal`, and the claim by `claimOf`.
+ */
+export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
+  run: AgentRun,
+  tools: Tools,
+  options: AiSdkOptions<Tools> = {},
+): Tools {
+  const { step = countAssistantMessages, keys = {} } = options;
+  checkFunction("step", step);
+  const guarded = Object.entries(tools).map(([name, tool]) => {
+    const execute: Execute | undefined = Reflect.get(tool, "execute");
+    if (execute === undefined) return [name, tool];
+    const keyOf = Reflect.get(keys, name) as ((input: unknown) => string) | undefined;
+    if (keyOf !== undefined) checkFunction(`keys.${name}`, keyOf);
+    const guardedExecute: Execute = (input, given) => {
+      const { toolCallId: callId, messages, abortSignal: signal } = given;
+      const before = messagesBefore(messages, callId);
+      const call = {
+        tool: name,
+        step: step(before),
+        input,
+        key: keyOf?.(input),
+        callId,
+        response: messages,
+        signal,
+      };
+      return run.call(call, (claim) =>
+        lastOutput(execute(input, { ...given, abortSignal: signalOf(claim) })),
+      );
+    };
+    return [name, { ...tool, execute: guardedExecute }];
+  });
+  return Object.fromEntries(guarded);
+}
+
+function countAssistantMessages(messages: readonly Message[]): number {
+  return messages.filter(({ role }) => role === "assistant").length;
+}
+
+/** Returns the messages before the call's own. A call that a person approved is part of the messages. */
+function messagesBefore(messages: readonly Message[], toolCallId: string): readonly Message[] {
+  const index = messages.findIndex(
+    ({ role, content }) =>
+      role === "assistant" &&
+      Array.isArray(content) &&
+      content.some((part) => part?.toolCallId === toolCallId),
+  );
+  return index === -1 ? messages : messages.slice(0, index);
+}
+
+async function lastOutput(result: unknown): Promise<unknown> {
+  const output = await result;
+  if (typeof output !== "object" || output === null || !(Symbol.asyncIterator in output)) return output;
+  let last: unknown;
+  for await (const next of output as AsyncIterable<unknown>) last = next;
+  return last;
+}

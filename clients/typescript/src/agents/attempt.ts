@@ -1,0 +1,102 @@
+import {
+  AmbiguousError,
+  CompletionError,
+  InProgressError,
+  isAbout,
+  OncewardError,
+  ResultUnavailableError,
+} from "../errors/errors.ts";
+import { isUnavailable } from "../errors/mapping.ts";
+import { type Claim, ClaimAbandoned } from "../run/claim.ts";
+import { type BlockedReason, ToolBlockedError } from "./blocked.ts";
+import { HeldError } from "./hold.ts";
+import type { ToolCall } from "./options.ts";
+
+/** One attempt to make a tool call: what it learns, and what it means for the model. */
+export class Attempt {
+  readonly call: ToolCall;
+  readonly tool: string;
+  readonly key: string;
+  readonly fingerprint: Uint8Array;
+  /** Whether an earlier attempt may have left a record. */
+  readonly mayHaveRecord: boolean;
+  /** The claim, once it is granted. */
+  claim: Claim | undefined;
+  /** Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat. */
+  isUnknown = false;
+  #hasBegun = false;
+
+  constructor(call: ToolCall, key: string, fingerprint: Uint8Array, mayHaveRecord: boolean) {
+    this.call = call;
+    this.tool = call.tool;
+    this.key = key;
+    this.fingerprint = fingerprint;
+    this.mayHaveRecord = mayHaveRecord;
+  }
+
+  /** Returns the function, noting its claim. */
+  hold<T>(fn: (claim: Claim) => T): (claim: Claim) => T {
+    return (claim) => {
+      this.claim = claim;
+      return fn(claim);
+    };
+  }
+
+  /** Returns the tool's function, noting its claim and its begin. */
+  begin<T>(fn: (claim: Claim) => T): (claim: Claim) => T {
+    return this.hold((claim) => {
+      this.#hasBegun = true;
+      return fn(claim);
+    });
+  }
+
+  /** Settles as the run does, in the words of a tool call. @throws as `settle`. */
+  async settled(run: Promise<unknown>): Promise<unknown> {
+    try {
+      return await run;
+    } catch (error) {
+      return this.settle(error);
+    }
+  }
+
+  /**
+   * Returns the tool's value if only its storage failed.
+   *
+   * @throws ToolBlockedError if the tool did not run; else the tool's own error.
+   */
+  settle(error: unknown): unknown {
+    if (error instanceof CompletionError && this.claim !== undefined && isAbout(error, this.claim)) {
+      this.isUnknown = !error.stored;
+      if (error.effect.status === "fulfilled") return error.effect.value;
+      throw error.effect.reason;
+    }
+    if (error instanceof ClaimAbandoned || error instanceof HeldError) throw this.#blocked("AMBIGUOUS");
+    if (this.#hasBegun || !(error instanceof OncewardError)) throw error;
+    const reason = blockedReason(error);
+    throw reason === undefined ? error : this.#blocked(reason, error);
+  }
+
+  #blocked(reason: BlockedReason, cause?: OncewardError): ToolBlockedError {
+    this.isUnknown = reason === "AMBIGUOUS" || reason === "IN_PROGRESS";
+    return new ToolBlockedError(reason, this, cause);
+  }
+}
+
+/** Returns why a tool did not begin; undefined for a mistake of the program or its credential. */
+function blockedReason(error: OncewardError): BlockedReason | undefined {
+  if (error instanceof AmbiguousError) return "AMBIGUOUS";
+  if (error instanceof InProgressError || error.reason === "CLAIM_SUPERSEDED") return "IN_PROGRESS";
+  if (error instanceof ResultUnavailableError) return "RESULT_UNAVAILABLE";
+  if (error.reason === "FINGERPRINT_MISMATCH") return "ARGUMENTS_CHANGED";
+  return isUnavailable(error) ? "UNAVAILABLE" : undefined;
+}
+
+/** Settles as the work does. @throws ToolBlockedError if the service is unavailable. */
+export async function orBlocked<T>(about: { tool: string; key: string }, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof OncewardError && isUnavailable(error))) throw error;
+    throw new ToolBlockedError("UNAVAILABLE", about, error);
+  }
+}

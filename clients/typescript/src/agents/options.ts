@@ -1,0 +1,78 @@
+import type { Violation } from "../errors/errors.ts";
+import { checkFunction, checkText, throwIfAny } from "../errors/violations.ts";
+import type { Claim } from "../run/claim.ts";
+import type { Onceward } from "../run/client.ts";
+import type { NamespaceDefaults } from "../run/namespace.ts";
+import { checkNamespaceOptions } from "../run/run-options.ts";
+import { MAX_KEY_BYTES } from "../wire/limits.ts";
+import type { Resolution } from "./hold.ts";
+import type { CallOrigin } from "./slots.ts";
+
+/** The part of a client that agents use. The in-memory Onceward of `../testing` has it, too. */
+export type AgentRunner = Pick<Onceward, "run" | "calls">;
+
+/** Identifies a run of an agent, and configures how its tools run. */
+export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" | "onUnavailable"> {
+  /** The group of operations that share a policy, such as "agent-tools". Give it the policy HOLD. */
+  readonly namespace: string;
+  /**
+   * The run's id, 1-255 bytes, which your runtime makes when the run begins, stores with the run's messages, and uses again
+   * when the run is resumed: a conversation's or a job's id, never a process's.
+   */
+  readonly runId: string;
+  /**
+   * What to do about a call whose process stopped after the tool began: `hold`, so that it does not run again until its
+   * outcome is known, whatever the namespace's policy; or `policy`, so that the namespace's policy decides. Tools that save
+   * checkpoints of their own need `policy`, because `hold` uses the claim's checkpoint. Default: `hold`.
+   */
+  readonly onCrash?: "hold" | "policy" | undefined;
+  /**
+   * Finds out what became of a call whose outcome is unknown, for example by asking the provider for `claim.deriveKey`'s
+   * key. Called under the call's claim. If it returns undefined or throws, the outcome remains unknown. Only with `hold`.
+   * Default: none.
+   */
+  readonly resolveAmbiguous?:
+    | ((call: ToolCall, claim: Claim) => Resolution | undefined | Promise<Resolution | undefined>)
+    | undefined;
+}
+
+/** One call of a tool by a model. */
+export interface ToolCall extends CallOrigin {
+  /** The tool's name. */
+  readonly tool: string;
+  /**
+   * The number or name of the model response that made the call, within the run: the same when the step is repeated, and
+   * different for each other step.
+   */
+  readonly step: string | number;
+  /** The arguments: a JSON value. Their fingerprint is compared when the call is repeated. */
+  readonly input: unknown;
+  /**
+   * The operation's own key, if the arguments have one, such as an order's id. It replaces the run and the step: a repeat in
+   * a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
+   */
+  readonly key?: string | undefined;
+  /** Ends the call's waits, and aborts `claim.signal`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Checks the options of a run. @throws InvalidRequestError. */
+export function checkAgentRunOptions(options: AgentRunOptions): void {
+  checkNamespaceOptions(options);
+  const violations: Violation[] = [];
+  checkText(violations, "runId", options.runId, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  const { onCrash } = options;
+  if (onCrash !== undefined && onCrash !== "hold" && onCrash !== "policy") {
+    violations.push({ field: "onCrash", description: 'must be "hold" or "policy"' });
+  }
+  throwIfAny(violations);
+  if (options.resolveAmbiguous !== undefined) checkFunction("resolveAmbiguous", options.resolveAmbiguous);
+}
+
+/** Checks the names of a call. @throws InvalidRequestError. */
+export function checkCall({ tool, step }: ToolCall): void {
+  const violations: Violation[] = [];
+  checkText(violations, "tool", tool, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  if (typeof step !== "number") checkText(violations, "step", step, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  throwIfAny(violations);
+}

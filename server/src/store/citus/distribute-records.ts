@@ -1,0 +1,112 @@
+import type pg from "pg";
+import { withConnection } from "../connection.ts";
+import { type Runner, WORKER_SETTINGS } from "../pool.ts";
+import { askWorkers, type CitusState, hasCitus, readCitusState } from "./citus-state.ts";
+
+/**
+ * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
+ */
+const DEFAULT_SHARDS = 32;
+/** The oldest version of PostgreSQL on which the service runs, and the oldest for which there is Citus 13. */
+const OLDEST_VERSION_NUM = 150_000;
+
+/** Why the records cannot be distributed, and what to do. */
+export class DistributionRefused extends Error {
+  override readonly name = "DistributionRefused";
+}
+
+/**
+ * Distributes the records of a migrated database over the workers of a Citus by their keys, and gives the workers'
+ * databases the settings of the service's sessions. The other tables stay on the coordinator. May be repeated: a
+ * repeat gives the settings to workers that were added in between.
+ *
+ * Replicas may serve meanwhile: existing records are copied while they change, and claims wait only for the last
+ * step.
+ *
+ * @returns a sentence for each thing that was done or found.
+ * @throws DistributionRefused if this cannot be done.
+ */
+export function distributeRecords(
+  databaseUrl: string,
+  { shards = DEFAULT_SHARDS }: { readonly shards?: number } = {},
+): Promise<readonly string[]> {
+  return withConnection({ connectionString: databaseUrl }, async (client) => {
+    const runner = runnerOn(client);
+    if (!(await hasCitus(runner))) {
+      throw new DistributionRefused(
+        "The database has no extension citus. Run on the coordinator and on each worker: create extension citus",
+      );
+    }
+    const state = await readCitusState(runner);
+    const refusal = whyRefused(state);
+    if (refusal !== undefined) throw new DistributionRefused(refusal);
+    const done =
+      state.distributedBy === null
+        ? await distribute(runner, state, shards)
+        : "The records are already distributed by key.";
+    await setUpWorkers(runner);
+    return [
+      done,
+      `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,
+    ];
+  });
+}
+
+/** Runs statements without a limit of time: records are copied for as long as it takes. */
+function runnerOn(client: pg.Client): Runner {
+  return { run: async ({ text }, parameters) => (await client.query(text, [...parameters])).rows };
+}
+
+/** Returns why the records of a database with Citus cannot be distributed; undefined: they can. */
+export function whyRefused(state: CitusState): string | undefined {
+  if (state.serverVersionNum < OLDEST_VERSION_NUM) return "The service needs PostgreSQL 15 or later.";
+  if (!state.isCoordinator) return "This is the database of a worker. Give the URL of the coordinator's.";
+  if (!state.knowsCoordinator) {
+    return "The workers do not know their coordinator. Run: select citus_set_coordinator_host('HOST', PORT)";
+  }
+  if (state.workers.length === 0) return "Citus has no worker. Run: select citus_add_node('HOST', PORT)";
+  if (state.unreachable.length > 0) {
+    return `Not all nodes reach each other. Not reached: ${state.unreachable.join(", ")}.`;
+  }
+  if (state.distributedBy === "key") return undefined;
+  if (state.distributedBy !== null) {
+    return `The records are distributed by ${state.distributedBy}. Run: select undistribute_table('records')`;
+  }
+  if (state.foreignKeys.length > 0) {
+    return `Foreign keys from or to the records must be dropped first: ${state.foreignKeys.join(", ")}.`;
+  }
+  if (state.hasRecords && state.walLevel !== "logical") {
+    return "Existing records are copied by logical replication. Set wal_level = logical on the coordinator and restart it.";
+  }
+  return undefined;
+}
+
+/** Distributes the records. An empty table needs no copy, and so no `wal_level` of logical replication. */
+async function distribute(
+  runner: Runner,
+  { hasRecords, workers }: CitusState,
+  shards: number,
+): Promise<string> {
+  const way = hasRecords ? "create_distributed_table_concurrently" : "create_distributed_table";
+  const text = `select ${way}('records', 'key', shard_count => $1::int)`;
+  await runner.run({ name: "distribute_records", text }, [shards]);
+  return `Distributed the records by key: ${shards} shards on ${workers.length} workers.`;
+}
+
+/**
+ * Stores the settings in the workers' databases, because Citus runs statements there in sessions of its own, without
+ * the settings of the session on the coordinator.
+ */
+async function setUpWorkers(runner: Runner): Promise<void> {
+  const [database] = await runner.run<{ name: string }>(
+    { name: "read_database_name", text: "select quote_ident(current_database()) as name" },
+    [],
+  );
+  for (const [name, value] of Object.entries(WORKER_SETTINGS)) {
+    const answers = await askWorkers(runner, `alter database ${database?.name} set ${name} = '${value}'`);
+    const failed = answers.find(({ success }) => !success);
+    if (failed !== undefined) {
+      throw new DistributionRefused(`Worker ${failed.node} refused the setting ${name}: ${failed.result}`);
+    }
+  }
+}

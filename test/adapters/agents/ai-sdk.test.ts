@@ -1,0 +1,120 @@
+import { createOnceward } from "@onceward/client";
+import { aiSdkTools, claimOf, createAgentRun } from "@onceward/client/agents";
+import { generateText, jsonSchema, type ModelMessage, streamText, tool } from "ai";
+import { expect, test, vi } from "vitest";
+import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { modelOf } from "./models.ts";
+
+const newGuard = useGuards();
+
+interface Order {
+  readonly order: string;
+}
+
+const inputSchema = jsonSchema<Order>({ type: "object", properties: { order: { type: "string" } } });
+const messages: ModelMessage[] = [{ role: "user", content: "Refund order 7, twice." }];
+const refund7 = { toolName: "refund", input: { order: "7" } };
+
+/** Returns what a process does that starts or resumes the run, with the tools that it guards. */
+function agentOf({ onceward }: Pick<Guarded, "onceward">, execute: (order: Order, key: string) => unknown) {
+  const run = createAgentRun(onceward, { namespace: "agent-tools", runId: "run-1" });
+  const refund = tool({
+    description: "Refunds an order.",
+    inputSchema,
+    execute: (order: Order, options) => execute(order, claimOf(options).deriveKey("bank")),
+  });
+  const tools = aiSdkTools(run, { refund });
+  return (model: ReturnType<typeof modelOf>, given = messages) =>
+    generateText({ model, tools, messages: given, stopWhen: ({ steps }) => steps.length >= 3 });
+}
+
+/** Returns the outputs of tools that the model was given with its last request. */
+function outputsFor(model: ReturnType<typeof modelOf>): unknown[] {
+  const { prompt } = model.doGenerateCalls.at(-1) ?? { prompt: [] };
+  return prompt.flatMap(({ role, content }) =>
+    role === "tool"
+      ? content.map((part) =>
+          part.type === "tool-result" && "value" in part.output ? part.output.value : part,
+        )
+      : [],
+  );
+}
+
+test("a run that is started again repeats no tool call, although the model makes other call ids", async () => {
+  await using guard = await newGuard();
+  const keys: string[] = [];
+  const bank = vi.fn((_: Order, key: string) => ({ receipt: keys.push(key) }));
+  const start = async () => {
+    const model = modelOf([refund7, refund7], [refund7], "Done.");
+    const { text } = await agentOf(guard, bank)(model);
+    expect(text).toBe("Done.");
+    return outputsFor(model);
+  };
+  const first = await start();
+  expect(first).toEqual([{ receipt: 1 }, { receipt: 2 }, { receipt: 3 }]);
+  expect(await start()).toEqual(first);
+  expect(new Set(keys).size).toBe(3);
+});
+
+test("a run that is resumed from its stored messages continues the steps", async () => {
+  await using guard = await newGuard();
+  const bank = vi.fn(() => "refunded");
+  const { response } = await agentOf(guard, bank)(modelOf([refund7], "Once."));
+  const history = [...messages, ...response.messages.slice(0, 2)] as ModelMessage[];
+  await agentOf(guard, bank)(modelOf([refund7], "Twice."), history);
+  await agentOf(guard, bank)(modelOf([refund7], "Twice."), history);
+  expect(bank).toHaveBeenCalledTimes(2);
+});
+
+test("a streamed response's equal calls are two operations, and its repetition is none", async () => {
+  await using guard = await newGuard();
+  const bank = vi.fn(() => "refunded");
+  for (let starts = 0; starts < 2; starts++) {
+    const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
+    const tools = aiSdkTools(run, { refund: tool({ inputSchema, execute: bank }) });
+    await streamText({ model: modelOf([refund7, refund7]), tools, messages }).consumeStream();
+  }
+  expect(bank).toHaveBeenCalledTimes(2);
+});
+
+test("after a crash the model is told that the outcome is unknown, and no tool runs", async () => {
+  await using guard = await newGuard();
+  const { address, tenant } = guard;
+  const dying = createOnceward({ address, apiKey: tenant.apiKey });
+  const begun = Promise.withResolvers<void>();
+  const died = agentOf({ onceward: dying }, () => {
+    begun.resolve();
+    return new Promise(() => {});
+  })(modelOf([refund7]));
+  void Promise.allSettled([died]);
+  await begun.promise;
+  await dying.close({ timeoutMs: 0 });
+  await guard.endLeases();
+  const bank = vi.fn();
+  const model = modelOf([refund7], [{ toolName: "refund", input: { order: "8" } }], "I don't know.");
+  await agentOf(guard, bank)(model);
+  expect(outputsFor(model)).toEqual([expect.stringContaining("OUTCOME UNKNOWN"), null]);
+  expect(bank).toHaveBeenCalledOnce();
+  // In another attempt of the step, the model refunds another order.
+  const other = modelOf([{ toolName: "refund", input: { order: "9" } }], "Not done.");
+  await agentOf(guard, bank)(other);
+  expect(outputsFor(other)).toEqual([expect.stringContaining("NOT RUN. An earlier attempt")]);
+  expect(bank).toHaveBeenCalledOnce();
+});
+
+test("a tool that yields several outputs stores the last one; a tool without execute is unchanged", async () => {
+  await using guard = await newGuard();
+  const bank = vi.fn(async function* () {
+    yield "asking the bank";
+    yield "refunded";
+  });
+  for (let starts = 0; starts < 2; starts++) {
+    const model = modelOf([refund7], "Done.");
+    await agentOf(guard, bank)(model);
+    expect(outputsFor(model)).toEqual(["refunded"]);
+  }
+  expect(bank).toHaveBeenCalledOnce();
+  const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
+  const ask = tool({ inputSchema });
+  expect(aiSdkTools(run, { ask }).ask).toBe(ask);
+});

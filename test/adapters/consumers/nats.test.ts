@@ -1,0 +1,258 @@
+import { randomUUID } from "node:crypto";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { AckPolicy, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import { TerminalError } from "@onceward/client";
+import { describeConsumerAdapter } from "@onceward/client/testing";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import {
+  KEY_HEADER,
+  type MessageOptions,
+  messageOnce,
+  readJson,
+  withKey,
+} from "../../../clients/typescript/src/nats.ts";
+import { type NatsServer, startNatsServer } from "../../helpers/brokers/nats-server.ts";
+import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { runNatsWorker } from "./nats-worker-process.ts";
+
+const newGuard = useGuards();
+
+describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () => {
+  let server: NatsServer;
+  let connection: NatsConnection;
+
+  beforeAll(async () => {
+    server = await startNatsServer(inject("natsProgram"));
+    connection = await connect({ servers: server.address });
+  });
+
+  afterAll(async () => {
+    await connection?.close();
+    await server?.stop();
+  });
+
+  /** Creates a stream with one consumer, and functions that send to it and see what JetStream was told. */
+  async function newStream(ackWaitMs = 30_000) {
+    const name = `charges-${randomUUID()}`;
+    const manager = await jetstreamManager(connection);
+    await manager.streams.add({ name, subjects: [name] });
+    await manager.consumers.add(name, {
+      durable_name: "worker",
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: ackWaitMs * 1_000_000,
+    });
+    const js = jetstream(connection);
+    const consumer = await js.consumers.get(name, "worker");
+    return {
+      name,
+      consumer,
+      send: (key: string, body = "{}") => js.publish(name, body, withKey(key, { headers: headers() })),
+      sendPlain: () => js.publish(name, "{}"),
+      /** Resolves once every message is acknowledged or terminated. */
+      settled: () =>
+        eventually(async () => {
+          const { num_ack_pending, num_pending } = await consumer.info();
+          expect({ num_ack_pending, num_pending }).toEqual({ num_ack_pending: 0, num_pending: 0 });
+        }),
+    };
+  }
+
+  type Stream = Awaited<ReturnType<typeof newStream>>;
+
+  async function consume(
+    { onceward, options }: Pick<Guarded, "onceward" | "options">,
+    { consumer }: Stream,
+    fn: Parameters<typeof messageOnce>[2],
+    more: Partial<MessageOptions> = {},
+  ) {
+    const handle = messageOnce(onceward, { ...options, redeliverAfterMs: 50, ...more }, fn);
+    const messages = await consumer.consume({ callback: (message) => void handle(message) });
+    onTestFinished(() => void messages.close());
+    return messages;
+  }
+
+  describeConsumerAdapter(test, async (onceward, options, fn) => {
+    const { consumer, send, sendPlain } = await newStream();
+    const handle = messageOnce(
+      onceward,
+      { ...options, redeliverAfterMs: 50, onDelivery: () => {} },
+      (message, claim) => fn(message.string(), claim),
+    );
+    return {
+      async deliver({ key, body }) {
+        // A message that was kept may be the next one, too: it has the same key.
+        await (key === undefined ? sendPlain() : send(key, body));
+        const message = await consumer.next();
+        if (message === null) throw new Error("no message came");
+        const told = vi.spyOn(message, "nak");
+        await handle(message);
+        return told.mock.calls.length > 0 ? "kept" : "settled";
+      },
+    };
+  });
+
+  test("an operation that is sent twice is performed once, and both messages are acknowledged", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream();
+    const orders: unknown[] = [];
+    await consume(guard, stream, (message) => orders.push(readJson(message.data)));
+    for (let times = 0; times < 2; times++) {
+      await stream.send("order-1", '{"amount":100}');
+      await stream.settled();
+    }
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+    expect(orders).toEqual([{ amount: 100 }]);
+  });
+
+  test("a function that takes longer than ack_wait keeps its message to itself", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream(500);
+    const seen: number[] = [];
+    await consume(
+      guard,
+      stream,
+      async (message) => {
+        seen.push(message.info.deliveryCount);
+        // Three times ack_wait.
+        const until = performance.now() + 1_500;
+        await expect.poll(() => performance.now()).toBeGreaterThan(until);
+      },
+      { workingIntervalMs: 100 },
+    );
+    await stream.send("order-1");
+    await eventually(() => expect(guard.kinds()).toEqual(["processed"]));
+    await stream.settled();
+    expect(seen).toEqual([1]);
+    expect((await stream.consumer.info()).num_redelivered).toBe(0);
+  });
+
+  test("while another holder runs the operation, the message comes back when the lease ends, and not before", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream();
+    await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", lease: durationFromMs(1_500) });
+    const deliveries: number[] = [];
+    await consume(guard, stream, (message) => deliveries.push(message.info.deliveryCount));
+    await stream.send("order-1");
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["postponed", "processed"]);
+    expect(deliveries).toEqual([2]);
+  });
+
+  test("a message whose function throws is delivered again", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream();
+    const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
+    await consume(guard, stream, fn);
+    await stream.send("order-1");
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["released", "processed"]);
+  });
+
+  test("an outage counts no deliveries: the message is held, and performed when the service answers", async () => {
+    await using guard = await newGuard();
+    const { onceward, heal } = await cutOff(guard);
+    const stream = await newStream(500);
+    const deliveries: number[] = [];
+    await consume({ ...guard, onceward }, stream, (message) => deliveries.push(message.info.deliveryCount), {
+      workingIntervalMs: 100,
+      redeliverAfterMs: 300,
+    });
+    await stream.send("order-1");
+    // By then the outage is longer than ack_wait.
+    await eventually(() => expect(guard.kinds().length).toBeGreaterThan(3));
+    heal();
+    await stream.settled();
+    expect(guard.kinds().at(-1)).toBe("processed");
+    expect(deliveries).toEqual([1]);
+  });
+
+  test("messages that no retry can help are dead-lettered and terminated, and nothing runs twice", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream();
+    const terminated: unknown[] = [];
+    connection.subscribe(`$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.${stream.name}.worker`, {
+      callback: (_, message) => void terminated.push(message.json()),
+    });
+    const fn = vi.fn(() => {
+      throw new TerminalError("card declined");
+    });
+    const deadLetter = vi.fn<NonNullable<MessageOptions["deadLetter"]>>().mockResolvedValue(undefined);
+    const warnings = collectWarnings();
+    deadLetter.mockRejectedValueOnce(new Error("no stream"));
+    await consume(guard, stream, fn, { deadLetter });
+    await stream.send("order-1");
+    await stream.settled();
+    await stream.sendPlain();
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["failed", "duplicate", "refused"]);
+    expect(deadLetter.mock.calls.map(([, error]) => error.message)).toEqual([
+      "card declined",
+      "card declined",
+      "The message has no operation key.",
+    ]);
+    expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
+    expect(fn).toHaveBeenCalledOnce();
+    await eventually(() => expect(terminated).toHaveLength(2));
+  });
+
+  test("a message with two keys is refused, and a sequence as the key causes one warning", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream();
+    const warnings = collectWarnings();
+    const twice = headers();
+    for (const key of ["order-1", "order-2"]) twice.append(KEY_HEADER, key);
+    const messages = await consume(guard, stream, () => {});
+    await jetstream(connection).publish(stream.name, "{}", { headers: twice });
+    await stream.settled();
+    await messages.close();
+    await consume(guard, stream, () => {}, { key: ({ seq }: JsMsg) => `${seq}` });
+    for (let times = 0; times < 2; times++) await stream.sendPlain();
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["refused", "processed", "processed"]);
+    expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+  });
+
+  test("a connection that closes while a message is handled is no error, and the message is delivered again", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream(500);
+    const doomed = await connect({ servers: server.address });
+    const handle = messageOnce(guard.onceward, guard.options, () => doomed.close());
+    await stream.send("order-1");
+    const consumer = await jetstream(doomed).consumers.get(stream.name, "worker");
+    const message = await consumer.next();
+    if (message === null) throw new Error("no message came");
+    await handle(message);
+    expect(guard.kinds()).toEqual(["processed"]);
+    await consume(guard, stream, () => {});
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+  });
+
+  test.each([
+    ["after the completion, before the acknowledgement", "before acknowledgement", 1],
+    ["before the completion", "before completion", 2],
+  ] as const)(
+    "a consumer that is killed %s repeats its effect only under the same key",
+    async (_, dieAt, effects) => {
+      await using guard = await newGuard();
+      const stream = await newStream(500);
+      const derivedKeys: string[] = [];
+      const subject = `effects-${randomUUID()}`;
+      connection.subscribe(subject, {
+        callback: (_error, message) => void derivedKeys.push(message.string()),
+      });
+      await stream.send("order-1");
+      const { address, tenant } = guard;
+      const settings = { server: server.address, stream: stream.name, consumer: "worker", effects: subject };
+      const worker = { ...settings, address, apiKey: tenant.apiKey, dieAt };
+      expect(await runNatsWorker(worker)).toBe("SIGKILL");
+      await guard.endLeases();
+      await consume(guard, stream, (_message, claim) => derivedKeys.push(claim.deriveKey("provider")));
+      await stream.settled();
+      expect(guard.kinds().at(-1)).toBe(effects === 1 ? "duplicate" : "processed");
+      expect(derivedKeys).toHaveLength(effects);
+      expect(new Set(derivedKeys).size).toBe(1);
+    },
+  );
+});

@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { GUIDE_PROGRAMS, programOf } from "../helpers/guides/programs.ts";
+import { typeErrors } from "../helpers/packages/packed-client.ts";
+import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
+import { codeBlocks } from "../helpers/processes/readme.ts";
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const GUIDES = "clients/typescript/guides";
+const TIMEOUT_MS = 60_000;
+/** The form of a key; no service is called with it. */
+const KEY = formatApiKey(generateApiKey());
+
+let database: TestDatabase;
+let dir: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dir = await mkdtemp(join(tmpdir(), "ow-guides-"));
+  await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
+  await writeFile(join(dir, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  for (const [page, program] of Object.entries(GUIDE_PROGRAMS)) {
+    const text = programOf(program, await codeBlocks(`${GUIDES}/${page}`, "ts"));
+    await writeFile(join(dir, page.replace(".md", ".ts")), text);
+  }
+});
+
+afterAll(async () => {
+  await database?.drop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+test("every snippet of the guides belongs to a program, and is well-typed", async () => {
+  const pages = await readdir(join(ROOT, GUIDES));
+  const withSnippets: string[] = [];
+  for (const page of pages)
+    if ((await codeBlocks(`${GUIDES}/${page}`, "ts")).length > 0) withSnippets.push(page);
+  expect(Object.keys(GUIDE_PROGRAMS).sort()).toEqual(withSnippets.sort());
+  const files = Object.keys(GUIDE_PROGRAMS).map((page) => page.replace(".md", ".ts"));
+  const source = [
+    "--customConditions",
+    "@onceward/source",
+    "--allowImportingTsExtensions",
+    "--skipLibCheck",
+    "--target",
+    "es2024",
+  ];
+  const options = [...source, "--types", "node", ...files.slice(1)];
+  expect(await typeErrors(dir, files[0] ?? "", options)).toEqual([]);
+});
+
+test.each(Object.keys(GUIDE_PROGRAMS))("the snippets of %s do what the page says", async (page) => {
+  const env = { ...CHILD_ENVIRONMENT, DATABASE_URL: database.url, TMPDIR: dir, ONCEWARD_API_KEY: KEY };
+  const args = ["--conditions=@onceward/source", page.replace(".md", ".ts")];
+  const { stderr } = await run(process.execPath, args, { cwd: dir, env, timeout: TIMEOUT_MS });
+  expect(stderr).toBe("");
+});

@@ -1,0 +1,61 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { makeDataDir } from "../processes/data-dir.ts";
+import { runStatements } from "./statement-runner.ts";
+
+/**
+ * Settings of the nodes, which are as durable as the tests' other servers. Citus prepares transactions of several
+ * shards, moves shards by logical replication, and runs a background worker in each database. Connections between
+ * nodes use sockets, which have no TLS: without `node_conninfo`, Citus would make certificates.
+ */
+const SETTINGS = {
+  fsync: "off",
+  synchronous_commit: "off",
+  full_page_writes: "off",
+  max_connections: "300",
+  max_prepared_transactions: "600",
+  max_worker_processes: "64",
+  max_replication_slots: "32",
+  wal_level: "logical",
+  shared_preload_libraries: "citus",
+  "citus.node_conninfo": "sslmode=disable",
+};
+
+const NODES = ["coordinator", "worker1", "worker2"] as const;
+
+/** Starts a Citus of a coordinator and two workers for all test files of a project. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dir = await makeDataDir("onceward-citus-");
+  const binaries = project.config.provide.postgresBinaries ?? "";
+  const nodes = await Promise.all(
+    NODES.map((name) => startEmbeddedPostgres({ dataDir: join(dir, name), settings: SETTINGS, binaries })),
+  );
+  for (const node of nodes) await nameItself(node);
+  const [coordinator, ...workers] = nodes.map((node) => node.url("postgres"));
+  if (coordinator === undefined) throw new Error("a Citus has a coordinator");
+  project.provide("postgresUrl", coordinator);
+  project.provide("citusWorkerUrls", workers);
+  return async () => {
+    for (const node of nodes) await node.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
+}
+
+/** Tells a node under which name it reaches itself. The name of a node is the directory of its socket. */
+async function nameItself(node: EmbeddedPostgres): Promise<void> {
+  const url = node.url("postgres");
+  await runStatements(
+    url,
+    `alter system set citus.local_hostname = '${new URL(url).searchParams.get("host")}'`,
+    "select pg_reload_conf()",
+  );
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The URLs of the maintenance databases of a Citus' workers; empty for a plain Postgres. */
+    readonly citusWorkerUrls: readonly string[];
+  }
+}

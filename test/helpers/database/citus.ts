@@ -1,0 +1,35 @@
+import { distributeRecords } from "../../../server/src/store/citus/distribute-records.ts";
+import { migrate } from "../../../server/src/store/migrate.ts";
+import { runStatements } from "./statement-runner.ts";
+
+/** Enough for statements of one shard and of several, on both workers. Citus' default of 32 takes longer. */
+const SHARDS = 4;
+
+/** A database of the same name on each node of a Citus. */
+export interface CitusDatabase {
+  readonly coordinatorUrl: string;
+  readonly workerUrls: readonly string[];
+}
+
+/**
+ * Makes empty databases of the nodes one Citus, with the schema, and with the records distributed. A copy of a
+ * template would lack the connections between the nodes' databases.
+ */
+export async function makeCitus({ coordinatorUrl, workerUrls }: CitusDatabase): Promise<void> {
+  await Promise.all(
+    [coordinatorUrl, ...workerUrls].map((url) => runStatements(url, "create extension citus")),
+  );
+  await runStatements(
+    coordinatorUrl,
+    `select citus_set_coordinator_host(${addressOf(coordinatorUrl)})`,
+    ...workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
+  );
+  await migrate(coordinatorUrl, () => {});
+  await distributeRecords(coordinatorUrl, { shards: SHARDS });
+}
+
+/** Returns the directory of a node's socket, or its host, and its port, as SQL. */
+function addressOf(nodeUrl: string): string {
+  const url = new URL(nodeUrl);
+  return `'${url.searchParams.get("host") ?? url.hostname}', ${url.port}`;
+}

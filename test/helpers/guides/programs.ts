@@ -1,0 +1,106 @@
+/** What makes a program of a guide's snippets: the declarations before them, and the checks after them. */
+export interface GuideProgram {
+  readonly before: string;
+  readonly after: string;
+}
+
+const ONCEWARD = `
+import assert from "node:assert/strict";
+import { createTestingOnceward } from "@onceward/client/testing";
+const testing = createTestingOnceward({ namespaces: { payouts: { onLeaseExpiry: "HOLD" } } });
+const onceward = testing.onceward;
+let effects = 0;
+const happen = async (..._: readonly unknown[]) => ({ effect: ++effects });
+interface Order { readonly id: string; readonly amount: number }
+const order: Order = { id: "order-1", amount: 4200 };
+const provider = { charge: happen };
+`;
+
+const EVENT = `
+const event = { id: "event-1", data: { amount: 4200 } };
+const mailer = { send: happen };
+const findProcessed = async (_client: object, _id: string): Promise<{ effect: number } | undefined> => undefined;
+import pg from "pg";
+import { INBOX_MIGRATION } from "@onceward/client/inbox";
+const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+await client.connect();
+await client.query(INBOX_MIGRATION);
+const insertInvoice = async (_: object, invoice: object) => invoice;
+`;
+
+/** The programs by the names of the guides that have snippets. */
+export const GUIDE_PROGRAMS: Readonly<Record<string, GuideProgram>> = {
+  "keys.md": {
+    before: `const refund = happen; const sendReport = happen;`,
+    after: `assert.equal(effects, 2);`,
+  },
+  "fingerprints.md": {
+    before: `interface Body { readonly amount: number; readonly currency: string }`,
+    after: `assert.equal(effects, 1); assert.deepEqual(first, second);`,
+  },
+  "crashes.md": {
+    before: `
+const transfer = { id: "transfer-1" };
+const paid = new Set<string>();
+const bank = {
+  debit: happen,
+  credit: happen,
+  findPayout: async (id: string) => (paid.has(id) ? id : undefined),
+  payOut: async (id: string) => (paid.add(id), effects++, id),
+};
+// A holder that paid, and died before its completion.
+await onceward.api.claim({ namespace: "payouts", key: "payout-7" });
+await bank.payOut("payout-7");
+testing.clock.advance(60_000);
+`,
+    after: `assert.equal(effects, 3); assert.equal(await payout(false), "payout-7");`,
+  },
+  "outages.md": {
+    before: `const index = happen; testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", 1);`,
+    after: `assert.equal(effects, 2); assert.equal(unguarded, 0);`,
+  },
+  "from-powertools.md": {
+    before: "",
+    after: `
+const context = { getRemainingTimeInMillis: () => 10_000 };
+assert.deepEqual(await handler({ orderId: "1", amount: 1 }, context), await handler({ orderId: "1", amount: 1 }, context));
+assert.equal(effects, 1);
+`,
+  },
+  "from-a-table.md": {
+    before: EVENT,
+    after: `
+assert.equal(replayed, false); assert.ok(receipt && value); assert.equal(effects, 2);
+await client.end();
+`,
+  },
+  "from-redis.md": {
+    before: `
+const locks = new Set<string>();
+const redis = {
+  set: async (key: string, _value: string, _options: object) =>
+    locks.has(key) ? null : (locks.add(key), "OK"),
+};
+`,
+    after: `assert.equal(effects, 1);`,
+  },
+  "kubernetes.md": {
+    before: `
+const pages = [1, 2];
+const exportPage = happen;
+let closes = 0;
+const server = { close: () => closes++ };
+`,
+    after: `
+process.kill(process.pid, "SIGTERM");
+while (closes === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+assert.equal(effects, 2);
+await assert.rejects(onceward.run({ namespace: "exports", key: "export-4" }, happen), { reason: "CLOSED" });
+`,
+  },
+};
+
+/** Returns the whole program of a guide's snippets. */
+export function programOf({ before, after }: GuideProgram, snippets: readonly string[]): string {
+  return [ONCEWARD, before, ...snippets, after, "export {};\n"].join("\n");
+}

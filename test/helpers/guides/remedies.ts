@@ -1,0 +1,107 @@
+import type { CatalogueReason } from "@onceward/client";
+
+/** What a developer does about an error, by its reason. `errors.proto` says what each reason means. */
+export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
+  INVALID_REQUEST: "Correct the fields that `violations` names. Do not retry.",
+  FINGERPRINT_MISMATCH:
+    "Find out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.",
+  CLAIM_SUPERSEDED:
+    "Stop: another holder has the operation. Look for blocked event loops and functions that outlive `claim.signal`.",
+  ALREADY_COMPLETED:
+    "Use the stored result: look the key up. Two programs that complete one claim have to share the result.",
+  ALREADY_RELEASED: "Call `run` again; do not keep a claim's token after its release.",
+  RECORD_NOT_FOUND: "Claim first. If the key was claimed long ago, set a longer `key_retention`.",
+  RESULT_TOO_LARGE:
+    "Return a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.",
+  RESPONSE_TOO_LARGE: "Nothing: the client repeats the item alone. With plain RPCs, do the same.",
+  CREDENTIAL_MISSING: "Set `apiKey` or `token`.",
+  CREDENTIAL_INVALID:
+    "Create a new API key, or renew the token; compare the address with the key's installation.",
+  ROLE_DENIED:
+    "Use a credential with the role that the RPC needs: CALLER for `run`, TENANT_ADMIN for `./admin`.",
+  NAMESPACE_DENIED: "Use another namespace, or a credential that is valid for this one.",
+  TENANT_SUSPENDED: "Ask the operator of the service.",
+  DATABASE_UNAVAILABLE:
+    "Nothing: the client retries for `timeoutMs`. After that, choose as in [outages](outages.md).",
+  OVERLOADED:
+    "Nothing: the client retries later, at another replica if there are several. If it persists, add replicas.",
+  RECORD_CONTENDED:
+    "Nothing: the client retries. If it persists, too many callers use one key: check how keys are made.",
+  SHUTTING_DOWN: "Nothing: the client repeats the call at another replica.",
+  DEADLINE_EXCEEDED: "Raise `timeoutMs`, or look for the delay in the service's metrics.",
+  CANCELLED: "Nothing: your program cancelled the call.",
+  INTERNAL: "Report it with the request id.",
+  ETAG_MISMATCH: "Read the resource again, apply your change to it, and send the new etag.",
+  TENANT_NOT_FOUND: "Check the tenant's name: `onceward operator tenants list`.",
+  TENANT_EXISTS: "Choose another name, or wait until the deleted tenant's records are removed.",
+  NAMESPACE_NOT_FOUND:
+    "Set a policy for the namespace first (`allow_missing`), or change the tenant's policy.",
+  NAMESPACE_NOT_EMPTY: "Wait until its records expire, or delete with `force`.",
+  API_KEY_NOT_FOUND: "Check the id: `onceward keys list`.",
+  RECORD_JOB_NOT_FOUND: "Check the id: finished jobs are kept for 90 days.",
+  QUOTA_RATE:
+    "Wait for `retryDelayMs`. If it persists, ask the operator for a higher quota, or send fewer repeats.",
+  QUOTA_CONCURRENCY: "Wait for `retryDelayMs`. Use fewer calls that wait at once, or ask for a higher quota.",
+  QUOTA_RECORDS: "Shorten `key_retention`, or ask the operator for a higher quota.",
+  QUOTA_BYTES: "Store smaller results, shorten `result_retention`, or ask the operator for a higher quota.",
+  ISSUER_UNAVAILABLE: "Nothing: the client retries. If it persists, look at the issuer of your tokens.",
+  QUOTA_NAMESPACES:
+    "Delete policies of namespaces that you no longer use, or ask the operator for a higher quota.",
+  QUOTA_RECORD_JOBS: "Wait until a background change has ended, or cancel one.",
+  RECORD_UNREADABLE:
+    "Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.",
+  RECORD_COUNT_MISMATCH: "Look at the matching records again, and confirm the new number.",
+};
+
+/** What a reason of the client itself means, and what a developer does about it. */
+export interface OwnReason {
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+/** The client's own reasons, which the service does not send. */
+export const OWN_REASONS: Readonly<Record<string, OwnReason>> = {
+  NO_ANSWER: {
+    meaning:
+      "The network or a proxy gave the error. `message` says what looks wrong: the port, the scheme, a certificate.",
+    remedy:
+      "Correct the address or `tls`, and try `onceward doctor`. For an outage, see [outages](outages.md).",
+  },
+  CLOSED: {
+    meaning: "The client is closed, or was closed while the run waited.",
+    remedy: "Close the client after the last call ([shutdown](kubernetes.md)).",
+  },
+  TOKEN_UNAVAILABLE: {
+    meaning: "The function `token` failed; see `cause`.",
+    remedy: "Correct the function, or its issuer.",
+  },
+  LEASE_LOST: {
+    meaning: "No heartbeat was answered before the lease expired. It is the reason of `claim.signal`.",
+    remedy: "End the function. Look for a blocked event loop or a lost network; set a longer `leaseMs`.",
+  },
+  IN_PROGRESS: {
+    meaning: "Another holder runs the operation, for longer than `waitMs`.",
+    remedy: "Retry after `retryAfterMs`; answer 409 to an HTTP client.",
+  },
+  AMBIGUOUS: {
+    meaning: "A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.",
+    remedy: "Find out, and run with `acceptAmbiguous` ([crashes](crashes.md)).",
+  },
+  RESULT_EXPIRED: {
+    meaning: "The operation is done, and its result is no longer stored.",
+    remedy: "Do not run it again. Set a longer `result_retention` if repeats need the value.",
+  },
+  RESULT_LOST: {
+    meaning: "The operation is done, and its value could not be stored.",
+    remedy: "Do not run it again; ask the system that has the effect.",
+  },
+  RESULT_NOT_JSON: {
+    meaning: "The value has no JSON form, or the stored result is not JSON.",
+    remedy: "Return plain data, or pass a `codec`, the same one for every program that uses the key.",
+  },
+  CODEC_FAILED: { meaning: "The codec threw the error that is the `cause`.", remedy: "Correct the codec." },
+  GUARD_OFF: {
+    meaning: 'A single call was made while `guard` is "off-in-development".',
+    remedy: "Start a service (`npm start`), or use `@onceward/client/testing`.",
+  },
+};
