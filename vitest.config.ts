@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { findSystemPostgres } from "./server/dev/embedded/binaries.ts";
+import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 
 // For the test processes and their child processes.
@@ -23,6 +23,18 @@ const OLDEST_POSTGRES_TESTS = [
   "test/contract/{batch,claim,complete,extend-lease,lease-expiry,lookup,release,retention}.test.ts",
   "test/store/{find-resolved,heap-only-updates,idle-transactions,insight-sample,instants}.test.ts",
   "test/store/{migrations,plans,schema,sql-arrays,stale-statistics,sweep}.test.ts",
+];
+/**
+ * The packages of the majors between the oldest and the newest supported Postgres, by the name of their
+ * project. An error of a major alone shows in its plans, in its planner's answers and in what a statement may
+ * contain: these tests plan every statement, run those of calls, and run the migrations.
+ */
+const MIDDLE_POSTGRES = { "postgres 16": "embedded-postgres16", "postgres 17": "embedded-postgres17" };
+const MIDDLE_POSTGRES_TESTS = [
+  "test/admin/restamping.test.ts",
+  "test/concurrency/{one-winner,take-over-races}.test.ts",
+  "test/contract/{batch,claim,complete,lease-expiry}.test.ts",
+  "test/store/{plans,schema,stale-statistics,sweep}.test.ts",
 ];
 /** Tests of answers that consist of stored values: run once more with encryption at rest, over one transport. */
 const ENCRYPTED_TESTS = [
@@ -50,7 +62,21 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
-const CITUS_TESTS = ["test/{admin,cache,concurrency,contract,store}/**/*.test.ts"];
+const CITUS_TESTS = [
+  "test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts",
+  "test/doctor/citus-*.test.ts",
+];
+/** Tests of behaviour above the statements, or of plain Postgres' own means. */
+const NOT_ON_CITUS = [
+  // Plans, statistics and updates in place belong to the one table of plain Postgres.
+  "test/store/{heap-only-updates,plans,stale-statistics}.test.ts",
+  // The dump of the schema lists the triggers of Citus, too.
+  "test/store/schema.test.ts",
+  // A copy of the coordinator's database is no restore of a Citus.
+  "test/cache/restore.test.ts",
+  // It searches the files of the coordinator, and exchanges values of records by a join.
+  "test/store/encryption.test.ts",
+];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
@@ -94,6 +120,8 @@ const OLDER_MAJORS = {
   "@langchain/core/tools": "langchain-core0/tools",
   "@nats-io/jetstream": "nats-jetstream30",
   "@nats-io/transport-node": "nats-transport-node30",
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   ai: "ai5",
   "ai/test": "ai5/test",
   amqplib: "amqplib0",
@@ -102,7 +130,7 @@ const OLDER_MAJORS = {
   fastify: "fastify4",
 };
 const OLDER_MAJORS_TESTS = [
-  "test/adapters/agents/{ai-sdk,langchain}.test.ts",
+  "test/adapters/{agents,temporal}/*.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
 ];
@@ -131,21 +159,26 @@ function aliasesOf(names: Readonly<Record<string, string>>) {
 interface DatabaseProject {
   readonly name: string;
   readonly include: string[];
+  readonly exclude?: string[];
   readonly globalSetup: string[];
   /** Encrypt results and checkpoints at rest. */
   readonly encrypted?: boolean;
   /** The `bin` directory of another Postgres than the packaged one. */
   readonly binaries?: string;
+  /** Between the oldest and the newest supported Postgres: each statement is planned once. */
+  readonly between?: boolean;
 }
 
-function databaseProject({ name, include, globalSetup, encrypted = false, binaries = "" }: DatabaseProject) {
+function databaseProject(project: DatabaseProject) {
+  const { name, include, exclude = [], globalSetup, encrypted = false, binaries = "", between = false } = project;
   return {
     ...shared,
     test: {
       name,
       include,
+      exclude,
       globalSetup,
-      provide: { postgresBinaries: binaries, encrypted, citusWorkerUrls: [] },
+      provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -181,6 +214,7 @@ export default defineConfig({
       databaseProject({
         name: "postgres 18",
         include: SERVICE_TESTS,
+        exclude: ["test/doctor/citus-*.test.ts"],
         globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
       }),
       databaseProject({
@@ -197,9 +231,19 @@ export default defineConfig({
         }),
         resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
       },
+      ...Object.entries(MIDDLE_POSTGRES).map(([name, packageName]) =>
+        databaseProject({
+          name,
+          include: MIDDLE_POSTGRES_TESTS,
+          globalSetup: [POSTGRES_SETUP],
+          binaries: packagedBinaries(packageName),
+          between: true,
+        }),
+      ),
       databaseProject({
         name: "citus",
         include: citusPostgres === undefined ? [] : CITUS_TESTS,
+        exclude: NOT_ON_CITUS,
         globalSetup: [CITUS_SETUP, REDIS_SETUP],
         ...(citusPostgres !== undefined && { binaries: citusPostgres }),
       }),

@@ -324,6 +324,7 @@ create table tenants (
   quota_declared_namespaces integer,
   namespaces_version integer not null default 0,
   uid uuid not null default gen_random_uuid(),
+  moving_since timestamp with time zone,
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),

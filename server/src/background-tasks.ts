@@ -9,7 +9,7 @@ import { createKeySampler } from "./background/key-sampler.ts";
 import { createKeyUse, type KeyUse } from "./background/key-use.ts";
 import { createPruners } from "./background/pruner.ts";
 import { createReencryption } from "./background/reencryption.ts";
-import type { Repeating } from "./background/repeat.ts";
+import { createRepeating, type Repeating } from "./background/repeat.ts";
 import { createSweeper } from "./background/sweeper.ts";
 import { createTenantLabelsTask } from "./background/tenant-labels.ts";
 import { createUsageFlusher } from "./background/usage-flusher.ts";
@@ -64,6 +64,8 @@ export interface BackgroundOptions {
   readonly heartbeatMs: number | undefined;
   /** As HeartbeatOptions. */
   readonly lookAtInstallation: (pool: Pool) => Promise<unknown>;
+  /** Reads where the shards of the records are; without effect on a plain Postgres. */
+  readonly readShards: () => Promise<unknown>;
   /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
   /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
@@ -72,6 +74,8 @@ export interface BackgroundOptions {
 
 /** Records per statement of the sweep; a statement that takes too long halves it for a while. */
 const SWEEP_BATCH_ROWS = 1000;
+/** A statement finds a shard that was moved without this; a node that is back is noticed by it. */
+const READ_SHARDS_INTERVAL_MS = 2000;
 
 /** Creates the background tasks. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions): Background {
@@ -84,6 +88,11 @@ export function createBackground(options: BackgroundOptions): Background {
     look: options.lookAtInstallation,
     onFailed: onFailed("heartbeat"),
     intervalMs: options.heartbeatMs,
+  });
+  const shards = createRepeating({
+    intervalMs: READ_SHARDS_INTERVAL_MS,
+    work: options.readShards,
+    onFailed: onFailed("read_shards"),
   });
   const labels = createTenantLabelsTask({ pool, tenantLabels, onFailed: onFailed("tenant_labels") });
   const totals = createStorageTotals({ pool, onFailed: onFailed("store_totals") });
@@ -130,10 +139,11 @@ export function createBackground(options: BackgroundOptions): Background {
     async start() {
       await heartbeat.start();
       await labels.start();
-      for (const task of [sweeper, usageFlusher, sampler, observer, keyUse, totals, ...scans]) task.start();
+      for (const task of [shards, sweeper, usageFlusher, sampler, observer, keyUse, totals, ...scans])
+        task.start();
     },
     async stopWork() {
-      await Promise.all([labels, sweeper, ...scans].map((task) => task.stop()));
+      await Promise.all([shards, labels, sweeper, ...scans].map((task) => task.stop()));
     },
     async finish() {
       await Promise.all([usageFlusher.stop(), sampler.stop(), observer.stop(), keyUse.stop(), totals.stop()]);

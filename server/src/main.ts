@@ -3,7 +3,9 @@ import { afterRestore } from "./commands/after-restore.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
 import { doctor } from "./commands/doctor.ts";
 import { encryptionStatus } from "./commands/encryption-status.ts";
+import { exportTenant } from "./commands/export-tenant.ts";
 import type { Host } from "./commands/host.ts";
+import { importTenant } from "./commands/import-tenant.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { runCommand } from "./commands/process.ts";
 import { serve } from "./commands/serve.ts";
@@ -14,6 +16,8 @@ const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
   ["after-restore", afterRestore],
   ["doctor", doctor],
   ["encryption-status", encryptionStatus],
+  ["export-tenant", exportTenant],
+  ["import-tenant", importTenant],
   ["operator-key", operatorKey],
   ["tenant-key", tenantKey],
 ]);
@@ -25,6 +29,8 @@ const USAGE = `onceward-server COMMAND
   after-restore [--force] [--above TOKEN]   prevent reuse of tokens and ids after a restore or a promotion
   doctor [--json]                           check the database, Redis and the replicas, and say what to do
   encryption-status                         count the records under each encryption key
+  export-tenant --tenant NAME               refuse a tenant's calls and write its data to standard output, to move it
+  import-tenant [--without-api-keys]        read a tenant from standard input into this installation, and serve it
   operator-key                              create an operator's API key and print it
   tenant-key --tenant NAME [--role admin]   create a tenant's API key, and the tenant if needed, and print the key
 

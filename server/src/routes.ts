@@ -19,6 +19,7 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
 import { createTenantLimiter } from "./store/batching/fair-queue.ts";
+import type { Shards } from "./store/citus/shards.ts";
 import type { Pool } from "./store/pool.ts";
 import type { RecordEncryption } from "./store/records/record-encryption.ts";
 import { createRecordStore } from "./store/records/record-store.ts";
@@ -29,6 +30,8 @@ import type { Tracing } from "./telemetry/tracing.ts";
 export interface ServiceParts {
   readonly config: Config;
   readonly pool: Pool;
+  /** Undefined on a plain Postgres. */
+  readonly shards: Shards | undefined;
   readonly administrationPool: AdministrationPool;
   readonly encryption: RecordEncryption;
   readonly metrics: Metrics;
@@ -62,6 +65,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
       observer: parts.metrics,
     }),
     parts.encryption,
+    parts.shards,
   );
   const idempotency = createIdempotencyService({
     records,

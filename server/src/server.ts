@@ -30,6 +30,9 @@ import {
   ADMINISTRATION_CONNECTIONS,
   createAdministrationPool,
 } from "./store/batching/administration-pool.ts";
+import { nodeUrl } from "./store/citus/direct-nodes.ts";
+import type { ShardNode } from "./store/citus/shard-map.ts";
+import { MAX_IN_FLIGHT_BY_NODE, openShards, type Shards } from "./store/citus/shards.ts";
 import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
 import { findResolved } from "./store/records/read-records.ts";
 import { shippedMigrations } from "./store/shipped-migrations.ts";
@@ -139,6 +142,16 @@ export function createServer(
       },
       observePool(metrics, log),
     );
+  const openNode = (node: ShardNode) =>
+    openPool(
+      {
+        databaseUrl: nodeUrl(config.DATABASE_URL, node),
+        size: MAX_IN_FLIGHT_BY_NODE,
+        throughPgBouncer: false,
+        onShards: true,
+      },
+      observePool(metrics, log),
+    );
   const pool = openConnections(config.ONCEWARD_POOL_SIZE);
   const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
@@ -153,6 +166,7 @@ export function createServer(
   let pipeline: Pipeline | undefined;
   let transports: Transports | undefined;
   let newestMigration = "";
+  let shards: Shards | undefined;
   const connections = () => ({
     grpc: transports?.grpc.connections() ?? 0,
     http: transports?.http.connections() ?? 0,
@@ -163,6 +177,7 @@ export function createServer(
     redisBypassed: () => replicaCache?.redisBypassed() ?? false,
     schemaAhead: () => (background.lastBeaten()?.schemaVersion ?? "") > newestMigration,
     clockSkewed: () => isSkewed(background.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
+    awayNodes: () => shards?.awayNodes() ?? 0,
     pool: pool.load,
     poolSize: config.ONCEWARD_POOL_SIZE,
     sweepLateS: () => background.sweepLateS(),
@@ -185,6 +200,7 @@ export function createServer(
     state: () => ({ degraded: degraded.reasons(), load: load() }),
     heartbeatMs: tuning.heartbeatMs,
     lookAtInstallation: installation.look,
+    readShards: async () => shards?.refresh(),
     onSettled(name) {
       waiters.wake(name);
       replicaCache?.wakeChannel?.announce(name);
@@ -211,6 +227,10 @@ export function createServer(
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
+    shards = await openShards(tracedPool, {
+      onMismatch: () => log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
+      openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(openNode(node)) : undefined,
+    });
     const issuer = configuredIssuer(config, {
       log,
       onFailed: onFailed("load_jwks"),
@@ -245,6 +265,7 @@ export function createServer(
     const parts = {
       config,
       pool: tracedPool,
+      shards,
       administrationPool: traced.administrationPool(administrationPool),
       encryption,
       metrics,
@@ -314,7 +335,7 @@ export function createServer(
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close()));
+      await Promise.all([pool, administrationPool, heartbeatPool, shards].map((each) => each?.close()));
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));

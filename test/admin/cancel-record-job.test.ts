@@ -58,10 +58,12 @@ describeAdministration("CancelRecordJob", (world) => {
   const progressOf = async (id: bigint) =>
     (
       await world().database.query<{ examined: number; forgotten: number; kept: number }>(
-        `select j.records_examined::int as examined,
-                (select count(*)::int from records r where r.tenant_id = j.tenant_id and state = 0) as forgotten,
-                (select count(*)::int from records r where r.tenant_id = j.tenant_id and state <> 0) as kept
-           from record_jobs j where j.id = $1`,
+        `select j.examined, r.forgotten, r.kept
+           from (select records_examined::int as examined from record_jobs where id = $1) j
+          cross join (select (count(*) filter (where state = 0))::int as forgotten,
+                             (count(*) filter (where state <> 0))::int as kept
+                        from records
+                       where tenant_id = (select tenant_id from record_jobs where id = $1)) r`,
         [String(id)],
       )
     )[0];

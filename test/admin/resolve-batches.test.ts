@@ -155,9 +155,11 @@ test("records whose leases expired after the job was created are left alone", as
     `update record_jobs set terms = jsonb_set(terms, '{which,leaseExpiredBeforeMs}',
        to_jsonb((select date_part('epoch', max(lease_expires_at)) * 1000 + 1 from records)))`,
   );
-  await database.query("update records set lease_expires_at = lease_expires_at - interval '1 hour'");
+  await database.query(
+    "update records set lease_expires_at = coalesce(lease_expires_at, null) - interval '1 hour'",
+  );
   const known =
-    "update records set lease_expires_at = lease_expires_at - interval '1 hour' where key < 'order-1002'";
+    "update records set lease_expires_at = coalesce(lease_expires_at, null) - interval '1 hour' where key < 'order-1002'";
   await claim(2, 5);
   await database.query(known);
   await workBatch(pool, anyTurn(500));

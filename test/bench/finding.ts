@@ -15,6 +15,8 @@ export const FIGURES = [
   "P13",
   "P14",
   "P15",
+  "P16",
+  "P17",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -2,7 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
+import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
+import { measureCopies } from "./figures/copies.ts";
 import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
@@ -47,6 +49,8 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P13"], figure: measureHostility },
   { of: ["P14"], figure: measureAdministration },
   { of: ["P15"], figure: measureEncryption },
+  { of: ["P16"], figure: measureCopies },
+  { of: ["P17"], figure: measureCitus },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

@@ -11,8 +11,17 @@ import { startJava } from "./java.ts";
 
 const run = promisify(execFile);
 
+/** A Kafka of its own for a test file. */
+export interface RunningKafka {
+  /** `127.0.0.1:…`. */
+  readonly broker: string;
+  /** A client of KafkaJS. */
+  readonly kafka: Kafka;
+  stop(): Promise<void>;
+}
+
 /** Starts an empty Apache Kafka of one node (KRaft), on loopback. */
-export async function startKafka(): Promise<{ kafka: Kafka; stop: () => Promise<void> }> {
+export async function startKafka(): Promise<RunningKafka> {
   const dir = await mkdtemp(join(tmpdir(), "ow-kafka-"));
   const [port, controllerPort] = [await freePort(), await freePort()];
   const config = join(dir, "server.properties");
@@ -26,6 +35,8 @@ export async function startKafka(): Promise<{ kafka: Kafka; stop: () => Promise<
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 1,
     "group.initial.rebalance.delay.ms": 0,
+    // For tests of consumers that die.
+    "group.min.session.timeout.ms": 1000,
   };
   await writeFile(
     config,
@@ -42,5 +53,5 @@ export async function startKafka(): Promise<{ kafka: Kafka; stop: () => Promise<
     logLevel: logLevel.NOTHING,
     retry: { initialRetryTime: 100, retries: 8 },
   });
-  return { kafka, stop };
+  return { broker: `127.0.0.1:${port}`, kafka, stop };
 }

@@ -164,7 +164,7 @@ describeWithRedis("A cached completion in Redis", () => {
     await redis.command("flushall");
     // Postgres counts in whole seconds from the claim; that its end is near is what SQL is for.
     const [row] = await database.query<{ ends_at_ms: number }>(
-      `update records set result_expires_at = clock_timestamp() + interval '1500 milliseconds'
+      `update records set result_expires_at = now() + interval '1500 milliseconds'
         where tenant_id = $1 and key = $2
        returning date_part('epoch', result_expires_at) * 1000 as ends_at_ms`,
       [tenant.id, ORDER.key],

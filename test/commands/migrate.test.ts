@@ -1,5 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
+import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
@@ -27,6 +28,21 @@ test("of several concurrent migrations, one does the work, and all succeed", asy
   const all = await Promise.all([1, 2, 3].map(() => runCommand(["migrate"], workplace, settings)));
   expect(all.map(({ exit, stderr }) => ({ exit, stderr }))).toEqual(Array(3).fill({ exit: 0, stderr: "" }));
   expect(all.filter(({ stdout }) => stdout.includes("ran 0001_core"))).toHaveLength(1);
+});
+
+test("a database of an engine that breaks a promise is not migrated or served", async () => {
+  const workplace = await createWorkplace();
+  const databaseUrl = await postgres.createDatabase();
+  const name = new URL(databaseUrl).pathname.slice(1);
+  await onDatabase(databaseUrl, NAMED_COCKROACH);
+  await onDatabase(databaseUrl, `alter database ${name} set search_path = public, pg_catalog`);
+  for (const command of [["migrate"], ["migrate", "--check"], ["serve"]]) {
+    const ended = await runCommand(command, workplace, settingsFor(databaseUrl));
+    expect(ended).toMatchObject({ exit: 1, stdout: "" });
+    expect(ended.stderr).toMatch(
+      /^The database is CockroachDB, which is not supported\. now\(\) is the clock/,
+    );
+  }
 });
 
 test("a schema of a newer server is accepted and reported as newer", async () => {

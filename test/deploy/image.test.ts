@@ -66,6 +66,7 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
       "console",
       "dist",
       "migrations",
+      "openapi.yaml",
       "package.json",
     ]);
     expect(await readdir(join(image.root, "onceward/server/console"))).toContain("index.html.br");

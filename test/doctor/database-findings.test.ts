@@ -2,6 +2,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
+import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createServiceRole } from "../helpers/database/service-role.ts";
 import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
@@ -55,6 +56,7 @@ test("a healthy database has no finding but those of its owner's role and of a m
     ["standby_missing", "info"],
   ]);
   expect(diagnosis.passed).toEqual([
+    "engine",
     ...["schema", "postgres_settings", "pooler", "connections", "clocks", "redis", "tables", "backlog"],
   ]);
   expect(diagnosis.skipped).toEqual([]);
@@ -79,6 +81,20 @@ test.each([
   const database = await createMigrated();
   await setServer(setting);
   expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
+});
+
+test("a database that calls itself CockroachDB", async () => {
+  const database = await createMigrated();
+  await database.query(NAMED_COCKROACH);
+  await set(database, "search_path = public, pg_catalog");
+  const { findings } = await diagnoseDatabase(database.url);
+  expect(findings[0]).toMatchObject({
+    id: "engine_unsupported",
+    severity: "error",
+    summary: expect.stringMatching(
+      /^The database is CockroachDB, not Postgres\. now\(\) is the clock of the node/,
+    ),
+  });
 });
 
 test("a schema that lacks a migration, and one that has a newer one", async () => {

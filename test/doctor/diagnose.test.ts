@@ -47,7 +47,7 @@ test("onceward operator doctor prints the findings, and its exit code says how s
   expect(stdout).toMatch(
     /^error {4}fsync_off\n {9}fsync is off.*\n {9}Set fsync = on\.\n {9}deploy\/runbook\.md#fsync_off$/m,
   );
-  expect(stdout).toMatch(/^ok {7}schema, .*backlog$/m);
+  expect(stdout).toMatch(/^ok {7}engine, schema, .*backlog$/m);
   const asJson = await cli("operator", "doctor", "--json");
   expect(asJson.exit).toBe(6);
   expect(JSON.parse(asJson.stdout)).toMatchObject({

@@ -2,6 +2,8 @@ import { execFile } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
 import { publishProblems, typeProblems } from "../../deploy/release/checks/package-problems.ts";
 import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
@@ -14,6 +16,8 @@ const packed = usePackedClient();
 /** The oldest major of each framework that has several, by the name under which the repository has it. */
 const OLDEST_MAJORS = {
   "@nats-io/jetstream": "nats-jetstream30",
+  "@temporalio/activity": "temporal-activity1",
+  "@temporalio/common": "temporal-common1",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
   express: "express4",
@@ -111,6 +115,20 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
   expect(modules.filter((module) => /@connectrpc|node:http|node:tls/.test(module))).toEqual([]);
   // 116 when this was written; half of them are Protobuf's.
   expect(modules.length).toBeLessThan(130);
+});
+
+/** Of the root with Connect and Protobuf, compressed: 48,331 when this was written. */
+const MAX_ROOT_BYTES = 48 * 1024;
+
+test("a bundle of the whole root is small", async () => {
+  const bundle = await rolldown({
+    input: join(packed().project, "node_modules/@onceward/client/dist/index.js"),
+    platform: "node",
+  });
+  const { output } = await bundle.generate({ format: "esm", minify: true });
+  await bundle.close();
+  const sizes = output.map((chunk) => (chunk.type === "chunk" ? gzipSync(chunk.code).byteLength : 0));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_ROOT_BYTES);
 });
 
 const COUNT = `

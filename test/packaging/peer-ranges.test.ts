@@ -14,6 +14,8 @@ const VERSIONS = {
   oldest: {
     "@nats-io/jetstream": "3.0.0",
     "@nestjs/common": "10.0.0",
+    "@temporalio/activity": "1.9.0",
+    "@temporalio/common": "1.9.0",
     "@types/amqplib": "0.8.0",
     "@types/express": "4.17.25",
     amqplib: "0.8.0",
@@ -27,6 +29,8 @@ const VERSIONS = {
   newest: {
     "@nats-io/jetstream": "3.4.0",
     "@nestjs/common": "12.5.1",
+    "@temporalio/activity": "1.24.0",
+    "@temporalio/common": "1.24.0",
     "@types/amqplib": "0.10.8",
     "@types/express": "5.0.6",
     amqplib: "2.3.1",

@@ -27,6 +27,9 @@ async function runMigrate(database: TestDatabase, args: readonly string[] = []):
     print: (line: string) => printed.push(line),
     untilStopRequested: refuse,
     endWith: refuse,
+    input: { [Symbol.asyncIterator]: refuse },
+    write: refuse,
+    tell: refuse,
     logDestination: { write: refuse },
   });
   return printed;

@@ -12,11 +12,6 @@ const ORDERS = 60;
 const BATCH = 10;
 const MAX_INVOCATIONS = 100;
 
-/** A message as Lambda delivers it; with `@types/aws-lambda`, SQSRecord. */
-interface OrderMessage extends SqsRecord {
-  readonly body: string;
-}
-
 const onceward = createOnceward(await findService());
 // Each start of the example has its own orders.
 const start = crypto.randomUUID();
@@ -26,7 +21,7 @@ let crashes = 0;
 const handler = sqsBatchOnce(
   onceward,
   { namespace: "example-lambda", onDelivery: () => {} },
-  async ({ body }: OrderMessage, claim) => {
+  async ({ body }: SqsRecord, claim) => {
     // The claim is released, and the message stays in the queue.
     if (claim.attempt === 1 && crashes < ORDERS / 6) {
       crashes++;
@@ -36,7 +31,7 @@ const handler = sqsBatchOnce(
   },
 );
 
-function messageOf(id: string): OrderMessage {
+function messageOf(id: string): SqsRecord {
   return {
     messageId: crypto.randomUUID(),
     receiptHandle: crypto.randomUUID(),

@@ -26,11 +26,16 @@ import { AgentRun } from "./agents/agent-run.ts";
 import { type AgentRunner, type AgentRunOptions, checkAgentRunOptions } from "./agents/options.ts";
 
 export type { AgentRun } from "./agents/agent-run.ts";
-export { type AiSdkOptions, aiSdkTools } from "./agents/ai-sdk.ts";
+export { type AiSdkMessage, type AiSdkOptions, aiSdkTools } from "./agents/ai-sdk.ts";
 export { type BlockedReason, ToolBlockedError } from "./agents/blocked.ts";
 export { claimOf } from "./agents/claim-of.ts";
 export { OutcomeUnknownError, type Resolution } from "./agents/hold.ts";
-export { type LangChainOptions, type LangChainTool, langChainTools } from "./agents/langchain.ts";
+export {
+  type LangChainConfig,
+  type LangChainOptions,
+  type LangChainTool,
+  langChainTools,
+} from "./agents/langchain.ts";
 export type { AgentRunner, AgentRunOptions, ToolCall } from "./agents/options.ts";
 export type { CallOrigin } from "./agents/slots.ts";
 

@@ -26,7 +26,7 @@ export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> 
 
 /**
  * Returns an `eachMessage` that performs each operation once, however often a rebalance, a crash or the producer
- * causes its delivery.
+ * causes its delivery. KafkaJS has had no stable release since February 2023: new consumers use `@onceward/client/kafka`.
  *
  * ```ts
  * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });

@@ -65,6 +65,7 @@ test("a refused call has no effect, and the client retries it if a retry can suc
   const reasons: readonly (readonly [RefusalReason, string])[] = [
     ["DATABASE_UNAVAILABLE", "none"],
     ["SHUTTING_DOWN", "none"],
+    ["TENANT_MOVING", "none"],
     ["DEADLINE_EXCEEDED", "none"],
     ["TENANT_SUSPENDED", "TENANT_SUSPENDED"],
     ["INTERNAL", "INTERNAL"],

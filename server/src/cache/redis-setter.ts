@@ -1,4 +1,4 @@
-import { ReplyError } from "ioredis";
+import { Cluster, Command, type Redis, ReplyError } from "ioredis";
 import type { RedisConnection } from "./redis-connection.ts";
 
 /** A value to store under a name, with its lifetime in whole milliseconds. */
@@ -16,19 +16,21 @@ const SET_ALL = `for i = 1, #KEYS do redis.call("SET", KEYS[i], ARGV[2 * i - 1],
 /** Time after which a Redis that refused the script is tried again. */
 const NO_SCRIPTS_FOR_MS = 60_000;
 
-/**
- * Returns a function that stores several values by one script. Falls back to one command per value if Redis
- * refuses the script: in a cluster, where a script may access only one slot, and for a user without `+eval`.
- *
- * The function rejects if a value was not stored.
- */
-export function createRedisSetter(
-  connection: RedisConnection,
-): (settings: readonly Setting[]) => Promise<unknown> {
-  let scriptsFromMs = Number.NEGATIVE_INFINITY;
+/** Stores several values; rejects if one of them was not stored. */
+type SetAll = (settings: readonly Setting[]) => Promise<unknown>;
 
-  const setOne = ({ name, bytes, lifetimeMs }: Setting) => connection.set(name, bytes, "PX", lifetimeMs);
-  const setEach = (settings: readonly Setting[]) => Promise.all(settings.map(setOne));
+/** Returns a function that stores several values with few commands. */
+export function createRedisSetter(connection: RedisConnection): SetAll {
+  return connection instanceof Cluster ? createClusterSetter(connection) : createServerSetter(connection);
+}
+
+/**
+ * Stores several values by one script. Sends one command per value if Redis refuses the script, as it does
+ * for a user without `+eval`.
+ */
+function createServerSetter(connection: Redis): SetAll {
+  let scriptsFromMs = Number.NEGATIVE_INFINITY;
+  const setEach: SetAll = (settings) => Promise.all(settings.map((setting) => setOne(connection, setting)));
 
   return async (settings) => {
     if (settings.length === 1 || performance.now() < scriptsFromMs) return setEach(settings);
@@ -42,4 +44,47 @@ export function createRedisSetter(
       return setEach(settings);
     }
   };
+}
+
+/**
+ * Stores several values by one pipeline for each node of the cluster. No script: one may access the names of
+ * one slot only, and 256 names are in nearly as many slots.
+ */
+function createClusterSetter(cluster: Cluster): SetAll {
+  return (settings) => {
+    const [first] = settings;
+    if (settings.length === 1 && first !== undefined) return setOne(cluster, first);
+    const groups = Map.groupBy(settings, ({ name }) => cluster.slots[slotOf(name)]?.join());
+    return Promise.all([...groups.values()].map((group) => setOnNode(cluster, group)));
+  };
+}
+
+/**
+ * Stores values whose slots one node has. A node that has given a slot away refuses its values: these are
+ * sent alone, because ioredis follows the refusal of a single command and then reads the slots again.
+ */
+async function setOnNode(cluster: Cluster, settings: readonly Setting[]): Promise<void> {
+  const pipeline = cluster.pipeline();
+  for (const { name, bytes, lifetimeMs } of settings) pipeline.set(name, bytes, "PX", lifetimeMs);
+  const replies = (await pipeline.exec()) ?? [];
+  const elsewhere: Setting[] = [];
+  settings.forEach((setting, index) => {
+    const [error] = replies[index] ?? [];
+    if (!error) return;
+    if (!REDIRECTION.test(error.message)) throw error;
+    elsewhere.push(setting);
+  });
+  await Promise.all(elsewhere.map((setting) => setOne(cluster, setting)));
+}
+
+/** Returns the slot of a name, which tells its node. */
+export function slotOf(name: string): number {
+  return new Command("get", [name]).getSlot() ?? 0;
+}
+
+/** Source: the specification of Redis Cluster, "Redirection and resharding". */
+const REDIRECTION = /^(MOVED|ASK|TRYAGAIN) /;
+
+function setOne(connection: RedisConnection, { name, bytes, lifetimeMs }: Setting): Promise<unknown> {
+  return connection.set(name, bytes, "PX", lifetimeMs);
 }

@@ -8,6 +8,12 @@ export interface Host {
   readonly workingDir: string;
   /** Prints one line to standard output. */
   print(line: string): void;
+  /** Standard input. */
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Writes bytes to standard output; resolves once the reader has room for more. */
+  write(text: string): Promise<void>;
+  /** Prints one line to standard error, for a command whose output is data. */
+  tell(line: string): void;
   /** Sets the exit code for the end of a command that does not throw; 0 unless this is called. */
   endWith(exitCode: number): void;
   readonly logDestination: DestinationStream;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { describeFailure } from "./failure.ts";
 import { CommandError, type Host } from "./host.ts";
 
@@ -28,6 +29,11 @@ export async function runCommand(
       env: process.env,
       workingDir: process.cwd(),
       print: (line) => process.stdout.write(`${line}\n`),
+      input: process.stdin,
+      async write(text) {
+        if (!process.stdout.write(text)) await once(process.stdout, "drain");
+      },
+      tell: (line) => process.stderr.write(`${line}\n`),
       endWith(exitCode) {
         process.exitCode = exitCode;
       },

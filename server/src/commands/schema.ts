@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { DistributionRefused, distributeRecords } from "../store/citus/distribute-records.ts";
+import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
 import { CommandError } from "./host.ts";
 
@@ -41,16 +42,28 @@ export function runDistribution(databases: Databases): Promise<readonly string[]
   return onDatabase(databases, (url) => distributeRecords(url));
 }
 
-/** Runs `work` on the database without a pooler in between. */
+/**
+ * Runs `work` on the database without a pooler in between.
+ *
+ * @throws CommandError if the database cannot be used, or if its engine is not supported.
+ */
 async function onDatabase<Answer>(
   { DATABASE_URL, DATABASE_DIRECT_URL }: Databases,
   work: (url: string) => Promise<Answer>,
 ): Promise<Answer> {
+  const url = DATABASE_DIRECT_URL ?? DATABASE_URL;
   try {
-    return await work(DATABASE_DIRECT_URL ?? DATABASE_URL);
+    const engine = await readUnsupportedEngine(url);
+    if (engine !== undefined) throw new CommandError(refusalOf(engine));
+    return await work(url);
   } catch (cause) {
+    if (cause instanceof CommandError) throw cause;
     if (cause instanceof DistributionRefused) throw new CommandError(cause.message);
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }
+}
+
+function refusalOf({ name, reason }: UnsupportedEngine): string {
+  return `The database is ${name}, which is not supported. ${reason} See server/decisions/0017-other-engines.md.`;
 }

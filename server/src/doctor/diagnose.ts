@@ -3,8 +3,10 @@ import { openPool, type Pool, type Runner } from "../store/pool.ts";
 import { type Pooler, probePooler } from "../store/pooler.ts";
 import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
+import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
+import { engineCheck } from "./checks/engine.ts";
 import { poolerCheck, whyPgBouncerSwitchIsMissing } from "./checks/pooler.ts";
 import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
@@ -26,12 +28,14 @@ export interface Diagnosis {
 
 /** In the order in which a problem of one explains a problem of a later one. */
 const CHECKS: readonly Check[] = [
+  engineCheck,
   schemaCheck,
   postgresSettingsCheck,
   privilegesCheck,
   poolerCheck,
   connectionsCheck,
   standbysCheck,
+  citusCheck,
   clocksCheck,
   redisCheck,
   tablesCheck,

@@ -22,6 +22,10 @@ export const FINDINGS = {
     severity: "error",
     advice: "Check DATABASE_URL, the network and Postgres itself. Nothing else about Postgres was checked.",
   },
+  engine_unsupported: {
+    severity: "error",
+    advice: "Move the data to PostgreSQL 15 or later: server/decisions/0017-other-engines.md.",
+  },
   postgres_version_unsupported: {
     severity: "error",
     advice: "Upgrade Postgres to version 15 or later.",
@@ -124,6 +128,19 @@ export const FINDINGS = {
   synchronous_standby_missing: {
     severity: "error",
     advice: "Bring the standby back, or remove its name from synchronous_standby_names and reload.",
+  },
+  citus_node_unreachable: {
+    severity: "error",
+    advice:
+      "Start the node, or correct its address with citus_update_node. The keys of its shards get UNAVAILABLE.",
+  },
+  citus_records_not_distributed: {
+    severity: "warning",
+    advice: "Run: onceward-server migrate --citus",
+  },
+  citus_worker_settings_missing: {
+    severity: "error",
+    advice: "Run again: onceward-server migrate --citus",
   },
 } as const satisfies Readonly<Record<string, FindingKind>>;
 

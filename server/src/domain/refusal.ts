@@ -40,6 +40,7 @@ export const CATALOGUE = {
   QUOTA_RECORD_JOBS: "RESOURCE_EXHAUSTED",
   RECORD_UNREADABLE: "FAILED_PRECONDITION",
   RECORD_COUNT_MISMATCH: "FAILED_PRECONDITION",
+  TENANT_MOVING: "UNAVAILABLE",
 } as const;
 
 /** A reason of the catalogue: the value of `google.rpc.ErrorInfo.reason`. */

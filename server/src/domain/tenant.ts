@@ -3,6 +3,7 @@ import type { Deadline } from "./operation.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { NarrowedBounds } from "./policy-bounds.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
+import { Refusal } from "./refusal.ts";
 
 /** What a credential may do. */
 export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
@@ -15,6 +16,8 @@ export interface Tenant {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
+  /** Whether the tenant is moving to another installation. */
+  readonly moving: boolean;
   readonly cacheEpoch: CacheEpoch;
   /** The fields of a policy that the tenant sets. */
   readonly overrides: PolicyOverrides;
@@ -125,18 +128,39 @@ export function makeTenant(stored: {
   readonly uid: string;
   readonly name: string;
   readonly suspended: boolean;
+  readonly moving?: boolean;
   readonly cacheEpoch: CacheEpoch;
   readonly overrides: PolicyOverrides;
   readonly namespaces?: NamespacePolicies;
   readonly quotas?: Quotas;
   readonly totals?: StoredTotals;
 }): Tenant {
-  const { quotas = NO_QUOTAS, totals = NOTHING_STORED, namespaces = NEVER_DECLARED } = stored;
-  return { ...stored, policy: resolvePolicy(stored.overrides), namespaces, quotas, totals };
+  const { moving = false, quotas = NO_QUOTAS, totals = NOTHING_STORED, namespaces = NEVER_DECLARED } = stored;
+  return { ...stored, moving, policy: resolvePolicy(stored.overrides), namespaces, quotas, totals };
 }
 
-/** A tenant's state: served; refused until it is resumed; or refused for ever while its records are removed. */
-export type TenantState = "ACTIVE" | "SUSPENDED" | "DELETING";
+/**
+ * Refuses the calls of a tenant that is not served here.
+ *
+ * @throws Refusal TENANT_MOVING, TENANT_SUSPENDED.
+ */
+export function requireServed({ moving, suspended }: Pick<Tenant, "moving" | "suspended">): void {
+  if (moving) {
+    throw new Refusal("TENANT_MOVING", "The tenant is moving to another installation.", {
+      retryAfterMs: MOVING_RETRY_AFTER_MS,
+    });
+  }
+  if (suspended) throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
+}
+
+/** A move takes longer than 10 s, until all replicas refuse; the retries of many callers are to cost little meanwhile. */
+const MOVING_RETRY_AFTER_MS = 5000;
+
+/**
+ * A tenant's state: served; refused until it is resumed; refused while it moves to another installation; or
+ * refused for ever while its records are removed.
+ */
+export type TenantState = "ACTIVE" | "SUSPENDED" | "MOVING" | "DELETING";
 
 /** A tenant as its administrators and operators see it. Instants are milliseconds since the Unix epoch. */
 export interface TenantResource {

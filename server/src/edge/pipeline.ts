@@ -4,7 +4,7 @@ import type { Authenticator } from "../auth/authenticate.ts";
 import type { Answer, Call } from "../calls/call.ts";
 import type { Deadline } from "../domain/operation.ts";
 import { Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { type Principal, requireServed } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
   type CallHead,
@@ -190,14 +190,12 @@ function lookUp(
 /**
  * Returns the caller, which is the actor of the call's denials from now on.
  *
- * @throws Refusal TENANT_SUSPENDED, ROLE_DENIED.
+ * @throws Refusal TENANT_MOVING, TENANT_SUSPENDED, ROLE_DENIED.
  */
 function authorize(principal: Principal, observed: ObservedCall): Principal {
   const { role } = observed.route;
   observed.principal = principal;
-  if (principal.role !== "OPERATOR" && principal.tenant.suspended) {
-    throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
-  }
+  if (principal.role !== "OPERATOR") requireServed(principal.tenant);
   if (role !== undefined && principal.role !== role)
     throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
   return principal;

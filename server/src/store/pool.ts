@@ -6,6 +6,8 @@ export interface Statement {
   /** Also the `statement` label of its metrics. */
   readonly name: string;
   readonly text: string;
+  /** The name under which it is prepared, if several texts share `name`. Unset: `name`. */
+  readonly preparedName?: string;
 }
 
 /** Runs statements: each in a transaction of its own, or all in one. */
@@ -91,6 +93,11 @@ export interface PoolOptions {
    * start-up settings, because PgBouncer does not keep them from one transaction to the next.
    */
   readonly throughPgBouncer: boolean;
+  /**
+   * Whether all statements name the tables of shards, which Postgres plans without Citus: plans are kept as on a
+   * plain Postgres.
+   */
+  readonly onShards?: boolean;
   /**
    * Called for every new connection before any statement, because the connection may lead to another database
    * than earlier ones. If it returns false, it is called again before the connection's next use. If it
@@ -192,7 +199,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     const client = await pool.connect();
     let failure: Error | undefined;
     try {
-      if (direct) await discardOldPlans(client, plannedAtMs);
+      if (direct)
+        await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
       return await use(client);
     } catch (error) {
@@ -206,11 +214,15 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   type Query = <Row extends pg.QueryResultRow>(config: pg.QueryConfig) => Promise<Row[]>;
 
   function runnerOn(query: Query): Runner["run"] {
-    return async ({ name, text }, parameters, operations = 1) => {
+    return async ({ name, text, preparedName = name }, parameters, operations = 1) => {
       const startedAtMs = performance.now();
       let failed = true;
       try {
-        const rows = await query<never>({ text, values: [...parameters], ...(direct && { name }) });
+        const rows = await query<never>({
+          text,
+          values: [...parameters],
+          ...(direct && { name: preparedName }),
+        });
         failed = false;
         away = false;
         return rows;
@@ -269,12 +281,13 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
 async function discardOldPlans(
   client: pg.PoolClient,
   plannedAtMs: WeakMap<pg.PoolClient, number>,
+  choosePlans: string,
 ): Promise<void> {
   const nowMs = performance.now();
   const lastMs = plannedAtMs.get(client);
   if (lastMs !== undefined && nowMs - lastMs < PLAN_LIFETIME_MS) return;
   plannedAtMs.set(client, nowMs);
-  await client.query(lastMs === undefined ? CHOOSE_PLANS : "discard plans");
+  await client.query(lastMs === undefined ? choosePlans : "discard plans");
 }
 
 function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {
@@ -315,10 +328,26 @@ const QUERY_CANCELED = "57014";
 /** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
 const ALL_BUSY = "timeout exceeded when trying to connect";
 
+/** Class of errors of connections: Postgres answers, but the node of Citus that it asked does not. */
+const UNREACHABLE_NODE_STATE = /^08/;
+
+/**
+ * Returns whether `run` threw this error because a node of Citus did not answer, although the one that the pool
+ * is connected to did.
+ */
+export function isUnreachableNode(error: unknown): boolean {
+  return error instanceof Refusal && UNREACHABLE_NODE_STATE.test(sqlStateOf(error.cause) ?? "");
+}
+
 /** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
 function isAway(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
-  if (sqlState !== undefined) return sqlState !== QUERY_CANCELED && UNAVAILABLE_STATE.test(sqlState);
+  if (sqlState !== undefined)
+    return (
+      sqlState !== QUERY_CANCELED &&
+      !UNREACHABLE_NODE_STATE.test(sqlState) &&
+      UNAVAILABLE_STATE.test(sqlState)
+    );
   return !(error instanceof Error && error.message === ALL_BUSY);
 }
 

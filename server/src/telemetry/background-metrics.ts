@@ -3,6 +3,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 /** The background tasks that report their failures. */
 export const BACKGROUND_TASKS = [
   "heartbeat",
+  "read_shards",
   "store_usage",
   "count_usage",
   "store_key_use",

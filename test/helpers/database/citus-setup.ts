@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { withConnection } from "../../../server/src/store/connection.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { runStatements } from "./statement-runner.ts";
 
@@ -21,6 +22,8 @@ const SETTINGS = {
   wal_level: "logical",
   shared_preload_libraries: "citus",
   "citus.node_conninfo": "sslmode=disable",
+  // Tests make statements fail by triggers.
+  "citus.enable_unsafe_triggers": "on",
 };
 
 const NODES = ["coordinator", "worker1", "worker2"] as const;
@@ -43,9 +46,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** Tells a node under which name it reaches itself. The name of a node is the directory of its socket. */
+/**
+ * Tells a node under which name it reaches itself: the directory of its socket. Also trusts the library with which
+ * Citus copies shards, where Postgres asks for that (PostgreSQL 15.20 does).
+ */
 async function nameItself(node: EmbeddedPostgres): Promise<void> {
   const url = node.url("postgres");
+  const settings = await withConnection({ connectionString: url }, (client) =>
+    client.query("select from pg_settings where name = 'output_plugin_libraries'"),
+  );
+  if (settings.rowCount) {
+    await runStatements(url, "alter system set output_plugin_libraries = 'pgoutput', 'citus'");
+  }
   await runStatements(
     url,
     `alter system set citus.local_hostname = '${new URL(url).searchParams.get("host")}'`,

@@ -50,6 +50,8 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   QUOTA_RECORD_JOBS: "Wait until a background change has ended, or cancel one.",
   RECORD_UNREADABLE:
     "Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.",
+  TENANT_MOVING:
+    "Nothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.",
   RECORD_COUNT_MISMATCH: "Look at the matching records again, and confirm the new number.",
 };
 

@@ -55,19 +55,19 @@ export class AgentRun {
     try {
       if (slot !== undefined) slot.mayHaveRecord = true;
       const value = await this.#run(attempt, fn);
+      if (!attempt.isUnknown) this.#unknown.delete(operation);
       return value as Jsonify<T>;
     } finally {
       if (slot !== undefined) slot.running--;
       if (attempt.isUnknown) remember(this.#unknown, operation, operationKey);
-      else this.#unknown.delete(operation);
     }
   }
 
   async #take(call: ToolCall, fingerprint: string): Promise<Slot> {
-    const { tool, step, signal } = call;
+    const { tool, step } = call;
     const parts = [this.#options.runId, step, tool];
     const name = JSON.stringify(parts);
-    const slots = this.#steps.get(name) ?? new StepSlots((key) => this.#lookUp(key, signal), parts);
+    const slots = this.#steps.get(name) ?? new StepSlots((key) => this.#lookUp(key), parts);
     remember(this.#steps, name, slots);
     const slot = await orBlocked({ tool, key: name }, slots.take(fingerprint, call));
     if (slot === "changed") throw new ToolBlockedError("ARGUMENTS_CHANGED", { tool, key: name });
@@ -111,7 +111,7 @@ export class AgentRun {
     return await attempt.settled(this.#onceward.run({ ...options, acceptAmbiguous: true }, held));
   }
 
-  async #lookUp(key: string, signal: AbortSignal | undefined): Promise<RecordMessage | undefined> {
+  async #lookUp(key: string, signal?: AbortSignal): Promise<RecordMessage | undefined> {
     const { namespace, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
     const { calls } = this.#onceward;
     const lookup = () => calls.orEnd(calls.lookup({ namespace, key }), signal);

@@ -112,6 +112,19 @@ test.each(["HOLD", "RECLAIM"] as const)(
   },
 );
 
+test("an outage does not make a call with an unknown outcome a new one in a later step", async () => {
+  const testing = newTesting();
+  await crash(testing, refund);
+  const run = resume(testing, { timeoutMs: 1 });
+  const tool = vi.fn();
+  await expect(run.call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  testing.faults.failNext("lookup", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(run.call({ ...refund, step: 2 }, tool)).rejects.toMatchObject({ reason: "UNAVAILABLE" });
+  testing.faults.clear();
+  await expect(run.call({ ...refund, step: 3 }, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  expect(tool).not.toHaveBeenCalled();
+});
+
 test.each(["HOLD", "RECLAIM"] as const)(
   "with policy %s, a call whose outcome is found out gets its value, or runs",
   async (policy) => {
@@ -178,6 +191,18 @@ test("a tool that throws runs again at the next attempt; a TerminalError is stor
     await expect(resume(testing).call({ ...refund, step: 2 }, failing)).rejects.toThrow("card declined");
   }
   expect(failing).toHaveBeenCalledOnce();
+});
+
+test("a call that waits for a tool which then throws runs the tool", async () => {
+  const testing = newTesting();
+  const failing = Promise.withResolvers<string>();
+  const first = resume(testing).call(refund, () => failing.promise);
+  await vi.waitUntil(() => testing.counts.granted === 1, 30_000);
+  const second = resume(testing, { waitMs: 30_000 }).call(refund, () => "refunded");
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
+  failing.reject(new Error("the provider was down"));
+  await expect(first).rejects.toThrow("the provider was down");
+  expect(await second).toBe("refunded");
 });
 
 test("a tool that is stopped, or says so, leaves an unknown outcome", async () => {

@@ -3,7 +3,7 @@ import type { AgentRun } from "./agent-run.ts";
 import { signalOf } from "./claim-of.ts";
 
 /** What this adapter reads of a message of the AI SDK (ModelMessage). */
-interface Message {
+export interface AiSdkMessage {
   readonly role: string;
   readonly content?: unknown;
 }
@@ -11,7 +11,7 @@ interface Message {
 /** What this adapter reads of the options that the AI SDK passes to `execute`. */
 interface ExecuteOptions {
   readonly toolCallId: string;
-  readonly messages: readonly Message[];
+  readonly messages: readonly AiSdkMessage[];
   readonly abortSignal?: AbortSignal | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface AiSdkOptions<Tools> {
    * Returns the step of a call from the messages before the model's response. Needed if your runtime shortens the messages:
    * the default counts the assistant's.
    */
-  readonly step?: ((messages: readonly { readonly role: string }[]) => string | number) | undefined;
+  readonly step?: ((messages: readonly AiSdkMessage[]) => string | number) | undefined;
   /** By tool: returns the operation's own key, see `ToolCall.key`. Default: none. */
   readonly keys?: { readonly [Name in keyof Tools]?: (input: InputOf<Tools[Name]>) => string } | undefined;
 }
@@ -74,12 +74,12 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
   return Object.fromEntries(guarded);
 }
 
-function countAssistantMessages(messages: readonly Message[]): number {
+function countAssistantMessages(messages: readonly AiSdkMessage[]): number {
   return messages.filter(({ role }) => role === "assistant").length;
 }
 
 /** Returns the messages before the call's own. A call that a person approved is part of the messages. */
-function messagesBefore(messages: readonly Message[], toolCallId: string): readonly Message[] {
+function messagesBefore(messages: readonly AiSdkMessage[], toolCallId: string): readonly AiSdkMessage[] {
   const index = messages.findIndex(
     ({ role, content }) =>
       role === "assistant" &&

@@ -4,11 +4,12 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 /** Returns a key's record; undefined if there is none. @throws OncewardError. */
 export type RecordLookup = (key: string) => Promise<RecordMessage | undefined>;
 
-/** What became of the effect of an earlier attempt. */
+/**
+ * What became of the effect of an earlier attempt. It happened: `value` is stored, and is the call's result. It did not
+ * happen: the tool runs now.
+ */
 export type Resolution<Value = unknown> =
-  /** It happened: `value` is stored, and is the call's result. */
   | { readonly happened: true; readonly value: Value }
-  /** It did not happen: the tool runs now. */
   | { readonly happened: false };
 
 /** Finds out what became of an earlier attempt; undefined: it remains unknown. */

@@ -10,14 +10,14 @@ export interface LangChainTool {
 }
 
 /** What this adapter reads of a tool's RunnableConfig. */
-interface ToolConfig {
+export interface LangChainConfig {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Set if the tool is invoked with a ToolCall. */
   readonly toolCall?: { readonly id?: string | undefined } | undefined;
 }
 
-type Call = (input: unknown, runManager: unknown, config: ToolConfig | undefined) => unknown;
+type Call = (input: unknown, runManager: unknown, config: LangChainConfig | undefined) => unknown;
 
 /** How the tools' calls are named. */
 export interface LangChainOptions {
@@ -25,9 +25,7 @@ export interface LangChainOptions {
    * Returns the step of a call from its RunnableConfig. Default: `metadata.langgraph_step`, which LangGraph sets, and keeps
    * when a thread is resumed from a checkpoint.
    */
-  readonly step?:
-    | ((config: { readonly metadata?: Readonly<Record<string, unknown>> | undefined }) => string | number)
-    | undefined;
+  readonly step?: ((config: LangChainConfig) => string | number) | undefined;
   /** By the tool's name: returns the operation's own key, see `ToolCall.key`. Default: none. */
   readonly keys?: Readonly<Record<string, (input: never) => string>> | undefined;
 }
@@ -75,7 +73,7 @@ export function langChainTools<Tool extends LangChainTool>(
   });
 }
 
-function langGraphStep({ metadata }: ToolConfig): number {
+function langGraphStep({ metadata }: LangChainConfig): number {
   const step = metadata?.langgraph_step;
   if (typeof step === "number") return step;
   throw refusedField(

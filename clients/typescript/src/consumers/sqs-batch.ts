@@ -10,9 +10,11 @@ import { KEY_HEADER } from "./key.ts";
 import { type LambdaContext, untilTimeout } from "./lambda-timeout.ts";
 import type { ConsumerOptions } from "./options.ts";
 
-/** The part of a message of an SQS event that the adapter reads; `SQSRecord` of `@types/aws-lambda` has it. */
+/** The part of a message of an SQS event that handlers read; `SQSRecord` of `@types/aws-lambda` has it. */
 export interface SqsRecord {
   readonly messageId: string;
+  /** What the producer sent, such as JSON. */
+  readonly body: string;
   readonly receiptHandle: string;
   /** The ARN of the queue. That of a FIFO queue ends in `.fifo`. */
   readonly eventSourceARN: string;

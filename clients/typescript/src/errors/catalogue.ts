@@ -45,6 +45,8 @@ export class CredentialInvalidError extends errorFor("CREDENTIAL_INVALID") {}
 export class RoleDeniedError extends errorFor("ROLE_DENIED") {}
 /** The API key is limited to other namespaces. */
 export class NamespaceDeniedError extends errorFor("NAMESPACE_DENIED") {}
+/** The tenant is moving to another installation. The client retries until `timeoutMs`. */
+export class TenantMovingError extends errorFor("TENANT_MOVING") {}
 /** The operator has suspended the tenant. */
 export class TenantSuspendedError extends errorFor("TENANT_SUSPENDED") {}
 

@@ -43,6 +43,7 @@ const CLASSES: {
   QUOTA_NAMESPACES: catalogue.QuotaNamespacesError,
   QUOTA_RECORD_JOBS: catalogue.QuotaRecordJobsError,
   RECORD_UNREADABLE: catalogue.RecordUnreadableError,
+  TENANT_MOVING: catalogue.TenantMovingError,
   RECORD_COUNT_MISMATCH: catalogue.RecordCountMismatchError,
 };
 

@@ -2,9 +2,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { jobOnce } from "../bullmq.ts";
 import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
+import { consumeOnce, eachMessageOnce as eachKafkaMessageOnce } from "../kafka.ts";
 import { eachMessageOnce } from "../kafkajs.ts";
 import { lambdaOnce, sqsBatchOnce } from "../lambda.ts";
 import { messageOnce as natsMessageOnce } from "../nats.ts";
+import { messageOnce as pubSubMessageOnce } from "../pubsub.ts";
 import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
 import { messageOnce as sqsMessageOnce } from "../sqs.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
@@ -45,6 +47,10 @@ test("consumers without a function are refused before the first message", async 
   expect(() => sqsMessageOnce(onceward, { namespace, client: missing, queueUrl: "q" }, missing)).toThrow(
     refusal,
   );
+  const skipping = { namespace, deadLetter: "skip" as const };
+  expect(() => eachKafkaMessageOnce(onceward, skipping, missing)).toThrow(refusal);
+  expect(() => consumeOnce(onceward, missing, { ...skipping, topics: [] }, missing)).toThrow(refusal);
+  expect(() => pubSubMessageOnce(onceward, skipping, missing)).toThrow(refusal);
   expect(() => natsMessageOnce(onceward, { namespace }, missing)).toThrow(refusal);
   expect(() => sqsBatchOnce(onceward, { namespace }, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);

@@ -21,8 +21,8 @@ export class Faults {
   /**
    * Refuses the next `times` calls of this kind (Infinity: until `clear`), which then have no effect. With the reason
    *
-   * - `DATABASE_UNAVAILABLE`, `OVERLOADED`, `RECORD_CONTENDED`, `SHUTTING_DOWN`, `DEADLINE_EXCEEDED`: the client
-   *   retries for up to `timeoutMs`.
+   * - `DATABASE_UNAVAILABLE`, `OVERLOADED`, `RECORD_CONTENDED`, `SHUTTING_DOWN`, `TENANT_MOVING`,
+   *   `DEADLINE_EXCEEDED`: the client retries for up to `timeoutMs`.
    * - any other: the client gives up at once. `failNext("complete", "INTERNAL")` has the result of a process that
    *   dies between effect and Complete: a claim in progress until its lease expires.
    */

@@ -23,6 +23,7 @@ const CODES = {
   OVERLOADED: Code.Unavailable,
   RECORD_CONTENDED: Code.Unavailable,
   SHUTTING_DOWN: Code.Unavailable,
+  TENANT_MOVING: Code.Unavailable,
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
   CANCELLED: Code.Canceled,
   INTERNAL: Code.Internal,

@@ -90,7 +90,13 @@ function isFailure(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof Refusal ? error.cause : error;
   return (
     cause instanceof Refusal &&
-    ["CREDENTIAL_INVALID", "CREDENTIAL_MISSING", "INVALID_REQUEST", "TENANT_SUSPENDED"].includes(cause.reason)
+    [
+      "CREDENTIAL_INVALID",
+      "CREDENTIAL_MISSING",
+      "INVALID_REQUEST",
+      "TENANT_SUSPENDED",
+      "TENANT_MOVING",
+    ].includes(cause.reason)
   );
 }
 

@@ -7,6 +7,7 @@ import type { Authenticator } from "../../auth/authenticate.ts";
 import type { IssuerClient, SignInSecrets } from "../../auth/issuer-client.ts";
 import type { Sessions } from "../../auth/sessions.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { requireServed } from "../../domain/tenant.ts";
 import { answerEmpty, headersOf } from "./answers.ts";
 import type { Attempts } from "./attempts.ts";
 import { HOME, returnPath } from "./return-path.ts";
@@ -71,8 +72,7 @@ export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
     const identity = await issuer.finish(urlOf(request, site), started);
     const deadline = { atMs: performance.now() + TIMEOUT_MS, cancelled: false };
     const principal = await authenticator.authenticateIdentity(identity, deadline);
-    if (principal.role !== "OPERATOR" && principal.tenant.suspended)
-      throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
+    if (principal.role !== "OPERATOR") requireServed(principal.tenant);
     attempts.countSignIn(principal.actor);
     const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
     return await sessions.start({

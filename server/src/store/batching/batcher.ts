@@ -3,6 +3,7 @@ import { Refusal } from "../../domain/refusal.ts";
 import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
 import { StatementFailed } from "../pool.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
+import type { Turns } from "./turns.ts";
 
 /** How a batcher gathers operations into statements. */
 export interface BatcherOptions<Op, Row> {
@@ -39,6 +40,10 @@ export interface BatcherOptions<Op, Row> {
   readonly createRowConverter?: () => (row: Row) => Row;
   /** Maximum statements in flight. Few: operations that arrive while they run share the next one. */
   readonly maxInFlight: number;
+  /** Returns the turns that the statements share with those of other batchers. Unset: they wait for no others. */
+  readonly turns?: () => Turns;
+  /** Maximum queued operations. Unset: MAX_QUEUED. */
+  readonly maxQueued?: number;
 }
 
 /** Gathers concurrent operations of all callers into few statements. */
@@ -60,6 +65,16 @@ export interface Batcher<Op, Row> {
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]>;
 }
 
+/** A batcher whose calls may be parts of larger ones. */
+export interface PartBatcher<Op, Row> extends Batcher<Op, Row> {
+  /** As `submitAll`, with the converter of the larger call. */
+  submitPart(
+    ops: readonly Op[],
+    deadline: Deadline,
+    keep: ((row: Row) => Row) | undefined,
+  ): Promise<readonly Settled<Row>[]>;
+}
+
 /**
  * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait
  * longer for each other. Each operation needs a fencing token of its statement's `TOKENS_PER_DRAW`.
@@ -74,7 +89,7 @@ const MAX_BATCH_BYTES = 4 * 1024 * 1024;
  * Maximum queued operations. A single tenant may queue half of it: at 10,000 rows a second and replica, more
  * would wait longer than any sensible deadline.
  */
-const MAX_QUEUED = 40_000;
+export const MAX_QUEUED = 40_000;
 const OVERLOADED_RETRY_AFTER_MS = 200;
 const CONTENDED_RETRY_AFTER_MS = 500;
 /** Statements in flight while the operations of a failed statement are retried one by one. */
@@ -83,11 +98,11 @@ const ISOLATION_WIDTH = 2;
 const NO_TENANT = 0;
 
 /** Creates a batcher. */
-export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): Batcher<Op, Row> {
+export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): PartBatcher<Op, Row> {
   return new StatementBatcher(options);
 }
 
-class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
+class StatementBatcher<Op, Row> implements PartBatcher<Op, Row> {
   readonly #options: BatcherOptions<Op, Row>;
   readonly #tenantOf: (op: Op) => number;
   readonly #limiter: TenantLimiter;
@@ -97,12 +112,12 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   #flushScheduled = false;
 
   constructor(options: BatcherOptions<Op, Row>) {
-    const { tenantOf = () => NO_TENANT, limiter = UNLIMITED } = options;
+    const { tenantOf = () => NO_TENANT, limiter = UNLIMITED, maxQueued = MAX_QUEUED } = options;
     this.#options = options;
     this.#tenantOf = tenantOf;
     this.#limiter = limiter;
     this.#queue = new FairQueue({
-      maxItems: MAX_QUEUED,
+      maxItems: maxQueued,
       weightOf: limiter.weightOf,
       maxInFlightOf: (tenant) => limiter.maxInFlightOf(tenant, performance.now()),
       onHeld: limiter.observer?.heldToShare,
@@ -116,10 +131,17 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   }
 
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]> {
+    return this.submitPart(ops, deadline, this.#options.createRowConverter?.());
+  }
+
+  submitPart(
+    ops: readonly Op[],
+    deadline: Deadline,
+    keep: ((row: Row) => Row) | undefined,
+  ): Promise<readonly Settled<Row>[]> {
     if (ops.length === 0) return Promise.resolve([]);
     return new Promise((resolve) => {
       const nowMs = performance.now();
-      const keep = this.#options.createRowConverter?.();
       const call = new PendingCall<Row>({ size: ops.length, queuedAtMs: nowMs, deadline, resolve, keep });
       const previousOf = ops.length > 1 ? new Map<string, PendingOperation<Op, Row>>() : undefined;
       ops.forEach((op, index) => {
@@ -138,10 +160,12 @@ class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   #scheduleFlush(): void {
     if (this.#queue.size === 0 || this.#flushScheduled || this.#inFlight >= this.#options.maxInFlight) return;
     this.#flushScheduled = true;
-    setImmediate(() => {
+    const start = async () => {
       this.#flushScheduled = false;
-      if (this.#queue.size > 0) void this.#flush();
-    });
+      if (this.#queue.size > 0) await this.#flush();
+    };
+    const { turns } = this.#options;
+    setImmediate(() => (turns === undefined ? void start() : turns().request(start)));
   }
 
   async #flush(): Promise<void> {

@@ -54,12 +54,13 @@ select current_setting('server_version_num')::int as "serverVersionNum",
 
 const findRecord = { name: "find_any_record", text: "select 1 from records limit 1" };
 
+/** The result is null for what a node that is away was to say of others. */
 const checkNodes = {
   name: "check_citus_nodes",
   text: `
 select distinct to_nodename || ':' || to_nodeport as node
   from citus_check_cluster_node_health()
- where result is not true
+ where not result
  order by node`,
 };
 

@@ -2,6 +2,7 @@ import type pg from "pg";
 import { withConnection } from "../connection.ts";
 import { type Runner, WORKER_SETTINGS } from "../pool.ts";
 import { askWorkers, type CitusState, hasCitus, readCitusState } from "./citus-state.ts";
+import { CREATE_SHARD_GUARD, DISTRIBUTE_SHARD_GUARD } from "./shard-guard.ts";
 
 /**
  * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
@@ -45,6 +46,8 @@ export function distributeRecords(
         ? await distribute(runner, state, shards)
         : "The records are already distributed by key.";
     await setUpWorkers(runner);
+    await runner.run({ name: "create_shard_guard", text: CREATE_SHARD_GUARD }, []);
+    await runner.run({ name: "distribute_shard_guard", text: DISTRIBUTE_SHARD_GUARD }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,

@@ -2,9 +2,9 @@ import type pg from "pg";
 import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
-import type { Pool, Statement } from "../pool.ts";
+import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Runner, Statement } from "../pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import type { OpenRow, RecordRow } from "./record-row.ts";
@@ -30,7 +30,7 @@ export interface BatchedWriteOptions<Op, Row, Written> {
   /** Returns what each operation wrote, from the statement's rows; undefined if it wrote nothing. */
   readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly Settled<Written | undefined>[];
   /** Writes a single operation by a separate statement. Unset: `statement` writes it. */
-  readonly writeOne?: (op: Op) => Promise<Written | undefined>;
+  readonly writeOne?: (op: Op, run: Runner["run"]) => Promise<Written | undefined>;
   readonly bytesOf?: (op: Op) => number;
   /**
    * Returns the record that a duplicate finds: an operation on the same key that was queued behind the one
@@ -55,7 +55,11 @@ export function createBatchedWrite<
   Op extends { readonly id: RecordId },
   Row extends pg.QueryResultRow,
   Written = LiveRecord,
->(pool: Pool, readings: Readings, options: BatchedWriteOptions<Op, Row, Written>): BatchedWrite<Op, Written> {
+>(
+  database: RecordsDatabase,
+  readings: Readings,
+  options: BatchedWriteOptions<Op, Row, Written>,
+): BatchedWrite<Op, Written> {
   const {
     statement,
     parametersOf,
@@ -66,8 +70,9 @@ export function createBatchedWrite<
     maxInFlight,
     limiter,
   } = options;
-  const writes = createBatcher<Op, WriteOutcome<Written> | undefined>({
+  const writes = createShardedBatcher<Op, WriteOutcome<Written> | undefined>(database, {
     statement: statement.name,
+    keyOf: (op) => op.id.key,
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
     limiter,
@@ -77,12 +82,12 @@ export function createBatchedWrite<
       rowForDuplicate: (outcome) =>
         outcome?.applied ? { applied: false, record: recordForDuplicate(outcome.record) } : outcome,
     }),
-    async execute(ops) {
+    async execute(ops, run) {
       const [only] = ops;
       const written =
         only !== undefined && ops.length === 1 && writeOne !== undefined
-          ? [await writeOne(only)]
-          : readWritten(await pool.run<Row>(statement, parametersOf(ops), ops.length), ops);
+          ? [await writeOne(only, run)]
+          : readWritten(await run<Row>(statement, parametersOf(ops), ops.length), ops);
       return mapSettled(written, (record) => (record === undefined ? undefined : { applied: true, record }));
     },
   });

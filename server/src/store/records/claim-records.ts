@@ -10,7 +10,7 @@ import {
   unfinishedPhase,
 } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
-import type { Pool } from "../pool.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import {
   claimArrays,
@@ -45,14 +45,14 @@ interface ClaimParts extends WriteParts {
  * does.
  */
 export function createClaimRecords(
-  pool: Pool,
+  database: RecordsDatabase,
   { readings, fillPayload, encryption, limiter }: ClaimParts,
 ): ClaimRecords {
-  const insert = createBatchedWrite<ClaimCommand, GrantedRow>(pool, readings, {
+  const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
     parametersOf: claimArrays,
-    async writeOne(command) {
-      const [grant] = await pool.run<Grant>(claimRecord, claimParameters(command));
+    async writeOne(command, run) {
+      const [grant] = await run<Grant>(claimRecord, claimParameters(command));
       return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
     },
     readWritten: readGranted,
@@ -60,7 +60,7 @@ export function createClaimRecords(
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(pool, readings, {
+  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
     statement: takeOverRecords,
     parametersOf: claimArrays,
     readWritten: (rows, commands) => readWrittenRecords(rows, commands, encryption.openRow),

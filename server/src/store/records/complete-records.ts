@@ -1,7 +1,7 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { type CachedCompletion, laterMs } from "../../domain/record.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
-import type { Pool } from "../pool.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { withoutLargePayload } from "./large-payloads.ts";
@@ -100,10 +100,10 @@ export type CompleteRecords = (
  * `answerComplete` does.
  */
 export function createCompleteRecords(
-  pool: Pool,
+  database: RecordsDatabase,
   { readings, encryption, limiter }: WriteParts,
 ): CompleteRecords {
-  const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(pool, readings, {
+  const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(database, readings, {
     statement: completeRecords,
     parametersOf(commands) {
       const stored = commands.map(({ id, result, resultDigest: digest }) =>

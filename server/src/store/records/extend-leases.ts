@@ -1,6 +1,6 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
-import type { Pool } from "../pool.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import { idColumns } from "./record-ids.ts";
@@ -66,8 +66,11 @@ export type ExtendLeases = (
  * Returns a function that extends leases, batched over all its callers. It refuses commands as
  * `answerExtendLease` does.
  */
-export function createExtendLeases(pool: Pool, { readings, encryption, limiter }: WriteParts): ExtendLeases {
-  const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(pool, readings, {
+export function createExtendLeases(
+  database: RecordsDatabase,
+  { readings, encryption, limiter }: WriteParts,
+): ExtendLeases {
+  const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(database, readings, {
     statement: extendLeases,
     parametersOf: (commands) => [
       ...idColumns(commands.map((command) => command.id)),

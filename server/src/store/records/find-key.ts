@@ -14,32 +14,16 @@ export interface FoundOfKey {
 export const MAX_EXAMINED_NAMESPACES = 2000;
 
 /**
- * Finds each namespace by one look at the primary key, as `list_namespaces_in_use`, and the record with the key by another one. The
- * first row's `last_namespace` is that of the last examined namespace; without a record, it is the only column that is set.
+ * Finds each namespace by one look at the primary key, as `list_namespaces_in_use`, and the record with the key by another one.
+ * Without a record, the only row has the number of examined namespaces and the last one, and no other column.
  */
 const lookAtKey = {
   name: "look_at_key",
   text: `
-with recursive used (name) as (
-  (select r.namespace
-     from records r
-    where r.tenant_id = $1::int
-      and r.namespace > $2::text
-    order by r.tenant_id, r.namespace
-    limit 1)
-  union all
-  select (select r.namespace
-            from records r
-           where r.tenant_id = $1::int
-             and r.namespace > used.name
-           order by r.tenant_id, r.namespace
-           limit 1)
-    from used
-   where used.name is not null
-), examined as materialized (
-  select name from used where name is not null limit 2000
+with examined as materialized (
+  select u.name from namespaces_in_use($1::int, $2::text, 2000) as u (name)
 ), last as (
-  select count(*)::int as namespaces, max(name) as last_namespace from examined
+  select count(*)::int as namespaces, max(name collate "C") as last_namespace from examined
 )
 select last.namespaces, last.last_namespace, found.*
   from last

@@ -1,9 +1,8 @@
 import { type Deadline, mapSettled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
-import { createBatcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
-import type { Pool } from "../pool.ts";
+import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray } from "../sql-arrays.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
@@ -62,25 +61,26 @@ export type FillPayload = (
  * share it.
  */
 export function createFillPayload(
-  pool: Pool,
+  database: RecordsDatabase,
   encryption: RecordEncryption,
   limiter: TenantLimiter,
 ): FillPayload {
-  const reads = createBatcher<LargePayload, Buffer | undefined>({
+  const reads = createShardedBatcher<LargePayload, Buffer | undefined>(database, {
     statement: readPayloads.name,
+    keyOf: ({ id }) => id.key,
     nameOf: ({ id, fencingToken }) => `${fencingToken}:${recordName(id)}`,
     tenantOf: ({ id }) => id.tenantId,
     limiter,
     bytesOf: () => MAX_PAYLOAD_BYTES,
     rowForDuplicate: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,
-    async execute(wanted) {
+    async execute(wanted, run) {
       const columns = [
         ...idColumns(wanted.map(({ id }) => id)),
         bigintArray(wanted.map(({ fencingToken }) => fencingToken)),
       ];
       const byName = new Map<string, PayloadRow>();
-      for (const row of await pool.run<PayloadRow>(readPayloads, columns, wanted.length)) {
+      for (const row of await run<PayloadRow>(readPayloads, columns, wanted.length)) {
         byName.set(nameOfRow(row), row);
       }
       return mapSettled(wanted, ({ id }) => {

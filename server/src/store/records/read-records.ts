@@ -1,8 +1,9 @@
 import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
-import { type Batcher, createBatcher } from "../batching/batcher.ts";
+import type { Batcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
+import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Pool } from "../pool.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
@@ -47,9 +48,14 @@ const MAX_IN_FLIGHT = 1;
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
 /** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
-export function createReadings(pool: Pool, encryption: RecordEncryption, limiter: TenantLimiter): Readings {
-  return createBatcher<RecordId, LiveRecord | undefined>({
+export function createReadings(
+  database: RecordsDatabase,
+  encryption: RecordEncryption,
+  limiter: TenantLimiter,
+): Readings {
+  return createShardedBatcher<RecordId, LiveRecord | undefined>(database, {
     statement: readRecords.name,
+    keyOf: (id) => id.key,
     nameOf: recordName,
     tenantOf: (id) => id.tenantId,
     limiter,
@@ -59,10 +65,10 @@ export function createReadings(pool: Pool, encryption: RecordEncryption, limiter
       return (record) => record && keep(record);
     },
     maxInFlight: MAX_IN_FLIGHT,
-    async execute(ids) {
+    async execute(ids, run) {
       return recordsOf(
         ids,
-        await pool.run<RecordRow>(readRecords, idColumns(ids), ids.length),
+        await run<RecordRow>(readRecords, idColumns(ids), ids.length),
         encryption.openRow,
       );
     },

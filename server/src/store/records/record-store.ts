@@ -1,4 +1,6 @@
 import type { TenantLimiter } from "../batching/fair-queue.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Shards } from "../citus/shards.ts";
 import type { Pool } from "../pool.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
@@ -20,19 +22,25 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-/** Creates the operations on records. One per replica, because larger batches are more efficient. */
+/**
+ * Creates the operations on records. One per replica, because larger batches are more efficient.
+ *
+ * @param shards undefined on a plain Postgres.
+ */
 export function createRecordStore(
   pool: Pool,
   limiter: TenantLimiter,
   encryption: RecordEncryption = WITHOUT_KEYS,
+  shards?: Shards,
 ): RecordStore {
-  const fillPayload = createFillPayload(pool, encryption, limiter);
-  const readings = createReadings(pool, encryption, limiter);
+  const database: RecordsDatabase = { pool, shards };
+  const fillPayload = createFillPayload(database, encryption, limiter);
+  const readings = createReadings(database, encryption, limiter);
   return {
-    claim: createClaimRecords(pool, { readings, fillPayload, encryption, limiter }),
-    complete: createCompleteRecords(pool, { readings, encryption, limiter }),
-    release: createReleaseRecords(pool, readings, limiter),
-    extendLease: createExtendLeases(pool, { readings, encryption, limiter }),
+    claim: createClaimRecords(database, { readings, fillPayload, encryption, limiter }),
+    complete: createCompleteRecords(database, { readings, encryption, limiter }),
+    release: createReleaseRecords(database, readings, limiter),
+    extendLease: createExtendLeases(database, { readings, encryption, limiter }),
     read: createReadRecords(readings, fillPayload),
   };
 }

@@ -1,7 +1,7 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { answerRelease, type Release, type ReleaseCommand } from "../../domain/settlement.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
-import type { Pool } from "../pool.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
 import type { Readings } from "./read-records.ts";
@@ -65,8 +65,12 @@ export type ReleaseRecords = (
  * Returns a function that releases claims, batched over all its callers. It refuses commands as
  * `answerRelease` does.
  */
-export function createReleaseRecords(pool: Pool, readings: Readings, limiter: TenantLimiter): ReleaseRecords {
-  const release = createBatchedWrite<ReleaseCommand, RecordRow>(pool, readings, {
+export function createReleaseRecords(
+  database: RecordsDatabase,
+  readings: Readings,
+  limiter: TenantLimiter,
+): ReleaseRecords {
+  const release = createBatchedWrite<ReleaseCommand, RecordRow>(database, readings, {
     statement: releaseRecords,
     parametersOf: (commands) => [
       ...idColumns(commands.map((command) => command.id)),

@@ -169,7 +169,7 @@ test("statements that return records return the same columns", () => {
   expectSamePart(/(r\.tenant_id, r\.namespace, r\.key, r\.state, r\.attempt.*? as result_digest),/g, [
     ...["take_over_records", "release_records", "extend_leases", "read_records"],
     ...["lock_record", "resolve_as_released", "resolve_as_completed", "look_at_records"],
-    "look_at_ambiguous_records",
+    ...["look_at_ambiguous_records", "look_at_key"],
   ]);
 });
 

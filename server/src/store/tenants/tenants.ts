@@ -1,4 +1,10 @@
-import { cacheScope, makeTenant, type Tenant, type TenantResource } from "../../domain/tenant.ts";
+import {
+  cacheScope,
+  makeTenant,
+  type Tenant,
+  type TenantResource,
+  type TenantState,
+} from "../../domain/tenant.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { createLoadedNamespaces } from "./loaded-namespaces.ts";
@@ -21,6 +27,7 @@ type CallRow = FieldRow & {
   readonly installation_id: string;
   readonly name: string;
   readonly suspended: boolean;
+  readonly moving: boolean;
   readonly cache_generation: number;
   readonly namespaces_version: number;
   readonly now_ms: number;
@@ -32,7 +39,8 @@ const readTenants = {
   name: "read_tenants",
   text: `
 select id, uid, (select id from installation) as installation_id, name,
-       suspended_at is not null or deleted_at is not null as suspended, cache_generation, namespaces_version,
+       suspended_at is not null or deleted_at is not null as suspended,
+       moving_since is not null and deleted_at is null as moving, cache_generation, namespaces_version,
        date_part('epoch', now()) * 1000 as now_ms, ${CALL_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
@@ -55,6 +63,7 @@ export function createFindTenants(pool: Pool): FindTenants {
         uid: row.uid,
         name: row.name,
         suspended: row.suspended,
+        moving: row.moving,
         cacheEpoch: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
         overrides: POLICY_COLUMNS.parse(row),
         namespaces: await loaded.of(
@@ -108,13 +117,14 @@ function settingParameters({ policy, bounds, quotas }: Settings): readonly unkno
 type Settings = Pick<TenantResource, "policy" | "bounds" | "quotas">;
 
 const COLUMNS = `
-  id, name, suspended_at is not null as suspended, deleted_at is not null as deleting,
+  id, name, suspended_at is not null as suspended, moving_since is not null as moving, deleted_at is not null as deleting,
   date_part('epoch', created_at) * 1000 as created_at_ms, version, ${SETTING_COLUMNS}`;
 
 type ResourceRow = FieldRow & {
   readonly id: number;
   readonly name: string;
   readonly suspended: boolean;
+  readonly moving: boolean;
   readonly deleting: boolean;
   readonly created_at_ms: number;
   readonly version: number;
@@ -187,9 +197,10 @@ const updateTenantRow = {
   name: "update_tenant",
   text: `
 update tenants set
-  (${SETTING_COLUMNS}) = (${placeholders(SETTING_TYPES, 4)}),
+  (${SETTING_COLUMNS}) = (${placeholders(SETTING_TYPES, 5)}),
   suspended_at = case when $2::boolean then coalesce(suspended_at, now()) end,
-  deleted_at = case when $3::boolean then coalesce(deleted_at, now()) end,
+  moving_since = case when $3::boolean then coalesce(moving_since, now()) end,
+  deleted_at = case when $4::boolean then coalesce(deleted_at, now()) end,
   version = version + 1
 where id = $1::int
 returning ${COLUMNS}`,
@@ -200,6 +211,7 @@ export async function updateTenant(transaction: Runner, tenant: TenantResource):
   const [row] = await transaction.run<ResourceRow>(updateTenantRow, [
     tenant.id,
     tenant.state === "SUSPENDED",
+    tenant.state === "MOVING",
     tenant.state === "DELETING",
     ...settingParameters(tenant),
   ]);
@@ -207,11 +219,17 @@ export async function updateTenant(transaction: Runner, tenant: TenantResource):
   return parseResource(row);
 }
 
+function stateOf({ deleting, moving, suspended }: ResourceRow): TenantState {
+  if (deleting) return "DELETING";
+  if (moving) return "MOVING";
+  return suspended ? "SUSPENDED" : "ACTIVE";
+}
+
 function parseResource(row: ResourceRow): TenantResource {
   return {
     id: row.id,
     name: row.name,
-    state: row.deleting ? "DELETING" : row.suspended ? "SUSPENDED" : "ACTIVE",
+    state: stateOf(row),
     policy: POLICY_COLUMNS.parse(row),
     bounds: BOUND_COLUMNS.parse(row),
     quotas: parseQuotas(row),

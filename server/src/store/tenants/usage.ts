@@ -140,7 +140,7 @@ export interface UsageQuery {
 }
 
 /** SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`. */
-export const FIRST_HOUR = hourOf(`coalesce(
+const FIRST_HOUR = hourOf(`coalesce(
      to_timestamp($3::float8 / 1000), least(now(), to_timestamp($4::float8 / 1000)) - interval '1 day')`);
 
 /** SQL for the hours after `hour_ms` and `namespace`. */

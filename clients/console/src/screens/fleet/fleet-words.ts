@@ -61,6 +61,14 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
       runbook: "deploy/runbook.md#a-machines-clock-is-wrong",
     },
   ],
+  [
+    "shards_away",
+    {
+      title: "Shards away",
+      meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
+      runbook: "deploy/runbook.md#shards-are-away",
+    },
+  ],
 ]);
 
 /** Returns what a degraded state means. A state of a later version is named as it is. */

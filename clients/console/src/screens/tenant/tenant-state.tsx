@@ -5,6 +5,7 @@ const MARKS: Readonly<Record<Tenant_State, { readonly tone: StateTone; readonly 
   [Tenant_State.UNSPECIFIED]: { tone: "quiet", word: "Unknown" },
   [Tenant_State.ACTIVE]: { tone: "good", word: "Active" },
   [Tenant_State.SUSPENDED]: { tone: "attention", word: "Suspended" },
+  [Tenant_State.MOVING]: { tone: "attention", word: "Moving" },
   [Tenant_State.DELETING]: { tone: "bad", word: "Being deleted" },
 };
 

@@ -742,7 +742,7 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
 
   /**
    * Why the replica is degraded: "database_away", "redis_bypassed", "schema_ahead", "pool_saturated", "sweep_behind",
-   * "clock_skewed". The answers that it gives stay correct. Later versions may add reasons.
+   * "clock_skewed", "shards_away". The answers that it gives stay correct. Later versions may add reasons.
    *
    * @generated from field: repeated string degraded = 4;
    */
@@ -1150,7 +1150,8 @@ export const OperatorService: GenService<{
     output: typeof SuspendTenantResponseSchema;
   },
   /**
-   * Answers a suspended tenant's calls again, within 10 s. It can be repeated.
+   * Answers the calls of a suspended or a moving tenant again, within 10 s. It can be repeated. Never resume a tenant that
+   * another installation serves already: both would grant the same keys.
    *
    * Errors: TENANT_NOT_FOUND.
    *

@@ -1,0 +1,355 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { TerminalError } from "./index.ts";
+import {
+  type ConsumeOptions,
+  consumeOnce,
+  type EachMessagePayload,
+  eachMessageOnce,
+  type KafkaOptions,
+  KEY_HEADER,
+  type StreamConsumer,
+  type StreamMessage,
+  withKey,
+} from "./kafka.ts";
+import { createTestingOnceward, describeConsumerAdapter } from "./testing.ts";
+
+/** Tests with a real broker and the real packages are in `test/brokers/`. */
+
+interface Sent {
+  readonly key?: string | undefined;
+  readonly partition?: number;
+  readonly body?: string;
+}
+
+interface TestMessage extends StreamMessage {
+  readonly value: string;
+}
+
+/** Delivers messages as a consumer of `@platformatic/kafka` does, and keeps the committed offset of each partition. */
+class Topic implements StreamConsumer<TestMessage> {
+  closed = false;
+  assignments: { topic: string; partitions: number[] }[] = [{ topic: "charges", partitions: [0, 1] }];
+  readonly committed = new Map<number, bigint>();
+  /** The options of each stream. */
+  readonly streams: unknown[] = [];
+  readonly #log: TestMessage[] = [];
+  readonly #next = new Map<number, bigint>();
+  readonly #committing: (() => void)[] = [];
+  #wake = () => {};
+  #failure: Error | undefined;
+
+  send({ key, partition = 0, body = "{}" }: Sent): void {
+    const offset = this.#next.get(partition) ?? 0n;
+    this.#next.set(partition, offset + 1n);
+    const { headers } = key === undefined ? { headers: new Map() } : withKey(key, { headers: new Map() });
+    const commit = async () => {
+      this.committed.set(partition, offset + 1n);
+      for (const wake of this.#committing.splice(0)) wake();
+    };
+    this.#log.push({ topic: "charges", partition, offset, headers, value: body, commit });
+    this.#wake();
+  }
+
+  /** Resolves once the offset is committed. */
+  async untilCommitted(partition: number, offset: bigint): Promise<void> {
+    while ((this.committed.get(partition) ?? 0n) < offset) {
+      await new Promise<void>((resolve) => this.#committing.push(resolve));
+    }
+  }
+
+  /** Ends the stream as a commit does that the broker refuses after a rebalance. */
+  fail(): void {
+    this.#failure = new Error("rejoin the group");
+    this.#wake();
+  }
+
+  async consume(options: unknown) {
+    this.streams.push(options);
+    const pending = this.#log.filter(
+      ({ partition, offset }) => offset >= (this.committed.get(partition) ?? 0n),
+    );
+    let read = this.#log.length;
+    let closed = false;
+    const topic = this;
+    return {
+      async close() {
+        closed = true;
+        topic.#wake();
+      },
+      async *[Symbol.asyncIterator]() {
+        yield* pending;
+        while (!closed) {
+          const message = topic.#log[read];
+          if (topic.#failure !== undefined) {
+            const failure = topic.#failure;
+            topic.#failure = undefined;
+            throw failure;
+          }
+          if (message === undefined) {
+            await new Promise<void>((resolve) => {
+              topic.#wake = resolve;
+            });
+          } else {
+            read++;
+            yield message;
+          }
+        }
+      },
+    };
+  }
+}
+
+const namespace = "charges";
+
+function newWorld() {
+  const world = createTestingOnceward();
+  onTestFinished(() => world.onceward.close());
+  return world;
+}
+
+function start(
+  topic: Topic,
+  fn: (message: TestMessage) => unknown,
+  more: Partial<ConsumeOptions<TestMessage>> = {},
+) {
+  const world = newWorld();
+  const kinds: string[] = [];
+  const options: ConsumeOptions<TestMessage> = {
+    topics: ["charges"],
+    namespace,
+    deadLetter: "skip",
+    waitMs: 0,
+    redeliverAfterMs: 5,
+    onDelivery: ({ kind }) => kinds.push(kind),
+    ...more,
+  };
+  const consuming = consumeOnce(world.onceward, topic, options, fn);
+  onTestFinished(() => consuming.close());
+  return { ...world, kinds, consuming };
+}
+
+describe("a stream of messages", () => {
+  describeConsumerAdapter(test, (onceward, options, fn) => {
+    const topic = new Topic();
+    const settings = { ...options, topics: ["charges"], deadLetter: "skip" as const, waitMs: 0 };
+    let retried = Promise.withResolvers<void>();
+    const consuming = consumeOnce(
+      onceward,
+      topic,
+      {
+        ...settings,
+        redeliverAfterMs: 20,
+        onDelivery: ({ kind }) => {
+          if (kind === "released" || kind === "postponed") retried.resolve();
+        },
+      },
+      ({ value }, claim) => fn(value, claim),
+    );
+    let sent = 0n;
+    return {
+      async deliver({ key, body }) {
+        retried = Promise.withResolvers<void>();
+        // A message that was kept comes again by itself: the one that is sent now is behind it.
+        topic.send({ key, body });
+        sent++;
+        return await Promise.race([
+          topic.untilCommitted(0, sent).then(() => "settled" as const),
+          retried.promise.then(() => "kept" as const),
+        ]);
+      },
+      close: () => consuming.close(),
+    };
+  });
+
+  test("offsets are committed here, after the function, and no message is left out", async () => {
+    const topic = new Topic();
+    const committed: unknown[] = [];
+    start(topic, () => committed.push(topic.committed.get(0)));
+    for (const key of ["order-0", "order-1"]) topic.send({ key });
+    await expect.poll(() => topic.committed.get(0)).toBe(2n);
+    expect(committed).toEqual([undefined, 1n]);
+    expect(topic.streams).toEqual([
+      { topics: ["charges"], autocommit: false, mode: "committed", fallbackMode: "earliest" },
+    ]);
+  });
+
+  test("a message that waits for another holder holds up its partition, and no other one", async () => {
+    const topic = new Topic();
+    const ran: string[] = [];
+    const { onceward, clock } = start(topic, ({ partition, offset }) => ran.push(`${partition}/${offset}`));
+    await onceward.api.claim({ namespace, key: "order-0", owner: "elsewhere" });
+    topic.send({ key: "order-0" });
+    topic.send({ key: "order-1" });
+    topic.send({ key: "order-2", partition: 1 });
+    await expect.poll(() => topic.committed.get(1)).toBe(1n);
+    expect(ran).toEqual(["1/0"]);
+    clock.advance(60_000);
+    await expect.poll(() => topic.committed.get(0)).toBe(2n);
+    expect(ran).toEqual(["1/0", "0/0", "0/1"]);
+  });
+
+  test("when messages wait up to the limit, no partition is read", async () => {
+    const topic = new Topic();
+    const { onceward, clock, kinds } = start(topic, () => {}, { maxMessages: 2 });
+    await onceward.api.claim({ namespace, key: "order-0", owner: "elsewhere" });
+    for (const key of ["order-0", "order-1"]) topic.send({ key });
+    topic.send({ key: "order-2", partition: 1 });
+    await expect.poll(() => kinds.length).toBeGreaterThan(1);
+    expect(topic.committed).toEqual(new Map());
+    clock.advance(60_000);
+    await expect.poll(() => [topic.committed.get(0), topic.committed.get(1)]).toEqual([2n, 1n]);
+  });
+
+  test("messages of a partition that a rebalance took away do not run", async () => {
+    const topic = new Topic();
+    const ran: bigint[] = [];
+    const released = Promise.withResolvers<void>();
+    start(topic, async ({ offset }) => {
+      ran.push(offset);
+      await released.promise;
+    });
+    for (const key of ["order-0", "order-1"]) topic.send({ key });
+    await expect.poll(() => ran).toEqual([0n]);
+    topic.assignments = [{ topic: "charges", partitions: [1] }];
+    released.resolve();
+    topic.send({ key: "order-2", partition: 1 });
+    await expect.poll(() => topic.committed.get(1)).toBe(1n);
+    expect(ran).toEqual([0n, 0n]);
+    expect(topic.committed.get(0)).toBe(1n);
+  });
+
+  test("a stream that fails while a function runs is opened again, and the message is a duplicate", async () => {
+    const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    onTestFinished(() => warn.mockRestore());
+    const topic = new Topic();
+    const ran: bigint[] = [];
+    const { kinds } = start(topic, async ({ offset }) => {
+      ran.push(offset);
+      if (offset === 0n) topic.fail();
+    });
+    for (const key of ["order-0", "order-1"]) topic.send({ key });
+    await expect.poll(() => topic.committed.get(0)).toBe(2n);
+    expect(topic.streams).toHaveLength(2);
+    expect(ran).toEqual([0n, 1n]);
+    expect(kinds).toContain("duplicate");
+    expect(warn.mock.calls.map(([, options]) => (options as { code?: string }).code)).toEqual([
+      "ONCEWARD_STREAM_FAILED",
+    ]);
+  });
+
+  test("closing waits for the function that runs and its commit, and runs no further message", async () => {
+    const topic = new Topic();
+    const running = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const { consuming, kinds } = start(topic, async () => {
+      running.resolve();
+      await finish.promise;
+    });
+    for (const key of ["order-0", "order-1"]) topic.send({ key });
+    await running.promise;
+    const closed = consuming.close();
+    finish.resolve();
+    await closed;
+    expect(kinds).toEqual(["processed"]);
+    expect(topic.committed.get(0)).toBe(1n);
+  });
+
+  test("a message that could not be dead-lettered is tried again before its offset is committed", async () => {
+    const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    onTestFinished(() => warn.mockRestore());
+    const topic = new Topic();
+    const deadLetter = vi.fn<Exclude<KafkaOptions<TestMessage>["deadLetter"], "skip">>();
+    deadLetter.mockRejectedValueOnce(new Error("no leader")).mockResolvedValue(undefined);
+    const { kinds } = start(
+      topic,
+      () => {
+        throw new TerminalError("card declined");
+      },
+      { deadLetter },
+    );
+    topic.send({ key: "order-0" });
+    topic.send({});
+    await expect.poll(() => topic.committed.get(0)).toBe(2n);
+    expect(kinds).toEqual(["failed", "duplicate", "refused"]);
+    expect(deadLetter.mock.calls.map(([, error]) => error.message)).toEqual([
+      "card declined",
+      "card declined",
+      "The message has no operation key.",
+    ]);
+  });
+});
+
+describe("eachMessage", () => {
+  /** Returns a payload as `@confluentinc/kafka-javascript` makes it: header values are buffers. */
+  function delivered(headers: Record<string, unknown>, offset = "42", resume: () => void = () => {}) {
+    const pause = vi.fn(() => resume);
+    return {
+      topic: "charges",
+      partition: 3,
+      message: { offset, headers },
+      pause,
+    } satisfies EachMessagePayload;
+  }
+
+  const order = { [KEY_HEADER]: Buffer.from("order-1") };
+
+  describeConsumerAdapter(test, (onceward, options, fn) => {
+    const quiet = { ...options, deadLetter: "skip" as const, waitMs: 0, onDelivery: () => {} };
+    type Payload = ReturnType<typeof delivered> & { readonly body: string };
+    const eachMessage = eachMessageOnce<Payload>(onceward, quiet, ({ body }, claim) => fn(body, claim));
+    return {
+      deliver: ({ key, body }) => {
+        const headers = key === undefined ? {} : { [KEY_HEADER]: Buffer.from(key) };
+        return eachMessage({ ...delivered(headers), body }).then(
+          () => "settled",
+          () => "kept",
+        );
+      },
+    };
+  });
+
+  test("the partition is paused after an error, and a consumer that has disconnected is not resumed", async () => {
+    const { onceward } = newWorld();
+    const resume = vi.fn(() => {
+      throw new Error("Resume can only be called while connected.");
+    });
+    const payload = delivered(order, "42", resume);
+    const settings = { namespace, deadLetter: "skip" as const, redeliverAfterMs: 1, onDelivery: () => {} };
+    const thrown = new Error("the provider is down");
+    const eachMessage = eachMessageOnce(onceward, settings, () => {
+      throw thrown;
+    });
+    await expect(eachMessage(payload)).rejects.toBe(thrown);
+    expect(payload.pause).toHaveBeenCalledOnce();
+    await expect.poll(() => resume.mock.calls.length).toBe(1);
+  });
+
+  test.each([
+    ["two keys", { [KEY_HEADER]: [Buffer.from("order-1"), Buffer.from("order-2")] }],
+    ["an empty key", { [KEY_HEADER]: "" }],
+  ])("a message with %s is refused, and goes where dead letters go", async (_, headers) => {
+    const { onceward } = newWorld();
+    const fn = vi.fn();
+    const deadLetter = vi.fn(async () => {});
+    const settings = { namespace, deadLetter, onDelivery: () => {} };
+    await eachMessageOnce(onceward, settings, fn)(delivered(headers));
+    expect(deadLetter).toHaveBeenCalledOnce();
+    expect(fn).not.toHaveBeenCalled();
+  });
+});
+
+test("a key is added to a Map of headers and to an object of headers", () => {
+  const headers = new Map([["trace", "a"]]);
+  expect(withKey("order-1", { headers }).headers).toEqual(
+    new Map([
+      ["trace", "a"],
+      [KEY_HEADER, "order-1"],
+    ]),
+  );
+  expect(withKey("order-1", { headers: { trace: "a" } }).headers).toEqual({
+    trace: "a",
+    [KEY_HEADER]: "order-1",
+  });
+  expect(withKey("order-1", { value: "{}" })).toEqual({ value: "{}", headers: { [KEY_HEADER]: "order-1" } });
+  expect(() => withKey("", {})).toThrow("key must be 1-255 bytes");
+});

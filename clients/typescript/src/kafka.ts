@@ -1,0 +1,272 @@
+import type { Delivery } from "./consumers/delivery.ts";
+import { createHandler } from "./consumers/handle.ts";
+import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
+import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import type { PartitionMessage } from "./consumers/partitions.ts";
+import { checkFunction, refusedField } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { warn } from "./run/events.ts";
+import { sleep } from "./run/retry.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export type { MessageStream, StreamConsumer, StreamMessage } from "./consumers/kafka-stream.ts";
+export { KEY_HEADER } from "./consumers/key.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+export type { PartitionMessage } from "./consumers/partitions.ts";
+export { readJson } from "./consumers/read-json.ts";
+
+/** Well below the 5 minutes in which librdkafka expects the next poll. */
+const DEFAULT_WAIT_MS = 10_000;
+const DEFAULT_MAX_MESSAGES = 1000;
+
+/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
+export interface KafkaOptions<Message> extends ConsumerOptions<Message> {
+  /**
+   * Where a message goes whose operation failed permanently, or that can't be claimed (no key, the key of another
+   * request). Its offset is committed afterwards.
+   *
+   * - A function sends it to a dead-letter topic, for example. If it throws, the message is tried again. It may get a
+   *   message twice, after a crash.
+   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`, the message in its topic.
+   */
+  readonly deadLetter: ((message: Message, error: Error) => Promise<unknown>) | "skip";
+}
+
+/** {@link KafkaOptions}, and what is read. */
+export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
+  readonly topics: readonly string[];
+  /**
+   * Where a partition is read from that has no committed offset, as in `@platformatic/kafka`. Default: `"earliest"`, so
+   * that no message is left out.
+   */
+  readonly fallbackMode?: "earliest" | "latest" | "fail" | undefined;
+  /**
+   * The most messages that were read and are not handled, over all partitions. Then no partition is read until there are
+   * fewer: a partition that waits for long stops the others. At least 1. Default: 1,000.
+   */
+  readonly maxMessages?: number | undefined;
+}
+
+/**
+ * Reads topics with a consumer of `@platformatic/kafka` 2 (Node 22.22 or later), and performs the operation of each message once, however often a
+ * rebalance, a crash or the producer causes its delivery. Begins at once.
+ *
+ * ```ts
+ * await producer.send({ messages: [withKey(order.id, { topic: "charges", value: JSON.stringify(order) })] });
+ *
+ * const consumer = new Consumer({ groupId: "billing", clientId: "billing", bootstrapBrokers });
+ * const consuming = consumeOnce(
+ *   onceward,
+ *   consumer,
+ *   {
+ *     topics: ["charges"],
+ *     namespace: "charges",
+ *     deadLetter: (message) => producer.send({ messages: [{ ...message, topic: "charges.dead" }] }),
+ *   },
+ *   async (message, claim) => {
+ *     const order = readJson(message.value);
+ *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *   },
+ * );
+ * // At the end of the process:
+ * await consuming.close();
+ * await consumer.close();
+ * ```
+ *
+ * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - The messages of a partition are handled one after the other, those of different partitions beside each other.
+ * - Offsets are committed here, each after its message is settled: done now, done before, or failed permanently. The
+ *   package's own `autocommit` commits an offset when its message is read, and would lose it in a crash.
+ * - While another holder runs the operation, waits up to `waitMs` (10 s), and again after `redeliverAfterMs`. The
+ *   partition waits in the meantime, so that its order is kept; heartbeats continue. The same happens while the
+ *   service is unreachable, while the record is ambiguous, and after an error of the function. To give up, throw a
+ *   TerminalError.
+ * - After a rebalance, the messages of partitions that the consumer has lost are dropped before their functions begin. A
+ *   function that runs is completed, and the partition's next owner finds a duplicate.
+ * - If the stream fails, a warning says so (ONCEWARD_STREAM_FAILED), and the next one is opened after
+ *   `redeliverAfterMs`. Closing the consumer ends this.
+ *
+ * @returns the running consumption; `close` ends it once the functions that run have ended.
+ * @throws OncewardError INVALID_REQUEST for invalid options.
+ */
+export function consumeOnce<Message extends StreamMessage>(
+  onceward: Runner,
+  consumer: StreamConsumer<Message>,
+  options: ConsumeOptions<Message>,
+  fn: (message: Message, claim: Claim) => unknown,
+): { close(): Promise<void> } {
+  const { topics, fallbackMode = "earliest", maxMessages = DEFAULT_MAX_MESSAGES } = options;
+  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  if (!(Number.isSafeInteger(maxMessages) && maxMessages >= 1)) {
+    throw refusedField("maxMessages", "must be a whole number, at least 1");
+  }
+  const settleOnce = createSettler<Message>(onceward, options, fn, {
+    keyOf: ({ headers }) => keyOfHeaders([...headers]),
+    deliveryIdsOf: (message) => deliveryIdsOf(message, `${message.offset}`),
+  });
+  const settle = async (message: Message, signal: AbortSignal) => {
+    while (!signal.aborted) {
+      const retry = await settleOnce(message, signal);
+      if (retry === undefined) return true;
+      await sleep(retry.delayMs, signal).catch(() => {});
+    }
+    return false;
+  };
+  return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, settle);
+}
+
+/** The part of the argument of `eachMessage` that the adapter uses. */
+export interface EachMessagePayload extends PartitionMessage {
+  readonly message: {
+    readonly offset: string;
+    readonly headers?: Readonly<Record<string, unknown>> | undefined;
+  };
+  /** Pauses the partition, and returns the function that resumes it. */
+  pause(): () => void;
+}
+
+/**
+ * Returns an `eachMessage` for the KafkaJS interface of `@confluentinc/kafka-javascript` that performs each operation once,
+ * however often a rebalance, a crash or the producer causes its delivery.
+ *
+ * ```ts
+ * import { KafkaJS } from "@confluentinc/kafka-javascript";
+ *
+ * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });
+ *
+ * const deadLetter = ({ message }: KafkaJS.EachMessagePayload) =>
+ *   producer.send({ topic: "charges.dead", messages: [message] });
+ * await consumer.run({
+ *   eachMessage: eachMessageOnce<KafkaJS.EachMessagePayload>(
+ *     onceward,
+ *     { namespace: "charges", deadLetter },
+ *     async ({ message }, claim) => {
+ *       const order = readJson(message.value);
+ *       await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *     },
+ *   ),
+ * });
+ * ```
+ *
+ * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
+ * - While another holder runs the operation, waits up to `waitMs` (10 s); then the partition is paused for
+ *   `redeliverAfterMs` and the error is thrown, so that the message comes again, and the partition's order is kept. The
+ *   same happens while the service is unreachable, while the record is ambiguous, and after an error of the function.
+ *   The package logs each such error. To give up, throw a TerminalError.
+ *
+ * @throws OncewardError INVALID_REQUEST for invalid options.
+ */
+export function eachMessageOnce<Payload extends EachMessagePayload>(
+  onceward: Runner,
+  options: KafkaOptions<Payload>,
+  fn: (payload: Payload, claim: Claim) => unknown,
+): (payload: Payload) => Promise<void> {
+  const settleOnce = createSettler<Payload>(onceward, options, fn, {
+    keyOf: ({ message }) => keyOfHeaders(Object.entries(message.headers ?? {})),
+    deliveryIdsOf: (payload) => deliveryIdsOf(payload, payload.message.offset),
+  });
+  return async (payload) => {
+    const retry = await settleOnce(payload);
+    if (retry === undefined) return;
+    const resume = payload.pause();
+    // The timer need not keep a process alive whose consumer has stopped.
+    setTimeout(() => resumeIfConnected(resume), retry.delayMs).unref();
+    throw retry.error;
+  };
+}
+
+/** A consumer that has disconnected refuses to resume a partition: nothing is paused any more. */
+function resumeIfConnected(resume: () => void): void {
+  try {
+    resume();
+  } catch {}
+}
+
+/** Why a message has to come again, and when. */
+interface Retry {
+  readonly error: unknown;
+  readonly delayMs: number;
+}
+
+type Source<Message> = Parameters<typeof createHandler<Message, void>>[2];
+
+/** Returns a function that handles a message, and dead-letters it if needed. Undefined: its offset may move on. */
+function createSettler<Message>(
+  onceward: Runner,
+  options: KafkaOptions<Message>,
+  fn: (message: Message, claim: Claim) => unknown,
+  source: Source<Message>,
+): (message: Message, signal?: AbortSignal) => Promise<Retry | undefined> {
+  checkFunction("fn", fn);
+  const { deadLetter, waitMs = DEFAULT_WAIT_MS, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  if (deadLetter !== "skip") checkFunction("deadLetter", deadLetter);
+  const handle = createHandler<Message, void>(
+    onceward,
+    { ...options, waitMs },
+    source,
+    async (message, claim) => void (await fn(message, claim)),
+  );
+  return async (message, signal) => {
+    const delivery: Delivery = await handle(message, { signal });
+    switch (delivery.kind) {
+      case "processed":
+        return undefined;
+      case "duplicate":
+      case "failed":
+      case "refused":
+        if (delivery.error === undefined || deadLetter === "skip") return undefined;
+        try {
+          await deadLetter(message, delivery.error);
+          return undefined;
+        } catch (error) {
+          warn(`The message can't be dead-lettered: ${error}`, "ONCEWARD_DEAD_LETTER");
+          return { error, delayMs: redeliverAfterMs };
+        }
+      case "released":
+        return { error: delivery.error, delayMs: redeliverAfterMs };
+      case "postponed":
+        return { error: delivery.error, delayMs: delivery.delayMs };
+      default:
+        return delivery satisfies never;
+    }
+  };
+}
+
+/**
+ * Returns a message with its operation's key, for the producer: in a Map or an object of headers, whichever the message
+ * has. A producer of `@platformatic/kafka` needs serializers of text for headers (`stringSerializers`).
+ *
+ * @throws OncewardError INVALID_REQUEST for an invalid key.
+ */
+export function withKey<M extends object>(
+  key: string,
+  message: M & { readonly headers?: object | undefined },
+): M & { readonly headers: HeadersOf<M> } {
+  const { headers } = message;
+  const withIt =
+    headers instanceof Map
+      ? new Map([...headers, [KEY_HEADER, checkedKey(key)]])
+      : { ...headers, [KEY_HEADER]: checkedKey(key) };
+  return { ...message, headers: withIt as HeadersOf<M> };
+}
+
+/** The headers of a message with its key. */
+export type HeadersOf<M> = M extends { readonly headers: ReadonlyMap<unknown, unknown> }
+  ? Map<string, string>
+  : Record<string, string>;
+
+/** @throws Error if there are several keys. */
+function keyOfHeaders(headers: readonly (readonly [unknown, unknown])[]): string | undefined {
+  const values = headers.filter(([name]) => `${name}` === KEY_HEADER).flatMap(([, value]) => value);
+  if (values.length > 1) throw new Error(`there are ${values.length} ${KEY_HEADER} headers`);
+  const [value] = values;
+  return value === undefined || value === null ? undefined : `${value}`;
+}
+
+function deliveryIdsOf({ topic, partition }: PartitionMessage, offset: string) {
+  const named = ["-", ":", "/", "."].map((by) => [topic, partition, offset].join(by));
+  return [offset, `${partition}-${offset}`, `${partition}:${offset}`, ...named];
+}

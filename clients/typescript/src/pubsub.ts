@@ -1,0 +1,146 @@
+import type { Delivery } from "./consumers/delivery.ts";
+import { createHandler } from "./consumers/handle.ts";
+import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import { checkFunction } from "./errors/violations.ts";
+import type { Claim } from "./run/claim.ts";
+import type { Runner } from "./run/client.ts";
+import { warn } from "./run/events.ts";
+import { sleep } from "./run/retry.ts";
+
+export type { Delivery } from "./consumers/delivery.ts";
+export { KEY_HEADER } from "./consumers/key.ts";
+export type { ConsumerOptions } from "./consumers/options.ts";
+export { readJson } from "./consumers/read-json.ts";
+
+/** The part of a message of `@google-cloud/pubsub` that the adapter uses. */
+export interface PubSubMessage {
+  readonly id: string;
+  readonly ackId: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  ack(): void;
+  nack(): void;
+}
+
+/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
+export interface MessageOptions<Message> extends ConsumerOptions<Message> {
+  /**
+   * Where a message goes whose operation failed permanently, or that can't be claimed (no key, the key of another
+   * request). It is acknowledged afterwards: the subscription's own dead-letter topic gets only messages that were
+   * delivered too often.
+   *
+   * - A function publishes it to a dead-letter topic, for example. If it throws, the message is delivered again. It may
+   *   get a message twice, after a crash.
+   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`.
+   */
+  readonly deadLetter: ((message: Message, error: Error) => Promise<unknown>) | "skip";
+}
+
+/**
+ * Returns a function that handles a message of a Google Pub/Sub subscription so that its operation happens once, however
+ * often Pub/Sub or the producer delivers it.
+ *
+ * ```ts
+ * await topic.publishMessage(withKey(order.id, { json: order }));
+ *
+ * const handle = messageOnce(
+ *   onceward,
+ *   { namespace: "charges", deadLetter: ({ data, attributes }) => dead.publishMessage({ data, attributes }) },
+ *   async (message: Message, claim) => {
+ *     const order = readJson(message.data);
+ *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *   },
+ * );
+ * subscription.on("message", (message) => void handle(message));
+ * ```
+ *
+ * - The key is the attribute `idempotency-key`. The function's value is not kept.
+ * - The message is acknowledged once the operation is settled: done now, done before, or failed permanently.
+ * - While another holder runs the operation, the service is unreachable or the record is ambiguous, the message is kept
+ *   and tried every `redeliverAfterMs`, so that no delivery attempt is counted and ordered messages stay in order. The
+ *   package extends its acknowledgement deadline in the meantime, and delivers no more than `flowControl.maxMessages` at
+ *   once. Closing the client returns the kept messages.
+ * - If the function throws, the message is returned after `redeliverAfterMs`, which counts a delivery attempt. To give up,
+ *   throw a TerminalError.
+ *
+ * Required settings of the subscriber: `maxExtensionTime` (60 minutes by default) longer than the function's longest run
+ * and the longest outage. A message that is kept for longer is delivered again, as a duplicate.
+ *
+ * @throws OncewardError INVALID_REQUEST for invalid options.
+ */
+export function messageOnce<Message extends PubSubMessage>(
+  onceward: Runner,
+  options: MessageOptions<Message>,
+  fn: (message: Message, claim: Claim) => unknown,
+): (message: Message) => Promise<void> {
+  checkFunction("fn", fn);
+  const { deadLetter, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  if (deadLetter !== "skip") checkFunction("deadLetter", deadLetter);
+  const handle = createHandler<Message, void>(
+    onceward,
+    options,
+    { keyOf, deliveryIdsOf },
+    async (message, claim) => void (await fn(message, claim)),
+  );
+
+  async function returnLater(message: Message): Promise<void> {
+    await sleep(redeliverAfterMs);
+    message.nack();
+  }
+
+  return async (message) => {
+    const delivery = await handleKept(() => handle(message));
+    switch (delivery.kind) {
+      case "processed":
+        return message.ack();
+      case "duplicate":
+      case "failed":
+      case "refused":
+        if (delivery.error !== undefined && deadLetter !== "skip") {
+          try {
+            await deadLetter(message, delivery.error);
+          } catch (error) {
+            warn(`The message can't be dead-lettered: ${error}`, "ONCEWARD_DEAD_LETTER");
+            return await returnLater(message);
+          }
+        }
+        return message.ack();
+      case "released":
+        return await returnLater(message);
+      case "postponed":
+        return message.nack();
+      default:
+        return delivery satisfies never;
+    }
+  };
+}
+
+/** Handles a message until its outcome is known or the client is closed. */
+async function handleKept(handle: () => Promise<Delivery>): Promise<Delivery> {
+  let delivery = await handle();
+  while (delivery.kind === "postponed" && delivery.error.reason !== "CLOSED") {
+    await sleep(delivery.delayMs);
+    delivery = await handle();
+  }
+  return delivery;
+}
+
+/**
+ * Returns a message to publish with its operation's key. For the producer.
+ *
+ * @throws OncewardError INVALID_REQUEST for an invalid key.
+ */
+export function withKey<M extends object>(
+  key: string,
+  message: M & { readonly attributes?: Readonly<Record<string, string>> | null | undefined },
+): M & { readonly attributes: Record<string, string> } {
+  return { ...message, attributes: { ...message.attributes, [KEY_HEADER]: checkedKey(key) } };
+}
+
+function keyOf({ attributes }: PubSubMessage): string | undefined {
+  return attributes[KEY_HEADER];
+}
+
+function deliveryIdsOf({ id, ackId }: PubSubMessage) {
+  return [id, ackId];
+}

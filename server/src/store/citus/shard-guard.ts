@@ -1,0 +1,27 @@
+/**
+ * Creates the function with which a statement holds a shard on its node until its transaction ends. It returns
+ * `value`, so that it can stand in a statement where the value is needed first.
+ *
+ * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
+ * on that table without the lock would write rows that nobody finds again. The function waits for the lock, and then
+ * reads, with a new snapshot because it is volatile, whether the shard is still on this node.
+ */
+export const CREATE_SHARD_GUARD = `
+create or replace function onceward_hold_shard(shard bigint, value anyelement) returns anyelement
+language plpgsql volatile as $$
+begin
+  perform lock_shard_metadata(5 /* ShareLock, as Citus takes it to write */, array[shard]);
+  if not exists (
+    select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
+  ) then
+    raise exception 'shard % is not on this node', shard using errcode = 'OW001';
+  end if;
+  return value;
+end $$`;
+
+/** Sends the function to all nodes, also to those that are added later. */
+export const DISTRIBUTE_SHARD_GUARD =
+  "select create_distributed_function('onceward_hold_shard(bigint, anyelement)')";
+
+/** The SQLSTATEs of a statement on a shard that is not on its node: the guard's, and that of a missing table. */
+export const MOVED_STATES: readonly string[] = ["OW001", "42P01"];

@@ -1,0 +1,99 @@
+import type { Message, Subscription } from "@google-cloud/pubsub";
+import { TerminalError } from "@onceward/client";
+import { createTestingOnceward, describeConsumerAdapter } from "@onceward/client/testing";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
+import { collectWarnings } from "./fixtures.ts";
+import { PubSubEndpoint } from "./pubsub-endpoint.ts";
+
+/** The real package, against a server of the RPCs that it uses. */
+
+let endpoint: PubSubEndpoint;
+let subscription: Subscription;
+
+beforeEach(async () => {
+  // The package asks the network whether it runs on Google's machines.
+  vi.stubEnv("METADATA_SERVER_DETECTION", "none");
+  endpoint = new PubSubEndpoint();
+  subscription = await endpoint.start();
+});
+
+afterEach(async () => {
+  await subscription.close();
+  await endpoint.stop();
+  vi.unstubAllEnvs();
+});
+
+const attributesOf = (key: string | undefined) => (key === undefined ? {} : withKey(key, {}).attributes);
+const quiet = {
+  namespace: "charges",
+  deadLetter: "skip" as const,
+  redeliverAfterMs: 10,
+  onDelivery: () => {},
+};
+
+describeConsumerAdapter(test, (onceward, options, fn) => {
+  let kept = Promise.withResolvers<void>();
+  const onDelivery: MessageOptions<Message>["onDelivery"] = ({ kind }) => {
+    if (kind === "released" || kind === "postponed") kept.resolve();
+  };
+  const handle = messageOnce(onceward, { ...quiet, ...options, onDelivery }, (message: Message, claim) =>
+    fn(message.data.toString(), claim),
+  );
+  subscription.on("message", (message: Message) => void handle(message));
+  let sent = 0;
+  return {
+    async deliver({ key }) {
+      const id = `${++sent}`;
+      kept = Promise.withResolvers<void>();
+      endpoint.publish(id, attributesOf(key));
+      const settled = vi.waitUntil(() => endpoint.acked.includes(id), { timeout: 5_000, interval: 5 });
+      const outcome = Promise.race([
+        settled.then(() => "settled" as const),
+        kept.promise.then(() => "kept" as const),
+      ]);
+      settled.catch(() => {});
+      return await outcome;
+    },
+  };
+});
+
+test("an outage returns no message: it is acknowledged when the service answers", async () => {
+  await using world = createTestingOnceward();
+  world.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const kinds: string[] = [];
+  const options = { ...quiet, timeoutMs: 50, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
+  const handle = messageOnce(world.onceward, options, () => {});
+  subscription.on("message", (message) => void handle(message));
+  endpoint.publish("1", attributesOf("order-1"));
+  await expect.poll(() => kinds.length).toBeGreaterThan(2);
+  world.faults.clear();
+  await expect.poll(() => endpoint.acked).toEqual(["1"]);
+  expect(endpoint.nacked).toEqual([]);
+});
+
+test("a message that no retry can help is acknowledged once it is dead-lettered, and not before", async () => {
+  await using world = createTestingOnceward();
+  const warnings = collectWarnings();
+  const deadLetter = vi.fn().mockRejectedValueOnce(new Error("no topic")).mockResolvedValue(undefined);
+  const handle = messageOnce(world.onceward, { ...quiet, deadLetter }, () => {
+    throw new TerminalError("card declined");
+  });
+  subscription.on("message", (message) => void handle(message));
+  endpoint.publish("1", attributesOf("order-1"));
+  endpoint.publish("2", {});
+  await expect.poll(() => endpoint.acked.toSorted()).toEqual(["1", "2"]);
+  expect(endpoint.nacked).toHaveLength(1);
+  expect(deadLetter).toHaveBeenCalledTimes(3);
+  expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
+});
+
+test("the message's id as the key causes one warning", async () => {
+  await using world = createTestingOnceward();
+  const warnings = collectWarnings();
+  const handle = messageOnce(world.onceward, { ...quiet, key: ({ id }: Message) => id }, () => {});
+  subscription.on("message", (message: Message) => void handle(message));
+  for (const id of ["1", "2"]) endpoint.publish(id, {});
+  await expect.poll(() => endpoint.acked.toSorted()).toEqual(["1", "2"]);
+  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
+});

@@ -1,0 +1,150 @@
+import { createOnceward, TerminalError } from "@onceward/client";
+import { currentClaim, type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
+import { ApplicationFailure } from "@temporalio/common";
+import { expect, test, vi } from "vitest";
+import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { newTask, type Task } from "./contexts.ts";
+
+const newGuard = useGuards();
+
+/** Runs an activity's attempt as a worker does. */
+function attempt(
+  { onceward }: Pick<Guarded, "onceward">,
+  activity: (...args: unknown[]) => unknown,
+  options: Partial<TemporalOptions> = {},
+  { context }: Task = newTask(),
+  args: unknown[] = [{ cents: 500 }],
+): Promise<unknown> {
+  const intercept = temporalInterceptor(onceward, { namespace: "charges", ...options });
+  const { inbound } = intercept(context);
+  return inbound.execute({ args, headers: {} }, async (input) => await activity(...input.args));
+}
+
+test("another attempt, and a run that was reset, get the stored result", async () => {
+  await using guard = await newGuard();
+  const activity = vi.fn(() => ({ charge: currentClaim().key }));
+  const first = await attempt(guard, activity);
+  expect(first).toEqual({ charge: "default:order-7:activity:1" });
+  expect(await attempt(guard, activity, {}, newTask({ attempt: 2 }))).toEqual(first);
+  expect(activity).toHaveBeenCalledOnce();
+  expect(() => currentClaim()).toThrow(/^currentClaim must be called within/);
+});
+
+test("activities, local ones, workflows, namespaces, and with scope run also runs, have keys of their own", async () => {
+  await using guard = await newGuard();
+  const activity = vi.fn();
+  const tasks = [
+    {},
+    { activityId: "2" },
+    { isLocal: true },
+    { workflowNamespace: "other" },
+    { workflowExecution: { workflowId: "order-8", runId: "a" } },
+    { workflowExecution: undefined, activityRunId: "a" },
+  ];
+  for (const info of tasks) await attempt(guard, activity, {}, newTask(info as object));
+  for (let runs = 0; runs < 2; runs++) await attempt(guard, activity, { scope: "run" });
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 2);
+  const key = (_: unknown, [order]: readonly unknown[]) => (order as { id: string }).id;
+  for (const info of tasks) await attempt(guard, activity, { key }, newTask(info as object), [{ id: "a" }]);
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 3);
+  // Not in the list: not guarded.
+  for (let times = 0; times < 2; times++) await attempt(guard, activity, { activities: ["refund"] });
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 5);
+});
+
+test("other arguments end the activity", async () => {
+  await using guard = await newGuard();
+  await attempt(guard, () => "charged");
+  const activity = vi.fn();
+  await expect(attempt(guard, activity, {}, newTask(), [{ cents: 900 }])).rejects.toMatchObject({
+    name: "ApplicationFailure",
+    type: "OncewardFingerprintMismatch",
+    nonRetryable: true,
+  });
+  expect(activity).not.toHaveBeenCalled();
+});
+
+test("a failure that Temporal retries runs again; one that ends the activity is stored", async () => {
+  await using guard = await newGuard();
+  const flaky = vi
+    .fn(() => "charged")
+    .mockImplementationOnce(() => {
+      throw ApplicationFailure.create({ message: "the bank is closed" });
+    });
+  await expect(attempt(guard, flaky)).rejects.toThrow("the bank is closed");
+  expect(await attempt(guard, flaky)).toBe("charged");
+
+  const declined = vi.fn(() => {
+    throw ApplicationFailure.create({ message: "declined", type: "Card", nonRetryable: true, details: [51] });
+  });
+  const failure = { name: "ApplicationFailure", message: "declined", type: "Card", nonRetryable: true };
+  for (let times = 0; times < 2; times++) {
+    const again = attempt(guard, declined, {}, newTask({ activityId: "2" }));
+    await expect(again).rejects.toMatchObject({ ...failure, details: [51] });
+  }
+  expect(declined).toHaveBeenCalledOnce();
+  const terminal = attempt(
+    guard,
+    () => Promise.reject(new TerminalError("no")),
+    {},
+    newTask({ activityId: "3" }),
+  );
+  await expect(terminal).rejects.toMatchObject({ message: "no", nonRetryable: true });
+});
+
+test("while another worker runs it, an activity waits with heartbeats, until it is cancelled", async () => {
+  await using guard = await newGuard();
+  const release = await guard.holdElsewhere("default:order-7:activity:1");
+  const fingerprint = () => undefined;
+  const task = newTask({ heartbeatTimeoutMs: 30, heartbeatDetails: { page: 3 } });
+  const cancelled = attempt(guard, vi.fn(), { fingerprint }, task);
+  await expect.poll(() => task.heartbeats).toContainEqual({ page: 3 });
+  task.cancel(new Error("the workflow was cancelled"));
+  await expect(cancelled).rejects.toThrow("the workflow was cancelled");
+  await expect(attempt(guard, vi.fn(), { fingerprint, waitMs: 0 })).rejects.toMatchObject({
+    type: "OncewardInProgress",
+    nonRetryable: false,
+  });
+  await release();
+});
+
+test("an activity whose worker died runs again, and gives its downstream the same key", async () => {
+  await using guard = await newGuard();
+  const { address, tenant } = guard;
+  const keys: string[] = [];
+  const crash = async () => {
+    const dying = createOnceward({ address, apiKey: tenant.apiKey });
+    const begun = Promise.withResolvers<void>();
+    const activity = () => {
+      keys.push(currentClaim().deriveKey("bank"));
+      begun.resolve();
+      return new Promise(() => {});
+    };
+    void Promise.allSettled([attempt({ onceward: dying }, activity)]);
+    await begun.promise;
+    await dying.close({ timeoutMs: 0 });
+    await guard.endLeases();
+  };
+  await crash();
+  await crash();
+  expect(new Set(keys).size).toBe(1);
+});
+
+test("with policy HOLD, an activity whose worker died does not run until its record is resolved", async () => {
+  await using guard = await newGuard();
+  await guard.holdExpired();
+  const record = { namespace: "charges", key: "default:order-7:activity:1" };
+  await guard.onceward.api.claim({ ...record, owner: "dying" });
+  await guard.endLeases();
+  const ambiguous = { type: "OncewardAmbiguous", nonRetryable: false };
+  await expect(attempt(guard, vi.fn())).rejects.toMatchObject(ambiguous);
+});
+
+test("a value that can't be stored is the activity's result, and its repetition ends the activity", async () => {
+  await using guard = await newGuard();
+  expect(await attempt(guard, () => "x".repeat(70_000))).toHaveLength(70_000);
+  await expect(attempt(guard, vi.fn())).rejects.toMatchObject({
+    type: "OncewardResultUnavailable",
+    nonRetryable: true,
+  });
+});

@@ -1,0 +1,228 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TerminalError } from "@onceward/client";
+import {
+  Consumer,
+  type Message,
+  Producer,
+  stringDeserializers,
+  stringSerializers,
+} from "@platformatic/kafka";
+import type { Admin } from "kafkajs";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { type ConsumeOptions, consumeOnce, withKey } from "../../clients/typescript/src/kafka.ts";
+import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { type RunningKafka, startKafka } from "./kafka.ts";
+import type { KafkaWorkerSettings } from "./kafka-worker.ts";
+
+type Text = Message<string, string, string, string>;
+
+const newGuard = useGuards();
+const soon = { timeout: 30_000, interval: 50 };
+const WORKER = fileURLToPath(new URL("kafka-worker.ts", import.meta.url));
+
+describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka", () => {
+  let kafka: RunningKafka;
+  let admin: Admin;
+  let producer: Producer<string, string, string, string>;
+
+  beforeAll(async () => {
+    kafka = await startKafka();
+    admin = kafka.kafka.admin();
+    await admin.connect();
+    const bootstrapBrokers = [kafka.broker];
+    producer = new Producer({ clientId: "producer", bootstrapBrokers, serializers: stringSerializers });
+  });
+
+  afterAll(async () => {
+    await producer?.close();
+    await admin?.disconnect();
+    await kafka?.stop();
+  });
+
+  /** A topic of a test's own, and ways to send to it and to see how far its group has come. */
+  async function newTopic(numPartitions = 1) {
+    const topic = `charges-${randomUUID()}`;
+    const group = `${topic}-group`;
+    const topics = [{ topic, numPartitions }, { topic: `${topic}.dead` }];
+    await admin.createTopics({ topics, waitForLeaders: true });
+    return {
+      topic,
+      group,
+      send: (key: string, partition = 0) =>
+        producer.send({ messages: [withKey(key, { topic, partition, value: "{}" })] }),
+      /** Resolves with the sum of the committed offsets: the number of settled messages. */
+      async committed() {
+        const [offsets] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
+        return (offsets?.partitions ?? []).reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
+      },
+    };
+  }
+
+  type Topic = Awaited<ReturnType<typeof newTopic>>;
+
+  function consume(
+    { onceward, options }: Pick<Guarded, "onceward" | "options">,
+    { topic, group }: Topic,
+    fn: (message: Text, key: string) => unknown,
+    more: Partial<ConsumeOptions<Text>> = {},
+  ) {
+    const consumer = new Consumer({
+      groupId: group,
+      clientId: "consumer",
+      bootstrapBrokers: [kafka.broker],
+      deserializers: stringDeserializers,
+      sessionTimeout: 2000,
+      heartbeatInterval: 200,
+    });
+    const settings = { topics: [topic], deadLetter: "skip" as const, waitMs: 0, redeliverAfterMs: 100 };
+    const consuming = consumeOnce(
+      onceward,
+      consumer,
+      { ...options, ...settings, ...more },
+      (message, claim) => fn(message, claim.key),
+    );
+    const close = async () => {
+      await consuming.close();
+      await consumer.close();
+    };
+    onTestFinished(close);
+    return close;
+  }
+
+  test("a message that is sent twice is performed once, and both offsets are committed", async () => {
+    await using guard = await newGuard();
+    const topic = await newTopic();
+    const performed: string[] = [];
+    consume(guard, topic, (_, key) => performed.push(key));
+    for (let times = 0; times < 2; times++) await topic.send("order-1");
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(2), soon);
+    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
+    expect(performed).toEqual(["order-1"]);
+  });
+
+  test("while another holder runs the operation, its offset is not committed, and its partition keeps its order", async () => {
+    await using guard = await newGuard();
+    const topic = await newTopic();
+    const complete = await guard.holdElsewhere("order-1");
+    const performed: string[] = [];
+    consume(guard, topic, (_, key) => performed.push(key));
+    for (const key of ["order-0", "order-1", "order-2"]) await topic.send(key);
+    await vi.waitFor(
+      () => expect(guard.kinds().slice(0, 3)).toEqual(["processed", "postponed", "postponed"]),
+      soon,
+    );
+    expect(await topic.committed()).toBe(1);
+    await complete();
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(3), soon);
+    expect(performed).toEqual(["order-0", "order-2"]);
+  });
+
+  test("an outage holds the messages up, and loses none of them", async () => {
+    await using guard = await newGuard();
+    const { onceward, heal } = await cutOff(guard);
+    const topic = await newTopic();
+    const performed: string[] = [];
+    consume({ ...guard, onceward }, topic, (_, key) => performed.push(key));
+    for (const key of ["order-0", "order-1"]) await topic.send(key);
+    await vi.waitFor(() => expect(guard.kinds().length).toBeGreaterThan(2), soon);
+    expect(await topic.committed()).toBe(0);
+    heal();
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(2), soon);
+    expect(performed).toEqual(["order-0", "order-1"]);
+  });
+
+  test("a message that no retry can help goes to the dead-letter topic as it is, and its offset is committed", async () => {
+    await using guard = await newGuard();
+    const topic = await newTopic();
+    const deadTopic = `${topic.topic}.dead`;
+    const deadLetter: ConsumeOptions<Text>["deadLetter"] = ({ key, value, headers }) =>
+      producer.send({ messages: [{ topic: deadTopic, key, value, headers }] });
+    const fail = () => {
+      throw new TerminalError("card declined");
+    };
+    consume(guard, topic, fail, { deadLetter });
+    await producer.send({ messages: [{ topic: topic.topic, value: "without a key" }] });
+    await topic.send("order-1");
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(2), soon);
+    expect(guard.kinds()).toEqual(["refused", "failed"]);
+    const dead: string[] = [];
+    consume(guard, { ...topic, topic: deadTopic, group: `${deadTopic}-group` }, () => {}, {
+      key: ({ offset, value }) => `${value}-${offset}`,
+      onDelivery: ({ key }) => dead.push(`${key}`),
+    });
+    await vi.waitFor(() => expect(dead).toEqual(["without a key-0", "{}-1"]), soon);
+  });
+
+  test.each([
+    ["after the completion, before the commit", "before commit", 1],
+    ["after its effect, before the completion", "before completion", 2],
+  ] as const)(
+    "a consumer that is killed %s repeats its effect only under the same key",
+    async (_, dieAt, effects) => {
+      await using guard = await newGuard();
+      const topic = await newTopic();
+      const dir = await mkdtemp(join(tmpdir(), "ow-effects-"));
+      onTestFinished(() => rm(dir, { recursive: true }));
+      const { address, tenant } = guard;
+      const settings: KafkaWorkerSettings = {
+        broker: kafka.broker,
+        group: topic.group,
+        topic: topic.topic,
+        effects: join(dir, "effects"),
+        address,
+        apiKey: tenant.apiKey,
+        dieAt,
+      };
+      await topic.send("order-1");
+      const args = ["--conditions=@onceward/source", WORKER, JSON.stringify(settings)];
+      const worker = spawn(process.execPath, args, { stdio: "inherit", timeout: 30_000 });
+      expect(await once(worker, "exit")).toEqual([null, "SIGKILL"]);
+      expect(await topic.committed()).toBe(0);
+      await guard.endLeases();
+      const derived = (await readFile(settings.effects, "utf8")).trim().split("\n");
+      const consumer = new Consumer({
+        groupId: topic.group,
+        clientId: "next",
+        bootstrapBrokers: [kafka.broker],
+      });
+      const options = { ...guard.options, topics: [topic.topic], deadLetter: "skip" as const };
+      const consuming = consumeOnce(guard.onceward, consumer, options, (_message, claim) =>
+        derived.push(claim.deriveKey("provider")),
+      );
+      onTestFinished(async () => {
+        await consuming.close();
+        await consumer.close();
+      });
+      await vi.waitFor(async () => expect(await topic.committed()).toBe(1), soon);
+      expect(guard.kinds()).toEqual([effects === 1 ? "duplicate" : "processed"]);
+      expect(derived).toHaveLength(effects);
+      expect(new Set(derived).size).toBe(1);
+    },
+  );
+
+  test("consumers that join and leave while functions run lose no message, and perform each operation once", async () => {
+    await using guard = await newGuard();
+    const topic = await newTopic(4);
+    const performed: string[] = [];
+    const run = async (_: Text, key: string) => {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      performed.push(key);
+    };
+    const keys = Array.from({ length: 120 }, (_, order) => `order-${order}`);
+    const closeFirst = consume(guard, topic, run);
+    for (const [index, key] of keys.entries()) await topic.send(key, index % 4);
+    await vi.waitFor(() => expect(performed.length).toBeGreaterThan(8), soon);
+    consume(guard, topic, run);
+    await vi.waitFor(() => expect(performed.length).toBeGreaterThan(60), soon);
+    await closeFirst();
+    consume(guard, topic, run);
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(keys.length), soon);
+    expect(performed.toSorted()).toEqual(keys.toSorted());
+  });
+});

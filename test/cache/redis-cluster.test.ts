@@ -1,0 +1,94 @@
+import { once } from "node:events";
+import { Cluster } from "ioredis";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { createRedisCache } from "../../server/src/cache/redis.ts";
+import { connectRedis } from "../../server/src/cache/redis-connection.ts";
+import { slotOf } from "../../server/src/cache/redis-setter.ts";
+import { parseRedisUrl } from "../../server/src/cache/redis-url.ts";
+import { describeWithRedis } from "../helpers/redis/redis.ts";
+import { startCluster, type Topology, untilMaster } from "../helpers/redis/redis-topologies.ts";
+
+const LIFETIME_MS = 60_000;
+
+describeWithRedis("A cache in a cluster of three nodes", () => {
+  /** Started by the first test: its start polls. */
+  let redis: Topology | undefined;
+
+  afterAll(async () => {
+    await redis?.stop();
+  });
+
+  async function connect() {
+    redis ??= await startCluster();
+    const target = parseRedisUrl(redis.url);
+    if (target === undefined) throw new Error("the URL is malformed");
+    const connection = connectRedis(target, "commands", () => {});
+    if (!(connection instanceof Cluster)) throw new Error("not a cluster");
+    const failures: unknown[] = [];
+    const failed = (error: unknown) => failures.push(error);
+    const cache = createRedisCache(connection, { failed, onBypassed: () => {} });
+    onTestFinished(() => {
+      cache.stop();
+      connection.disconnect();
+    });
+    await once(connection, "ready");
+    // A node is connected by its first command.
+    await Promise.all(connection.nodes("master").map((node) => node.ping()));
+    /** Stores a text under each name, in one turn of the event loop. */
+    const setAll = (names: readonly string[], text: string) => {
+      for (const name of names) cache.set(name, () => Buffer.from(text), LIFETIME_MS);
+    };
+    const getAll = (names: readonly string[]) =>
+      Promise.all(names.map(async (name) => String((await cache.get(name)).bytes)));
+    return { redis, connection, cache, failures, setAll, getAll };
+  }
+
+  test("sends the values of one turn in one pipeline for each node", async () => {
+    const { connection, failures, setAll, getAll } = await connect();
+    const [pipelines, single] = [vi.spyOn(connection, "pipeline"), vi.spyOn(connection, "set")];
+    const names = Array.from({ length: 200 }, (_, n) => `turn-${n}`);
+    setAll(names, "first");
+    await expect.poll(() => getAll(names)).toEqual(names.map(() => "first"));
+    expect([pipelines.mock.calls.length, single.mock.calls.length, failures]).toEqual([3, 0, []]);
+  });
+
+  test("keeps the newest value of each name while a slot moves to another node", async () => {
+    const { connection, failures, setAll, getAll } = await connect();
+    const names = Array.from({ length: 60 }, (_, n) => `moved-${n}`);
+    setAll(names, "before");
+    await expect.poll(() => getAll(names)).toEqual(names.map(() => "before"));
+    const masters = connection.nodes("master");
+    const slot = slotOf("onceward:moved-0");
+    const holder = connection.slots[slot]?.[0];
+    const from = masters.find(({ options }) => `${options.host}:${options.port}` === holder);
+    const to = masters.find((node) => node !== from);
+    if (from === undefined || to === undefined) throw new Error("a node is missing");
+    const [fromId, toId] = [await from.cluster("MYID"), await to.cluster("MYID")];
+    await to.cluster("SETSLOT", slot, "IMPORTING", fromId);
+    await from.cluster("SETSLOT", slot, "MIGRATING", toId);
+    // The old node answers ASK for a name that it does not have any more.
+    await from.del(...(await from.cluster("GETKEYSINSLOT", slot, names.length)));
+    setAll(names, "during");
+    await expect.poll(() => getAll(names)).toEqual(names.map(() => "during"));
+    for (const node of [to, from]) await node.cluster("SETSLOT", slot, "NODE", toId);
+    setAll(names, "after");
+    await expect.poll(() => getAll(names)).toEqual(names.map(() => "after"));
+    expect(failures).toEqual([]);
+  });
+
+  test("loses copies of a node that dies, answers no older one, and stores again after the failover", async () => {
+    const { redis, setAll, getAll } = await connect();
+    const names = Array.from({ length: 60 }, (_, n) => `dying-${n}`);
+    await redis.master.kill();
+    setAll(names, "first");
+    await untilMaster(redis.replica);
+    const texts = new Set(await getAll(names));
+    expect([...texts].filter((text) => !["first", "undefined"].includes(text))).toEqual([]);
+    await expect
+      .poll(async () => {
+        setAll(names, "second");
+        return await getAll(names);
+      })
+      .toEqual(names.map(() => "second"));
+  });
+});

@@ -1,0 +1,247 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
+import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import { nodeUrl } from "../../server/src/store/citus/direct-nodes.ts";
+import type { ShardNode } from "../../server/src/store/citus/shard-map.ts";
+import { openShards, type Shards } from "../../server/src/store/citus/shards.ts";
+import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
+import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
+
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const NAMESPACE = "charges";
+
+interface Sent {
+  readonly statement: Statement;
+  readonly parameters: readonly unknown[];
+  /** Undefined: the coordinator. */
+  readonly node: ShardNode | undefined;
+}
+
+let database: TestDatabase;
+let pool: Pool;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = openPool({ databaseUrl: database.url, size: 12, throughPgBouncer: false });
+});
+
+afterAll(async () => {
+  await pool?.close();
+  await database?.drop();
+});
+
+/** Opens a store, and records the statements on records that it sends. */
+async function openStore(direct: boolean) {
+  const sent: Sent[] = [];
+  const recorded = (of: Pool, node?: ShardNode): Pool => ({
+    ...of,
+    run(statement, parameters, operations) {
+      if (operations !== undefined) sent.push({ statement, parameters, node });
+      return of.run(statement, parameters, operations);
+    },
+  });
+  const shards = (await openShards(recorded(pool), {
+    onMismatch: () => expect.unreachable("the hash of keys is not that of Citus"),
+    ...(direct && {
+      openNode: (node) =>
+        recorded(
+          openPool({
+            databaseUrl: nodeUrl(database.url, node),
+            size: 4,
+            throughPgBouncer: false,
+            onShards: true,
+          }),
+          node,
+        ),
+    }),
+  })) as Shards;
+  return { shards, sent, store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards) };
+}
+
+const idOf = (key: string) => ({ tenantId: 1, namespace: NAMESPACE, key });
+const keysOf = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}-${i}`);
+
+/** Claims keys. Returns the token of each granted key, and the reasons of the refused ones. */
+async function claim(store: RecordStore, keys: readonly string[]) {
+  const settled = await store.claim(
+    keys.map((key) => claimCommand({ id: idOf(key) })),
+    NO_DEADLINE,
+  );
+  const tokens = new Map<string, bigint>();
+  const refused = new Map<string, unknown>();
+  settled.forEach((outcome, i) => {
+    const key = keys[i] as string;
+    if (outcome instanceof Rejected) refused.set(key, outcome.error);
+    else if (outcome.kind === "claimed") tokens.set(key, outcome.fencingToken);
+  });
+  return { tokens, refused };
+}
+
+/** Returns the shard of each key, as Citus says. */
+async function shardsOf(keys: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const rows = await database.query<{ key: string; shard: number }>(
+    `select key, get_shard_id_for_distribution_column('records', key)::int as shard from unnest($1::text[]) as key`,
+    [keys],
+  );
+  return new Map(rows.map(({ key, shard }) => [key, shard]));
+}
+
+/** Returns the texts of an array in the binary format. */
+function textsOf(array: Buffer): string[] {
+  const texts: string[] = [];
+  for (let at = 20; at < array.length; ) {
+    const size = array.readInt32BE(at);
+    texts.push(array.toString("utf8", at + 4, at + 4 + size));
+    at += 4 + size;
+  }
+  return texts;
+}
+
+describe.each([
+  { way: "by the coordinator", direct: false },
+  { way: "straight to the nodes", direct: true },
+])("statements $way", ({ direct }) => {
+  let store: RecordStore;
+  let shards: Shards;
+  let sent: Sent[];
+
+  beforeAll(async () => {
+    ({ store, shards, sent } = await openStore(direct));
+  });
+
+  afterAll(async () => {
+    await shards?.close();
+  });
+
+  test("each statement of a batch of claims touches one shard, and tokens rise", async () => {
+    const [before] = await database.query<{ token: string }>(
+      "select nextval('fencing_tokens')::text as token",
+    );
+    const keys = keysOf(`one-shard-${direct}`, 200);
+    const { tokens } = await claim(store, keys);
+    expect(tokens.size).toBe(keys.length);
+    for (const token of tokens.values()) expect(token).toBeGreaterThan(BigInt(before?.token ?? ""));
+    expect(new Set(tokens.values()).size).toBe(keys.length);
+    const shardOf = await shardsOf(keys);
+    const claims = sent.filter(({ statement }) => statement.name === "claim_records");
+    const touched = claims.map(({ parameters }) => [
+      ...new Set(textsOf(parameters[2] as Buffer).map((key) => shardOf.get(key))),
+    ]);
+    expect(touched.every((all) => all.length === 1)).toBe(true);
+    expect(new Set(touched.flat())).toEqual(new Set(shardOf.values()));
+    expect(claims.every(({ node }) => (node !== undefined) === direct)).toBe(true);
+  });
+
+  test("a record is settled, read and taken over with a higher token", async () => {
+    const [key] = keysOf(`life-${direct}`, 1) as [string];
+    const first = (await claim(store, [key])).tokens.get(key) as bigint;
+    const [extended] = await store.extendLease(
+      [{ id: idOf(key), fencingToken: first, leaseMs: 60_000, checkpoint: undefined }],
+      NO_DEADLINE,
+    );
+    expect(extended).toMatchObject({ kind: "extended" });
+    await store.release([{ id: idOf(key), fencingToken: first, reason: "retry" }], NO_DEADLINE);
+    const second = (await claim(store, [key])).tokens.get(key) as bigint;
+    expect(second).toBeGreaterThan(first);
+    const [record] = await store.read([idOf(key)], NO_DEADLINE);
+    expect(record).toMatchObject({ attempt: 2, fencingToken: second });
+  });
+
+  test("no granted claim is lost while a shard moves to another node", async () => {
+    const [shard] = await database.query<{
+      id: number;
+      from: string;
+      from_port: number;
+      to: string;
+      to_port: number;
+    }>(
+      `select s.shardid::int as id, n.nodename as "from", n.nodeport as from_port, o.nodename as "to", o.nodeport as to_port
+         from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
+         join pg_dist_node o on o.groupid not in (0, n.groupid)
+        where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
+    );
+    if (shard === undefined) throw new Error("there is no shard");
+    const granted: string[] = [];
+    let moved = false;
+    let round = 0;
+    const load = async () => {
+      for (;;) {
+        const { tokens } = await claim(store, keysOf(`moving-${direct}-${round++}`, 20));
+        granted.push(...tokens.keys());
+        if (moved) return;
+      }
+    };
+    const loads = [load(), load(), load()];
+    await database.query(
+      "select citus_move_shard_placement($1, $2, $3, $4, $5, shard_transfer_mode := 'block_writes')",
+      [shard.id, shard.from, shard.from_port, shard.to, shard.to_port],
+    );
+    const before = granted.length;
+    // Claims after the move reach the shard's table on its old node, until the map is read again.
+    await expect.poll(() => granted.length).toBeGreaterThan(before + 200);
+    moved = true;
+    await Promise.all(loads);
+    const after = await claim(store, keysOf(`moved-${direct}`, 40));
+    expect(after.refused).toEqual(new Map());
+    granted.push(...after.tokens.keys());
+    const rows = await database.query<{ key: string }>(
+      "select key from records where key = any($1::text[])",
+      [granted],
+    );
+    expect(rows.length).toBe(granted.length);
+  });
+});
+
+test("a statement that is sent straight to a node reads and writes the table of one shard alone", async () => {
+  const { store, shards, sent } = await openStore(true);
+  await claim(store, keysOf("explained", 200));
+  const { statement, parameters, node } =
+    sent.find(({ statement }) => statement.name === "claim_records") ?? {};
+  if (statement === undefined || node === undefined) throw new Error("no statement was sent to a node");
+  const worker = openDatabase(nodeUrl(database.url, node));
+  const plan = JSON.stringify(
+    await worker.query(`explain (format json) ${statement.text}`, parameters ?? []),
+  );
+  await worker.close();
+  await shards.close();
+  expect(plan).not.toContain("Citus");
+  const tables = [...plan.matchAll(/"Relation Name":"(\w+)"/g)].map(([, table]) => table);
+  expect(new Set(tables)).toEqual(new Set([statement.preparedName?.replace("claim_records", "records")]));
+});
+
+test("while a node is away, exactly the keys of its shards are refused, until it is back", async () => {
+  const { store, shards } = await openStore(true);
+  onTestFinished(() => shards.close());
+  const keys = keysOf("away", 100);
+  const shardOf = await shardsOf(keys);
+  const [away] = await database.query<{ id: number; host: string; port: number; shards: number[] }>(
+    `select n.nodeid as id, n.nodename as host, n.nodeport as port, array_agg(s.shardid::int) as shards
+       from pg_dist_node n join pg_dist_placement p using (groupid) join pg_dist_shard s using (shardid)
+      where s.logicalrelid = 'records'::regclass group by 1, 2, 3 order by 1 limit 1`,
+  );
+  if (away === undefined) throw new Error("no node holds shards");
+  // Nothing listens on port 1.
+  const moveTo = (host: string, port: number) =>
+    database.query("update pg_dist_node set nodename = $2, nodeport = $3 where nodeid = $1", [
+      away.id,
+      host,
+      port,
+    ]);
+  onTestFinished(async () => {
+    await moveTo(away.host, away.port);
+  });
+  await moveTo("127.0.0.1", 1);
+  await shards.refresh();
+  const { tokens, refused } = await claim(store, keys);
+  const ofNode = keys.filter((key) => away.shards.includes(shardOf.get(key) as number));
+  expect([...refused.keys()].sort()).toEqual(ofNode.sort());
+  for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(tokens.size).toBe(keys.length - ofNode.length);
+  expect(shards.awayNodes()).toBe(1);
+  await moveTo(away.host, away.port);
+  await shards.refresh();
+  expect(shards.awayNodes()).toBe(0);
+  expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
+});

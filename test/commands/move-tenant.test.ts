@@ -1,0 +1,204 @@
+import { spawn } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import type { IdempotencyClient } from "../helpers/calls/clients.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { describeError, errorOf } from "../helpers/calls/errors.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { seconds, success } from "../helpers/calls/verbs.ts";
+import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
+const postgres = useOwnPostgres();
+
+/** An installation: a database with its own encryption key, and a server. */
+interface Home {
+  readonly url: string;
+  readonly database: OpenDatabase;
+  readonly server: TestServer;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+async function startHome(): Promise<Home> {
+  const url = await postgres.createDatabase();
+  const settings = {
+    ...settingsFor(url),
+    ONCEWARD_ENCRYPTION_KEYS: `1:${randomBytes(32).toString("base64")}`,
+  };
+  expect(await runCommand(["migrate"], await createWorkplace(), settings)).toMatchObject({ exit: 0 });
+  const { ONCEWARD_ENCRYPTION_KEYS } = settings;
+  const server = await startTestServer(url, { ONCEWARD_ENCRYPTION_KEYS, ONCEWARD_CACHE_MIB: "8" });
+  const database = openDatabase(url);
+  onTestFinished(async () => {
+    await server.stop();
+    await database.close();
+  });
+  return { url, database, server, settings };
+}
+
+/** Runs a command with this input, and returns its end. */
+async function runWith(input: string, args: readonly string[], { settings }: Home) {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...CHILD_ENVIRONMENT, ...settings } });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  // A command that refuses its input closes it.
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  const [exit] = await once(child, "close");
+  return { exit, ...printed };
+}
+
+/** Calls that follow a tenant to its new home. */
+interface Mover {
+  /** Makes a call; repeats it at the new home if the old one refuses it because the tenant moves. */
+  call<Reply>(make: (client: IdempotencyClient) => Promise<Reply>): Promise<Reply>;
+  /** Refused calls. */
+  readonly refused: () => number;
+  /** Points the clients to the new home. */
+  arrive(client: IdempotencyClient): void;
+}
+
+function followMove(old: IdempotencyClient): Mover {
+  let refused = 0;
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<IdempotencyClient>();
+  return {
+    refused: () => refused,
+    arrive,
+    async call(make) {
+      try {
+        return await make(old);
+      } catch (error) {
+        expect(describeError(error)).toMatchObject({
+          code: "Unavailable",
+          reason: "TENANT_MOVING",
+          retryable: true,
+        });
+        refused++;
+        return await make(await arrived);
+      }
+    },
+  };
+}
+
+/** Performs one effect per key with several workers, until `stop` is called. */
+function startWork(mover: Mover) {
+  const effects = new Map<string, bigint[]>();
+  let last = Number.POSITIVE_INFINITY;
+  async function work(owner: string): Promise<void> {
+    for (let n = 0; n < last; n++) {
+      const id = { namespace: "charges", key: `work-${n}` };
+      const claim = { ...id, claimId: randomUUID(), owner, lease: seconds(600) };
+      const { outcome } = await mover.call((client) => client.claim(claim));
+      if (outcome.case !== "claimed") continue;
+      const { fencingToken } = outcome.value;
+      effects.set(id.key, [...(effects.get(id.key) ?? []), fencingToken]);
+      await mover.call((client) => client.complete({ ...id, fencingToken, result: success(id.key) }));
+    }
+  }
+  const workers = ["a", "b", "c", "d"].map(work);
+  return {
+    effects,
+    async stop() {
+      last = effects.size + 20;
+      await Promise.all(workers);
+    },
+  };
+}
+
+test("a tenant moves under load: no effect twice, tokens rise, results are replayed, and its keys work", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  // The old home has drawn more tokens than the new one will in this test.
+  await from.database.query("select setval('fencing_tokens', 1000000000000)");
+  const tenant = await createTenant(from.database);
+  // Ids of the two homes collide: the first tenant of the new one has the same number.
+  await createTenant(to.database);
+  const [old, next] = [connectClient(from.server, tenant.apiKey), connectClient(to.server, tenant.apiKey)];
+  const id = (key: string) => ({ namespace: "charges", key });
+
+  const completed = granted(await old.claim(id("completed")));
+  await old.complete({ ...id("completed"), fencingToken: completed.fencingToken, result: success("paid") });
+  const released = granted(await old.claim(id("released")));
+  await old.release({ ...id("released"), fencingToken: released.fencingToken });
+  const held = granted(await old.claim({ ...id("held"), lease: seconds(600) }));
+  const checkpoint = { name: "charged", state: Buffer.from("secret state") };
+  await old.extendLease({ ...id("held"), fencingToken: held.fencingToken, lease: seconds(600), checkpoint });
+  const swept = granted(await old.claim(id("swept")));
+  await from.database.query("delete from records where key = 'swept'");
+
+  const mover = followMove(old);
+  const work = startWork(mover);
+  await expect.poll(() => work.effects.size).toBeGreaterThan(50);
+  const exporting = runWith("", ["export-tenant", "--tenant", tenant.name], from);
+  // All four workers wait for the new home.
+  await expect.poll(mover.refused, { timeout: 60_000 }).toBe(4);
+  await from.database.query("update tenants set moving_since = now() - interval '1 minute'");
+  const exported = await exporting;
+  expect(exported).toMatchObject({ exit: 0 });
+  expect(exported.stdout).not.toContain(tenant.apiKey);
+
+  const lines = exported.stdout.split("\n");
+  const cutOff = lines.slice(0, -2).join("\n");
+  expect(await runWith(`${cutOff}\n`, ["import-tenant"], to)).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("the last line is missing: the export was cut off"),
+  });
+  const otherPepper = { ...to, settings: { ...to.settings, ONCEWARD_API_KEY_PEPPER: "p".repeat(40) } };
+  expect(await runWith(exported.stdout, ["import-tenant"], otherPepper)).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
+  });
+  expect(await to.database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
+
+  const imported = await runWith(exported.stdout, ["import-tenant"], to);
+  expect(imported).toMatchObject({ exit: 0, stderr: "" });
+  expect(imported.stdout).toMatch(
+    new RegExp(`^Tenant ${tenant.name} is served here, with \\d+ records\\.\n$`),
+  );
+  mover.arrive(next);
+  await work.stop();
+
+  const twice = [...work.effects].filter(([, tokens]) => tokens.length !== 1);
+  expect(twice).toEqual([]);
+  const replies = await Promise.all([...work.effects.keys()].map((key) => next.claim(id(key))));
+  expect(new Set(replies.map(({ outcome }) => outcome.case))).toEqual(new Set(["completed"]));
+  expect((await next.claim(id("completed"))).outcome).toMatchObject({ value: { result: success("paid") } });
+  for (const [key, was] of Object.entries({ released, swept })) {
+    expect(granted(await next.claim(id(key))).fencingToken).toBeGreaterThan(was.fencingToken);
+  }
+  expect((await next.claim(id("held"))).outcome).toMatchObject({ case: "inProgress" });
+  await to.database.query("update records set lease_expires_at = now() where key = 'held'");
+  const taken = granted(await next.claim(id("held")));
+  expect(taken.fencingToken).toBeGreaterThan(held.fencingToken);
+  expect({
+    name: taken.checkpoint?.name,
+    state: String(taken.checkpoint?.state && Buffer.from(taken.checkpoint.state)),
+  }).toEqual({
+    name: "charged",
+    state: "secret state",
+  });
+
+  expect(await errorOf(old.claim(id("late")))).toMatchObject({ reason: "TENANT_MOVING" });
+  expect(await runWith(exported.stdout, ["import-tenant"], to)).toMatchObject({
+    exit: 1,
+    stderr: `This installation has a tenant ${tenant.name} already.\n`,
+  });
+  const audit = (home: Home) =>
+    home.database.query("select action from audit_events where tenant = $1", [tenant.name]);
+  expect([await audit(from), await audit(to)]).toEqual([
+    [{ action: "ExportTenant" }],
+    [{ action: "ImportTenant" }],
+  ]);
+});
