@@ -170,7 +170,15 @@ interface DatabaseProject {
 }
 
 function databaseProject(project: DatabaseProject) {
-  const { name, include, exclude = [], globalSetup, encrypted = false, binaries = "", between = false } = project;
+  const {
+    name,
+    include,
+    exclude = [],
+    globalSetup,
+    encrypted = false,
+    binaries = "",
+    between = false,
+  } = project;
   return {
     ...shared,
     test: {
