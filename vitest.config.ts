@@ -34,7 +34,7 @@ const MIDDLE_POSTGRES_TESTS = [
   "test/admin/restamping.test.ts",
   "test/concurrency/{one-winner,take-over-races}.test.ts",
   "test/contract/{batch,claim,complete,lease-expiry}.test.ts",
-  "test/store/{plans,schema,stale-statistics,sweep}.test.ts",
+  "test/store/{plans,schema,sweep}.test.ts",
 ];
 /** Tests of answers that consist of stored values: run once more with encryption at rest, over one transport. */
 const ENCRYPTED_TESTS = [

@@ -37,7 +37,7 @@ test("doctor exits with 0, 1, 2 or 3, by the most severe finding", async () => {
   });
 
   const away = await doctor({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/none" });
-  expect(away).toMatchObject({ exit: 2, stdout: expect.stringMatching(/^skipped {2}schema, /m) });
+  expect(away).toMatchObject({ exit: 2, stdout: expect.stringMatching(/^skipped {2}engine, schema, /m) });
   const malformed = await doctor({ DATABASE_URL: "nowhere" });
   expect(malformed).toMatchObject({ exit: 3, stdout: "" });
   expect(malformed.stderr).toMatch(/^doctor could not run\.\n {2}because: .*\n.*DATABASE_URL must be/);

@@ -48,7 +48,10 @@ test(
 
 test("every query of the runbook runs on the schema", async () => {
   const blocks = [...readRepositoryFile("deploy/runbook.md").matchAll(/^```sql\n([\s\S]*?)^```$/gm)];
-  const queries = blocks.flatMap(([, block = ""]) => block.split(/;\n/)).filter((text) => text.trim() !== "");
+  const queries = blocks
+    .flatMap(([, block = ""]) => block.split(/;\n/))
+    // Queries of Citus need its extension, which the packaged Postgres does not have.
+    .filter((text) => text.trim() !== "" && !/\bcitus_/.test(text));
   expect(queries.length).toBeGreaterThan(0);
   const database = await createTestDatabase();
   try {

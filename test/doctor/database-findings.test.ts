@@ -57,7 +57,17 @@ test("a healthy database has no finding but those of its owner's role and of a m
   ]);
   expect(diagnosis.passed).toEqual([
     "engine",
-    ...["schema", "postgres_settings", "pooler", "connections", "clocks", "redis", "tables", "backlog"],
+    ...[
+      "schema",
+      "postgres_settings",
+      "pooler",
+      "connections",
+      "citus",
+      "clocks",
+      "redis",
+      "tables",
+      "backlog",
+    ],
   ]);
   expect(diagnosis.skipped).toEqual([]);
 });

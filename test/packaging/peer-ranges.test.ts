@@ -22,7 +22,7 @@ const VERSIONS = {
     bullmq: "5.0.0",
     express: "4.16.0",
     fastify: "4.0.0",
-    hono: "4.0.0",
+    hono: "4.8.0",
     kafkajs: "2.0.0",
     rxjs: "7.1.0",
   },

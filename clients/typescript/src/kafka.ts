@@ -36,6 +36,7 @@ export interface KafkaOptions<Message> extends ConsumerOptions<Message> {
 
 /** {@link KafkaOptions}, and what is read. */
 export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
+  /** The topics that are read. */
   readonly topics: readonly string[];
   /**
    * Where a partition is read from that has no committed offset, as in `@platformatic/kafka`. Default: `"earliest"`, so

@@ -1,6 +1,6 @@
 /**
  * `@onceward/client/temporal`: activities of Temporal. An attempt that repeats a finished activity gets its stored result: the
- * worker died before it reported the result, the report was lost, or the workflow was reset.
+ * worker died before it reported the result, the report was lost or, with the scope `workflow`, the workflow was reset.
  *
  * ```ts
  * import { currentClaim, temporalInterceptor } from "@onceward/client/temporal";
@@ -39,9 +39,10 @@ export interface TemporalOptions extends Omit<NamespaceDefaults, "onInProgress">
   /** The types of the guarded activities. Default: all. */
   readonly activities?: readonly string[] | undefined;
   /**
-   * What the ids of activities belong to. `workflow`: activities of a run that was reset or retried are those of the first
-   * run. `run`: each run has activities of its own; needed for workflows that continue as new, run by a schedule, or use
-   * their id again, because the ids of their activities begin again. Default: `workflow`.
+   * What the ids of activities belong to. `run`: each run of a workflow has activities of its own. `workflow`: activities of a
+   * run that was reset or retried are those of the first run, and do not happen again. Not for workflows that continue as
+   * new, run by a schedule, or use their id again: the ids of their activities begin again, so that an activity with equal
+   * arguments would get the old result and not run. Default: `run`.
    */
   readonly scope?: "workflow" | "run" | undefined;
   /** Returns the operation's own key. Default: one of the ids of the workflow and the activity. */
@@ -84,7 +85,7 @@ export function temporalInterceptor(
   onceward: Runner,
   options: TemporalOptions,
 ): (context: Context) => ActivityInterceptor {
-  const { activities, scope = "workflow", key, fingerprint, ...shared } = options;
+  const { activities, scope = "run", key, fingerprint, ...shared } = options;
   checkNamespaceOptions(shared);
   for (const [name, fn] of Object.entries({ key, fingerprint })) {
     if (fn !== undefined) checkFunction(name, fn);

@@ -18,7 +18,7 @@ export function newTask(info: Partial<Context["info"]> = {}): Task {
     activityType: "charge",
     activityNamespace: "default",
     workflowNamespace: "default",
-    workflowExecution: { workflowId: "order-7", runId: crypto.randomUUID() },
+    workflowExecution: { workflowId: "order-7", runId: "first" },
     attempt: 1,
     isLocal: false,
     ...info,

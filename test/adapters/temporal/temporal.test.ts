@@ -20,17 +20,17 @@ function attempt(
   return inbound.execute({ args, headers: {} }, async (input) => await activity(...input.args));
 }
 
-test("another attempt, and a run that was reset, get the stored result", async () => {
+test("another attempt gets the stored result", async () => {
   await using guard = await newGuard();
   const activity = vi.fn(() => ({ charge: currentClaim().key }));
   const first = await attempt(guard, activity);
-  expect(first).toEqual({ charge: "default:order-7:activity:1" });
+  expect(first).toEqual({ charge: "default:order-7:first:activity:1" });
   expect(await attempt(guard, activity, {}, newTask({ attempt: 2 }))).toEqual(first);
   expect(activity).toHaveBeenCalledOnce();
   expect(() => currentClaim()).toThrow(/^currentClaim must be called within/);
 });
 
-test("activities, local ones, workflows, namespaces, and with scope run also runs, have keys of their own", async () => {
+test("activities, local ones, workflows, runs and namespaces have keys of their own; with scope workflow, runs share them", async () => {
   await using guard = await newGuard();
   const activity = vi.fn();
   const tasks = [
@@ -42,14 +42,17 @@ test("activities, local ones, workflows, namespaces, and with scope run also run
     { workflowExecution: undefined, activityRunId: "a" },
   ];
   for (const info of tasks) await attempt(guard, activity, {}, newTask(info as object));
-  for (let runs = 0; runs < 2; runs++) await attempt(guard, activity, { scope: "run" });
+  const runs = ["second", "third"].map((runId) => ({ workflowExecution: { workflowId: "order-7", runId } }));
+  for (const run of runs) await attempt(guard, activity, {}, newTask(run));
   expect(activity).toHaveBeenCalledTimes(tasks.length + 2);
+  for (const run of runs) await attempt(guard, activity, { scope: "workflow" }, newTask(run));
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 3);
   const key = (_: unknown, [order]: readonly unknown[]) => (order as { id: string }).id;
   for (const info of tasks) await attempt(guard, activity, { key }, newTask(info as object), [{ id: "a" }]);
-  expect(activity).toHaveBeenCalledTimes(tasks.length + 3);
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 4);
   // Not in the list: not guarded.
   for (let times = 0; times < 2; times++) await attempt(guard, activity, { activities: ["refund"] });
-  expect(activity).toHaveBeenCalledTimes(tasks.length + 5);
+  expect(activity).toHaveBeenCalledTimes(tasks.length + 6);
 });
 
 test("other arguments end the activity", async () => {
@@ -94,7 +97,7 @@ test("a failure that Temporal retries runs again; one that ends the activity is 
 
 test("while another worker runs it, an activity waits with heartbeats, until it is cancelled", async () => {
   await using guard = await newGuard();
-  const release = await guard.holdElsewhere("default:order-7:activity:1");
+  const release = await guard.holdElsewhere("default:order-7:first:activity:1");
   const fingerprint = () => undefined;
   const task = newTask({ heartbeatTimeoutMs: 30, heartbeatDetails: { page: 3 } });
   const cancelled = attempt(guard, vi.fn(), { fingerprint }, task);
@@ -133,7 +136,7 @@ test("an activity whose worker died runs again, and gives its downstream the sam
 test("with policy HOLD, an activity whose worker died does not run until its record is resolved", async () => {
   await using guard = await newGuard();
   await guard.holdExpired();
-  const record = { namespace: "charges", key: "default:order-7:activity:1" };
+  const record = { namespace: "charges", key: "default:order-7:first:activity:1" };
   await guard.onceward.api.claim({ ...record, owner: "dying" });
   await guard.endLeases();
   const ambiguous = { type: "OncewardAmbiguous", nonRetryable: false };

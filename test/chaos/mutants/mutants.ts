@@ -202,17 +202,17 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "$2::timestamptz\n     and r.expires_at + interval '2 minutes' <= now()",
+        from: "$2::timestamptz\n     and r.expires_at <= now() - interval '2 minutes'",
         to: "$2::timestamptz",
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "(0, 0)\n     and r.expires_at + interval '2 minutes' <= now()",
+        from: "(0, 0)\n     and r.expires_at <= now() - interval '2 minutes'",
         to: "(0, 0)",
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "and not r.expires_at + interval '2 minutes' <= now()",
+        from: "and r.expires_at > now() - interval '2 minutes'",
         to: "and false",
       },
     ],

@@ -42,19 +42,21 @@ export interface Subject {
 }
 
 /** Returns a valid value by the field's name, so that it fits a new RPC's request, too; undefined: unset. */
-function sensibleValue({ name, message }: DescField, { tenant, isOperators = false }: Subject) {
+function sensibleValue({ name, message, parent }: DescField, { tenant, isOperators = false }: Subject) {
+  // A list takes a key, or other fields that select records.
+  const isOfList = parent.name === "ListRecordsRequest";
   switch (name) {
     case "namespace":
       return message === undefined ? text("charges") : undefined;
     case "key":
-      return text("k1");
+      return isOfList ? undefined : text("k1");
     case "name":
     case "tenant":
       return message === undefined ? text(tenant) : undefined;
     case "reason":
       return text("a reason");
     case "fingerprint":
-      return bytes(new Uint8Array(32));
+      return isOfList ? undefined : bytes(new Uint8Array(32));
     case "expected_count":
     case "fencing_token":
     case "kind":

@@ -17,7 +17,10 @@ export interface OncewardModuleOptions<Request = NestRequest> {
    * application's shutdown. Or a client that you created, and close yourself.
    */
   readonly client: OncewardOptions | Onceward;
-  /** Options for every `@Idempotent` of the application, such as `caller`. A route's own options replace them. */
+  /**
+   * Options for every `@Idempotent` of the application, such as `caller`. A route's own options replace them.
+   * Default: none.
+   */
   readonly http?: Partial<HttpOptions<Request>>;
 }
 

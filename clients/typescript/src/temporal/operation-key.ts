@@ -15,7 +15,7 @@ export interface ActivityInfo {
   readonly activityRunId?: string | undefined;
 }
 
-/** Returns the key of an activity: the same for every attempt, and for every run of the workflow unless `run` is given. */
+/** Returns the key of an activity: the same for every attempt and, with the scope `workflow`, for every run of the workflow. */
 export function operationKey(info: ActivityInfo, scope: "workflow" | "run"): string {
   const { activityId, workflowExecution, workflowNamespace, activityNamespace, activityRunId } = info;
   // Local activities have a sequence of ids of their own.

@@ -38,7 +38,7 @@ function newBatcher(options: Partial<ShardedBatcherOptions<string, string>> = {}
       nameOf: (key) => key,
       keyOf: (key) => key,
       maxInFlight: 3,
-      execute: (keys) =>
+      execute: (_run, keys) =>
         new Promise((resolve) => {
           sent.push({ keys, end: () => resolve(keys.map((key) => `row of ${key}`)) });
         }),
@@ -98,7 +98,7 @@ test("the shards of a node take turns, in the order in which they asked", async 
 test("the rows of a call share one converter, whatever their shards are", async () => {
   let converters = 0;
   const { batcher } = newBatcher({
-    execute: (keys) => Promise.resolve(keys),
+    execute: (_run, keys) => Promise.resolve(keys),
     createRowConverter() {
       let rows = 0;
       const number = ++converters;
@@ -117,7 +117,7 @@ test("without shards, operations on all keys share a statement", async () => {
       nameOf: (key) => key,
       keyOf: (key) => key,
       maxInFlight: 1,
-      execute(keys) {
+      execute(_run, keys) {
         statements.push([...keys]);
         return Promise.resolve(keys);
       },

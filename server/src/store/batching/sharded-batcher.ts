@@ -15,7 +15,7 @@ export interface ShardedBatcherOptions<Op, Row> extends Omit<BatcherOptions<Op, 
   /** Returns the key of an operation's record. */
   readonly keyOf: (op: Op) => string;
   /** As BatcherOptions.execute, for operations of one shard. `run` runs the statement. */
-  readonly execute: (ops: readonly Op[], run: Runner["run"]) => Promise<readonly Settled<Row>[]>;
+  readonly execute: (run: Runner["run"], ops: readonly Op[]) => Promise<readonly Settled<Row>[]>;
 }
 
 /** The least number of operations that may be queued for a shard, for many small shards. */
@@ -32,7 +32,7 @@ export function createShardedBatcher<Op, Row>(
   options: ShardedBatcherOptions<Op, Row>,
 ): Batcher<Op, Row> {
   if (shards !== undefined) return new ShardedBatcher(shards, options);
-  return createBatcher({ ...options, execute: (ops) => options.execute(ops, pool.run) });
+  return createBatcher({ ...options, execute: options.execute.bind(undefined, pool.run) });
 }
 
 class ShardedBatcher<Op, Row> implements Batcher<Op, Row> {
@@ -82,7 +82,7 @@ class ShardedBatcher<Op, Row> implements Batcher<Op, Row> {
     if (batcher === undefined) {
       batcher = createBatcher({
         ...this.#options,
-        execute: (ops) => this.#options.execute(ops, this.#shards.runnerOn(shard)),
+        execute: (ops) => this.#options.execute(this.#shards.runnerOn(shard), ops),
         turns: () => this.#shards.turnsOf(shard),
         maxQueued: Math.max(MIN_QUEUED_BY_SHARD, MAX_QUEUED / this.#shards.count),
       });

@@ -82,7 +82,7 @@ export function createBatchedWrite<
       rowForDuplicate: (outcome) =>
         outcome?.applied ? { applied: false, record: recordForDuplicate(outcome.record) } : outcome,
     }),
-    async execute(ops, run) {
+    async execute(run, ops) {
       const [only] = ops;
       const written =
         only !== undefined && ops.length === 1 && writeOne !== undefined

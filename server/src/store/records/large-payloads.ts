@@ -74,7 +74,7 @@ export function createFillPayload(
     bytesOf: () => MAX_PAYLOAD_BYTES,
     rowForDuplicate: (payload) => payload,
     maxInFlight: MAX_IN_FLIGHT,
-    async execute(wanted, run) {
+    async execute(run, wanted) {
       const columns = [
         ...idColumns(wanted.map(({ id }) => id)),
         bigintArray(wanted.map(({ fencingToken }) => fencingToken)),

@@ -65,7 +65,7 @@ export function createReadings(
       return (record) => record && keep(record);
     },
     maxInFlight: MAX_IN_FLIGHT,
-    async execute(ids, run) {
+    async execute(run, ids) {
       return recordsOf(
         ids,
         await run<RecordRow>(readRecords, idColumns(ids), ids.length),
