@@ -3,7 +3,7 @@
  * `value`, so that it can stand in a statement where the value is needed first.
  *
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
- * on that table without the lock would write rows that nobody finds again. The function waits for the lock, and then
+ * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
  * reads, with a new snapshot because it is volatile, whether the shard is still on this node.
  */
 export const CREATE_SHARD_GUARD = `
