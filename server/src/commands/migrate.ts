@@ -1,7 +1,7 @@
 import { readConfig } from "../config/config.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
-import { requireSchema, runDistribution, runMigrations } from "./schema.ts";
+import { requireCitus, requireSchema, runDistribution, runMigrations } from "./schema.ts";
 
 /**
  * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). `migrate --citus` also
@@ -14,6 +14,7 @@ export async function migrateCommand(host: Host): Promise<void> {
   });
   if (check && citus) throw new CommandError("--check changes nothing: give it without --citus.");
   const config = readConfig(host.env);
+  if (citus) await requireCitus(config);
   if (!check) for (const name of await runMigrations(config)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
   host.print(

@@ -1,5 +1,9 @@
 import type { Config } from "../config/config.ts";
-import { DistributionRefused, distributeRecords } from "../store/citus/distribute-records.ts";
+import {
+  DistributionRefused,
+  distributeRecords,
+  requireCoordinator,
+} from "../store/citus/distribute-records.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
 import { CommandError } from "./host.ts";
@@ -31,6 +35,15 @@ export async function requireSchema(databases: Databases): Promise<readonly stri
     case "behind":
       throw new CommandError(`The schema lacks ${schema.missing.join(", ")}. Run: onceward-server migrate`);
   }
+}
+
+/**
+ * Checks that the database, which may be empty, is that of a coordinator of Citus with all its nodes.
+ *
+ * @throws CommandError if it is not, or if it cannot be used.
+ */
+export function requireCitus(databases: Databases): Promise<void> {
+  return onDatabase(databases, requireCoordinator);
 }
 
 /**

@@ -29,7 +29,7 @@ export async function makeCitus({ coordinatorUrl, workerUrls }: CitusDatabase): 
 }
 
 /** Returns the directory of a node's socket, or its host, and its port, as SQL. */
-function addressOf(nodeUrl: string): string {
+export function addressOf(nodeUrl: string): string {
   const url = new URL(nodeUrl);
   return `'${url.searchParams.get("host") ?? url.hostname}', ${url.port}`;
 }

@@ -44,7 +44,7 @@ export function isCitus(): boolean {
  * template's contents is created on each node, and an empty one on the coordinator only.
  */
 export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
-  const name = `test_${randomBytes(6).toString("hex")}`;
+  const name = randomName();
   const coordinatorUrl = databaseUrl(inject("postgresUrl"), name);
   if (isCitus() && template === TEMPLATE_DATABASE) {
     await Promise.all(nodeUrls().map((url) => runStatements(url, `create database ${name}`)));
@@ -55,13 +55,29 @@ export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<
   } else {
     await runStatements(inject("postgresUrl"), `create database ${name} template ${template}`);
   }
-  const opened = openDatabase(coordinatorUrl);
+  return testDatabase(name, coordinatorUrl);
+}
+
+/** Creates an empty database of the same name on each node of a Citus, and returns the coordinator's. */
+export async function createEmptyNodes(): Promise<TestDatabase & { readonly workerUrls: readonly string[] }> {
+  const name = randomName();
+  await Promise.all(nodeUrls().map((url) => runStatements(url, `create database ${name}`)));
+  const workerUrls = inject("citusWorkerUrls").map((url) => databaseUrl(url, name));
+  return { ...testDatabase(name, databaseUrl(inject("postgresUrl"), name)), workerUrls };
+}
+
+function randomName(): string {
+  return `test_${randomBytes(6).toString("hex")}`;
+}
+
+function testDatabase(name: string, url: string): TestDatabase {
+  const opened = openDatabase(url);
   return {
     ...opened,
     async drop() {
       await opened.close();
-      for (const url of nodeUrls()) {
-        await runStatements(url, `drop database if exists ${name} with (force)`);
+      for (const node of nodeUrls()) {
+        await runStatements(node, `drop database if exists ${name} with (force)`);
       }
     },
   };

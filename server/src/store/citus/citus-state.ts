@@ -1,7 +1,7 @@
 import type { Runner } from "../pool.ts";
 
-/** What a database says of Citus. */
-export interface CitusState {
+/** What a database with the extension says of the nodes of Citus. */
+export interface CitusNodes {
   readonly serverVersionNum: number;
   readonly isCoordinator: boolean;
   /** Whether the coordinator has told the workers how to reach it. */
@@ -10,12 +10,16 @@ export interface CitusState {
   readonly workers: readonly string[];
   /** `host:port` of the nodes that another node cannot reach. */
   readonly unreachable: readonly string[];
+  readonly walLevel: string;
+}
+
+/** What a migrated database with the extension says of Citus. */
+export interface CitusState extends CitusNodes {
   /** The column by which records are distributed; null: they are not. */
   readonly distributedBy: string | null;
   /** The foreign keys from or to records. */
   readonly foreignKeys: readonly string[];
   readonly hasRecords: boolean;
-  readonly walLevel: string;
 }
 
 /** A worker's answer to a command. */
@@ -37,19 +41,25 @@ export async function hasCitus(runner: Runner): Promise<boolean> {
   return (await runner.run(readExtension, [])).length > 0;
 }
 
-const readState = {
-  name: "read_citus_state",
+/** A coordinator without a node is one, too: hence not citus_is_coordinator(), which is false then. */
+const readNodes = {
+  name: "read_citus_nodes",
   text: `
 select current_setting('server_version_num')::int as "serverVersionNum",
-       citus_is_coordinator() as "isCoordinator",
+       (select groupid = 0 from pg_dist_local_group) as "isCoordinator",
        exists (select from pg_dist_node where groupid = 0) as "knowsCoordinator",
        array(select nodename || ':' || nodeport from pg_dist_node
               where groupid <> 0 and isactive and noderole = 'primary' order by nodeid) as workers,
-       (select column_to_column_name(logicalrelid, partkey) from pg_dist_partition
+       current_setting('wal_level') as "walLevel"`,
+};
+
+const readDistribution = {
+  name: "read_citus_distribution",
+  text: `
+select (select column_to_column_name(logicalrelid, partkey) from pg_dist_partition
          where logicalrelid = 'records'::regclass) as "distributedBy",
        array(select conname::text from pg_constraint
-              where contype = 'f' and 'records'::regclass in (conrelid, confrelid)) as "foreignKeys",
-       current_setting('wal_level') as "walLevel"`,
+              where contype = 'f' and 'records'::regclass in (conrelid, confrelid)) as "foreignKeys"`,
 };
 
 const findRecord = { name: "find_any_record", text: "select 1 from records limit 1" };
@@ -64,14 +74,22 @@ select distinct to_nodename || ':' || to_nodeport as node
  order by node`,
 };
 
-/** Reads what a migrated database with the extension says of Citus. Asks each node whether it reaches the others. */
-export async function readCitusState(runner: Runner): Promise<CitusState> {
-  const [state] = await runner.run<Omit<CitusState, "unreachable" | "hasRecords">>(readState, []);
-  if (state === undefined) throw new Error("read_citus_state returned no row");
+/** Reads what a database with the extension says of the nodes. Asks each node whether it reaches the others. */
+export async function readCitusNodes(runner: Runner): Promise<CitusNodes> {
+  const [nodes] = await runner.run<Omit<CitusNodes, "unreachable">>(readNodes, []);
+  if (nodes === undefined) throw new Error("read_citus_nodes returned no row");
   const unreachable = await runner.run<{ node: string }>(checkNodes, []);
+  return { ...nodes, unreachable: unreachable.map(({ node }) => node) };
+}
+
+/** Reads what a migrated database with the extension says of Citus. */
+export async function readCitusState(runner: Runner): Promise<CitusState> {
+  const nodes = await readCitusNodes(runner);
+  const [state] = await runner.run<Omit<CitusState, keyof CitusNodes | "hasRecords">>(readDistribution, []);
+  if (state === undefined) throw new Error("read_citus_distribution returned no row");
   // Where a node is away, reading records would fail, and the node matters more.
-  const hasRecords = unreachable.length === 0 && (await runner.run(findRecord, [])).length > 0;
-  return { ...state, unreachable: unreachable.map(({ node }) => node), hasRecords };
+  const hasRecords = nodes.unreachable.length === 0 && (await runner.run(findRecord, [])).length > 0;
+  return { ...nodes, ...state, hasRecords };
 }
 
 const commandWorkers = {

@@ -1,7 +1,14 @@
 import type pg from "pg";
 import { withConnection } from "../connection.ts";
 import { type Runner, WORKER_SETTINGS } from "../pool.ts";
-import { askWorkers, type CitusState, hasCitus, readCitusState } from "./citus-state.ts";
+import {
+  askWorkers,
+  type CitusNodes,
+  type CitusState,
+  hasCitus,
+  readCitusNodes,
+  readCitusState,
+} from "./citus-state.ts";
 import { CREATE_SHARD_GUARD, DISTRIBUTE_SHARD_GUARD } from "./shard-guard.ts";
 
 /**
@@ -14,6 +21,20 @@ const OLDEST_VERSION_NUM = 150_000;
 /** Why the records cannot be distributed, and what to do. */
 export class DistributionRefused extends Error {
   override readonly name = "DistributionRefused";
+}
+
+/**
+ * Checks that a database, which may be empty, is that of a coordinator whose nodes reach each other. Migrations must
+ * not run before: the tables of a worker come from its coordinator.
+ *
+ * @throws DistributionRefused if it is not.
+ */
+export function requireCoordinator(databaseUrl: string): Promise<void> {
+  return withConnection({ connectionString: databaseUrl }, async (client) => {
+    const runner = runnerOn(client);
+    await requireExtension(runner);
+    refuse(whyNoCoordinator(await readCitusNodes(runner)));
+  });
 }
 
 /**
@@ -33,21 +54,17 @@ export function distributeRecords(
 ): Promise<readonly string[]> {
   return withConnection({ connectionString: databaseUrl }, async (client) => {
     const runner = runnerOn(client);
-    if (!(await hasCitus(runner))) {
-      throw new DistributionRefused(
-        "The database has no extension citus. Run on the coordinator and on each worker: create extension citus",
-      );
-    }
+    await requireExtension(runner);
     const state = await readCitusState(runner);
-    const refusal = whyRefused(state);
-    if (refusal !== undefined) throw new DistributionRefused(refusal);
+    refuse(whyRefused(state));
+    // Replicas may write to the shards as soon as there are some.
+    await setUpWorkers(runner);
+    await runner.run({ name: "create_shard_guard", text: CREATE_SHARD_GUARD }, []);
+    await runner.run({ name: "distribute_shard_guard", text: DISTRIBUTE_SHARD_GUARD }, []);
     const done =
       state.distributedBy === null
         ? await distribute(runner, state, shards)
         : "The records are already distributed by key.";
-    await setUpWorkers(runner);
-    await runner.run({ name: "create_shard_guard", text: CREATE_SHARD_GUARD }, []);
-    await runner.run({ name: "distribute_shard_guard", text: DISTRIBUTE_SHARD_GUARD }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,
@@ -60,17 +77,35 @@ function runnerOn(client: pg.Client): Runner {
   return { run: async ({ text }, parameters) => (await client.query(text, [...parameters])).rows };
 }
 
-/** Returns why the records of a database with Citus cannot be distributed; undefined: they can. */
-export function whyRefused(state: CitusState): string | undefined {
-  if (state.serverVersionNum < OLDEST_VERSION_NUM) return "The service needs PostgreSQL 15 or later.";
-  if (!state.isCoordinator) return "This is the database of a worker. Give the URL of the coordinator's.";
-  if (!state.knowsCoordinator) {
+async function requireExtension(runner: Runner): Promise<void> {
+  if (await hasCitus(runner)) return;
+  refuse(
+    "The database has no extension citus. Run on the coordinator and on each worker: create extension citus",
+  );
+}
+
+function refuse(reason: string | undefined): void {
+  if (reason !== undefined) throw new DistributionRefused(reason);
+}
+
+/** Returns why a database with Citus is not that of a coordinator with all its nodes; undefined: it is. */
+function whyNoCoordinator(nodes: CitusNodes): string | undefined {
+  if (nodes.serverVersionNum < OLDEST_VERSION_NUM) return "The service needs PostgreSQL 15 or later.";
+  if (!nodes.isCoordinator) return "This is the database of a worker. Give the URL of the coordinator's.";
+  if (!nodes.knowsCoordinator) {
     return "The workers do not know their coordinator. Run: select citus_set_coordinator_host('HOST', PORT)";
   }
-  if (state.workers.length === 0) return "Citus has no worker. Run: select citus_add_node('HOST', PORT)";
-  if (state.unreachable.length > 0) {
-    return `Not all nodes reach each other. Not reached: ${state.unreachable.join(", ")}.`;
+  if (nodes.workers.length === 0) return "Citus has no worker. Run: select citus_add_node('HOST', PORT)";
+  if (nodes.unreachable.length > 0) {
+    return `Not all nodes reach each other. Not reached: ${nodes.unreachable.join(", ")}.`;
   }
+  return undefined;
+}
+
+/** Returns why the records of a database with Citus cannot be distributed; undefined: they can. */
+export function whyRefused(state: CitusState): string | undefined {
+  const reason = whyNoCoordinator(state);
+  if (reason !== undefined) return reason;
   if (state.distributedBy === "key") return undefined;
   if (state.distributedBy !== null) {
     return `The records are distributed by ${state.distributedBy}. Run: select undistribute_table('records')`;
