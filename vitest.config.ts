@@ -56,8 +56,8 @@ const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
 /**
- * Tests that need a tool of another language, such as Python's schemathesis: run by `npm run test:optional`, not by `npm test`.
- * Each file says why it is left out if its tool is missing.
+ * Tests that need a tool of another language, such as Python's schemathesis, or hundreds of megabytes of packages: run
+ * by `npm run test:optional`, not by `npm test`. Each file says why it is left out if its tool is missing.
  */
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 

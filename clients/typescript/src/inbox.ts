@@ -19,6 +19,7 @@ export {
   kyselyExecutor,
   pgExecutor,
   postgresExecutor,
+  prismaExecutor,
   type TextRow,
   typeormExecutor,
 } from "./inbox/executor.ts";

@@ -5,11 +5,7 @@ export type TextRow = Readonly<Record<string, string | null>>;
  * Runs one statement with the parameters `$1`, `$2`, …, and resolves with its rows.
  *
  * Every parameter is text or null, and every returned column is text, so that drivers' conversions don't matter. An
- * executor for another driver takes three lines; for Prisma's interactive transaction, for example:
- *
- * ```ts
- * const executor: Executor = (text, params) => tx.$queryRawUnsafe(text, ...params);
- * ```
+ * executor for another driver takes three lines, such as those of {@link pgExecutor}.
  */
 export type Executor = (text: string, params: readonly (string | null)[]) => Promise<readonly TextRow[]>;
 
@@ -45,6 +41,16 @@ export function typeormExecutor(manager: {
     // Of an update or a deletion, it is the rows and their number.
     return (Array.isArray(result[0]) ? result[0] : result) as readonly TextRow[];
   };
+}
+
+/**
+ * Returns an executor for Prisma on Postgres: of the `tx` of an interactive transaction (`prisma.$transaction(async (tx)
+ * => …)`), or the client itself. An array of queries in `$transaction` does not fit: the inbox reads answers between its statements.
+ */
+export function prismaExecutor(tx: {
+  $queryRawUnsafe(text: string, ...params: unknown[]): PromiseLike<unknown>;
+}): Executor {
+  return async (text, params) => (await tx.$queryRawUnsafe(text, ...params)) as readonly TextRow[];
 }
 
 /** A compiled query, as Kysely accepts it. */
