@@ -44,8 +44,9 @@ export function typeormExecutor(manager: {
 }
 
 /**
- * Returns an executor for Prisma on Postgres: of the `tx` of an interactive transaction (`prisma.$transaction(async (tx)
- * => …)`), or the client itself. An array of queries in `$transaction` does not fit: the inbox reads answers between its statements.
+ * Returns an executor for Prisma on Postgres: of the `tx` of an interactive transaction (`prisma.$transaction(async
+ * (tx) => …)`), or the client itself. An array of queries in `$transaction` does not fit: the inbox reads answers between its
+ * statements.
  */
 export function prismaExecutor(tx: {
   $queryRawUnsafe(text: string, ...params: unknown[]): PromiseLike<unknown>;
