@@ -24,10 +24,13 @@ const { database, server } = useServer({
 async function breakTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
   await database.query(
-    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-     create trigger refuse before delete on records for each statement execute function refuse();
-     create trigger refuse before update on api_keys for each statement execute function refuse()`,
+    "create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$",
   );
+  for (const change of ["delete on records", "update on api_keys"]) {
+    await database.query(
+      `create trigger refuse before ${change} for each statement execute function refuse()`,
+    );
+  }
 }
 
 async function mendTasks(): Promise<void> {

@@ -33,6 +33,18 @@ describeAdministration("An operator", (world, transport) => {
     ]);
   });
 
+  test("resumes a moving tenant only with the confirmation that it was not imported, and cannot suspend it", async () => {
+    const operator = await world().operator();
+    const { name } = (await world().administeredTenant()).tenant;
+    await world().database.query("update tenants set moving_since = now() where name = $1", [name]);
+    const invalid = (field: string) => ({ reason: "INVALID_REQUEST", fields: [field] });
+    expect(await errorOf(operator.resumeTenant({ name }))).toMatchObject(invalid("not_imported"));
+    expect(await errorOf(operator.suspendTenant({ name }))).toMatchObject(invalid("name"));
+    expect((await operator.getTenant({ name })).tenant).toMatchObject({ state: Tenant_State.MOVING });
+    const resumed = await operator.resumeTenant({ name, notImported: true });
+    expect(resumed.tenant).toMatchObject({ state: Tenant_State.ACTIVE });
+  });
+
   test("deletes a tenant: its calls are refused permanently, and its records are removed in the background", async () => {
     const operator = await world().operator();
     const { admin, caller, tenant } = await world().administeredTenant();

@@ -172,8 +172,10 @@ test("records whose leases expired after the job was created are left alone", as
 test("a job whose batches fail changes nothing, is retried, and resolves each record once", async () => {
   const { database, pool, tenant, job, states } = await withJob(120, { kind: "forget" });
   await database.query(
-    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-     create trigger refuse before update on records for each row
+    "create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$",
+  );
+  await database.query(
+    `create trigger refuse before update on records for each row
        when (old.key = 'order-1050') execute function refuse()`,
   );
   const failures: unknown[] = [];

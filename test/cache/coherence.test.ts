@@ -166,7 +166,7 @@ describeWithRedis("A cached completion in Redis", () => {
     const [row] = await database.query<{ ends_at_ms: number }>(
       `update records set result_expires_at = now() + interval '1500 milliseconds'
         where tenant_id = $1 and key = $2
-       returning date_part('epoch', result_expires_at) * 1000 as ends_at_ms`,
+       returning date_part('epoch', result_expires_at - to_timestamp(0)) * 1000 as ends_at_ms`,
       [tenant.id, ORDER.key],
     );
     expect((await two.claim(ORDER)).outcome).toMatchObject({ value: { resultExpired: false } });

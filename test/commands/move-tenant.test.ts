@@ -8,6 +8,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { describeError, errorOf } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { seconds, success } from "../helpers/calls/verbs.ts";
+import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
@@ -201,4 +202,63 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
     [{ action: "ExportTenant" }],
     [{ action: "ImportTenant" }],
   ]);
+});
+
+test("an export whose tenant is resumed fails, and an import refuses an edited file and stores nothing", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  const { name, apiKey } = await createTenant(from.database);
+  const old = connectClient(from.server, apiKey);
+  const { fencingToken } = granted(await old.claim({ namespace: "charges", key: "order-1" }));
+  const moveSince = (since: string) => from.database.query(`update tenants set moving_since = ${since}`);
+  const exportTenant = () => runWith("", ["export-tenant", "--tenant", name], from);
+  const resumed = { exit: 1, stderr: expect.stringContaining("The tenant was resumed during the export") };
+
+  const waiting = exportTenant();
+  const readMoving = () => from.database.query("select from tenants where moving_since is not null");
+  await expect.poll(readMoving, { timeout: 30_000 }).toHaveLength(1);
+  await moveSince("null");
+  expect(await waiting).toMatchObject(resumed);
+
+  await moveSince("now() - interval '1 minute'");
+  const lock = await openConnection(from.database);
+  await lock.query("begin");
+  await lock.query("lock table records in access exclusive mode");
+  const copying = exportTenant();
+  const readWaiting = () => from.database.query("select from pg_locks where not granted");
+  await expect.poll(readWaiting, { timeout: 30_000 }).not.toEqual([]);
+  await moveSince("null");
+  await lock.query("commit");
+  expect(await copying).toMatchObject(resumed);
+
+  await moveSince("now() - interval '1 minute'");
+  const exported = await exportTenant();
+  expect(exported).toMatchObject({ exit: 0 });
+  const [first = "", ...others] = exported.stdout.trimEnd().split("\n");
+  const head = JSON.parse(first);
+  const record = JSON.parse(others.find((line) => line.includes('"record"')) ?? "");
+  const edit = (line: { readonly row: string }, values: object) => ({
+    ...line,
+    row: JSON.stringify({ ...JSON.parse(line.row), ...values }),
+  });
+  const end = { kind: "end", lines: 1 };
+  const edited: readonly (readonly [readonly object[], string])[] = [
+    [[edit(head, { uid: randomUUID() })], "the tenant's row has the column uid"],
+    [[{ ...head, row: "null" }], "a row of tenants is no JSON object with columns"],
+    [[{ ...head, row: "[".repeat(100_000) }], "a row of tenants is no JSON"],
+    [[{ ...head, format: "onceward-tenant/2" }], "a line is malformed at format"],
+    [[{ ...head, tokenFloor: String(fencingToken - 1n) }, record], "a record's fencing token is not between"],
+    [[head, { ...record, row: "{}" }], "a row of records is no JSON object with columns"],
+    [[head, edit(record, { tenant_id: 1 }), end], "tenant_id"],
+    [[head, edit(record, { "x) select": 1 }), end], "a row of records has columns that this schema lacks"],
+    [[head, head], "a second tenant follows"],
+    [[head, { kind: "end", lines: 0 }, record], "a line follows the last one"],
+    [[head, { kind: "row", table: "audit_events", row: "{}" }], "a line is malformed at table"],
+  ];
+  for (const [lines, message] of edited) {
+    const input = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+    const refused = await runWith(input, ["import-tenant"], to);
+    expect(refused).toMatchObject({ exit: 1, stderr: expect.stringContaining(message) });
+    expect(refused.stderr).not.toMatch(/\n +at /);
+  }
+  expect(await to.database.query("select from tenants")).toEqual([]);
 });

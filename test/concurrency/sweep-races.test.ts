@@ -148,8 +148,8 @@ test("a key that was claimed while the sweep waited for its row is not deleted",
   await untilBlocked(database);
   await other.query(
     `update records set fencing_token = fencing_token + 1, expires_at = now() + interval '1 hour'
-      where tenant_id = $1`,
-    [tenant.id],
+      where tenant_id = $1 and key = $2`,
+    [tenant.id, id.key],
   );
   await other.query("commit");
   expect(await sweeping).toMatchObject({ deleted: 0 });

@@ -47,6 +47,7 @@ export async function exportTenant(host: Host): Promise<void> {
       lines++;
       await write(line);
     }
+    await requireUnbroken(pool, id, moving);
     await write({ kind: "end", lines });
     host.tell(
       `Exported ${lines} rows of tenant ${name}. Its calls are refused here until it is deleted or resumed.`,
@@ -80,7 +81,7 @@ async function startMove(pool: Pool, name: string): Promise<TenantResource> {
 /**
  * Waits until every replica refuses the tenant's calls, by the database's clock.
  *
- * @throws CommandError if a record job of the tenant is unfinished: it would be lost.
+ * @throws CommandError if a record job of the tenant is unfinished: it would be lost; if the tenant is resumed.
  */
 async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<MovingTenant> {
   host.tell(
@@ -88,6 +89,7 @@ async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<M
   );
   let moving = await findMovingTenant(pool, tenantId);
   while (moving.refusedForMs < POLICY_SETTLES_MS) {
+    if (moving.since === "") throw new CommandError(RESUMED);
     await pause(Math.min(POLICY_SETTLES_MS - moving.refusedForMs, POLL_MS));
     moving = await findMovingTenant(pool, tenantId);
   }
@@ -97,6 +99,17 @@ async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<M
     );
   }
   return moving;
+}
+
+const RESUMED = "The tenant was resumed during the export, which is therefore not complete. Export it again.";
+
+/**
+ * Checks that the tenant's calls were refused until all rows were read: otherwise the rows lack what was granted.
+ *
+ * @throws CommandError if the tenant was resumed meanwhile.
+ */
+async function requireUnbroken(pool: Pool, tenantId: number, { since }: MovingTenant): Promise<void> {
+  if ((await findMovingTenant(pool, tenantId)).since !== since) throw new CommandError(RESUMED);
 }
 
 async function firstLine(pool: Pool, config: Config, name: string, moving: MovingTenant): Promise<MovedLine> {

@@ -59,6 +59,9 @@ const BACKGROUND = new Set([
   "look_at_installation",
   "sample_newest_claims",
   "mark_installation",
+  // Where the shards of a Citus are.
+  "find_citus",
+  "read_shards",
 ]);
 
 /**

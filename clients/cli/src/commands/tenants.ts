@@ -23,6 +23,10 @@ interface ReasonOption {
   readonly reason: string;
 }
 
+interface ResumeOptions extends ReasonOption {
+  readonly notImported?: true;
+}
+
 /** Returns `onceward operator tenants …`. */
 export function tenantsCommands(host: Host): Command {
   return group("tenants", "the service's tenants", [
@@ -128,13 +132,16 @@ function stateCommands(host: Host): Command[] {
       ),
     command(
       "resume <tenant>",
-      "Serves a suspended tenant again, within 10 s.",
+      "Serves a suspended or a moving tenant again, within 10 s.",
       "operator tenants resume acme --reason 'paid'",
+      "operator tenants resume acme --not-imported --reason 'the move was given up'",
     )
       .requiredOption("--reason <text>", "why, for the audit")
+      .option("--not-imported", "for a moving tenant: confirm that no other installation has imported it")
       .action(
-        asOperator(async ({ client, call, output }, name: string, { reason }: ReasonOption) => {
-          const { tenant } = await client.resumeTenant({ name, reason }, call);
+        asOperator(async ({ client, call, output }, name: string, options: ResumeOptions) => {
+          const { reason, notImported = false } = options;
+          const { tenant } = await client.resumeTenant({ name, reason, notImported }, call);
           printTenant(output, tenant);
         }),
       ),

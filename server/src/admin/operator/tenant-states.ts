@@ -1,13 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
 import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import type { TenantResource, TenantState } from "../../domain/tenant.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import {
   DeleteTenantResponseSchema,
   type OperatorService,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
+import { Violations } from "../../messages/violations.ts";
 import { revokeApiKeys } from "../../store/tenants/api-keys.ts";
 import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
 import { updateTenant } from "../../store/tenants/tenants.ts";
@@ -25,14 +26,15 @@ export function createTenantStateHandlers({
 }: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
   async function changeState(
     action: string,
-    state: TenantState,
-    request: { readonly name: string; readonly reason: string },
+    state: "ACTIVE" | "SUSPENDED",
+    request: { readonly name: string; readonly reason: string; readonly notImported?: boolean },
     call: Call,
   ): Promise<TenantResource> {
     checkNameAndReason(request);
     const tenant = await pool.transaction(async (transaction) => {
       const was = await lockServedTenant(transaction, request.name);
       if (was.state === state) return was;
+      if (was.state === "MOVING") checkMoving(state, request);
       await recordChange(transaction, call, {
         action,
         target: `tenant ${was.name}`,
@@ -87,4 +89,26 @@ export function createTenantStateHandlers({
       return create(DeleteTenantResponseSchema, { tenant: tenantMessage(tenant) });
     },
   };
+}
+
+/**
+ * Checks a change of a moving tenant. Suspending it would end its move, and a later resumption would need no
+ * confirmation.
+ *
+ * @throws Refusal INVALID_REQUEST.
+ */
+function checkMoving(
+  state: "ACTIVE" | "SUSPENDED",
+  { notImported = false }: { readonly notImported?: boolean },
+): void {
+  const violations = new Violations();
+  if (state === "SUSPENDED") {
+    violations.add("name", "names a tenant that is moving: its calls are refused already");
+  } else if (!notImported) {
+    violations.add(
+      "not_imported",
+      "must be true for a tenant that is moving: if another installation has imported it, both would grant the same keys",
+    );
+  }
+  violations.throwIfAny();
 }

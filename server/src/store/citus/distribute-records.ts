@@ -42,8 +42,8 @@ export function requireCoordinator(databaseUrl: string): Promise<void> {
  * databases the settings of the service's sessions. The other tables stay on the coordinator. May be repeated: a
  * repeat gives the settings to workers that were added in between.
  *
- * Replicas may serve meanwhile: Citus copies existing records while they change, by logical replication. Tried with
- * one record and without load.
+ * Replicas may serve meanwhile: Citus copies existing records while they change, by logical replication. If the
+ * connection breaks, Postgres finishes or undoes the copy, and a repeat does what is missing.
  *
  * @returns a sentence for each thing that was done or found.
  * @throws DistributionRefused if this cannot be done.

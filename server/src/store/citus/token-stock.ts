@@ -3,8 +3,9 @@ import type { Runner } from "../pool.ts";
 /** Numbers of the sequence of fencing tokens, drawn from the coordinator for statements on other nodes. */
 export interface TokenStock {
   /**
-   * Returns a number for a statement that only inserts rows. It was drawn at most MAX_AGE_MS ago, so it is higher
-   * than that of every row of the same key that was swept: a row stays for two minutes after its end.
+   * Returns a number for a statement that only inserts rows. It arrived at most MAX_AGE_MS ago and took less than the
+   * pool's limit of 6 s, so it is higher than that of every row of the same key that was swept: a row stays for two
+   * minutes after its end.
    */
   forNewRows(): Promise<bigint>;
   /**
@@ -35,9 +36,8 @@ export function createTokenStock(runner: Runner): TokenStock {
   }
 
   async function refill(): Promise<void> {
-    const startedAtMs = performance.now();
     numbers = (await draw(NUMBERS_PER_DRAWING)).reverse();
-    drawnAtMs = startedAtMs;
+    drawnAtMs = performance.now();
   }
 
   return {

@@ -1,11 +1,13 @@
 import type { Runner } from "../pool.ts";
 import type { RecordEncryption } from "../records/record-encryption.ts";
-import { PLAIN_TABLES, type PlainLine, type RecordLine } from "./moved-tenant.ts";
+import { OWN_TENANT_COLUMNS, PLAIN_TABLES, type PlainLine, type RecordLine } from "./moved-tenant.ts";
 
 /** A tenant that is moving, as one statement read it. */
 export interface MovingTenant {
   /** Its settings, as JSON. */
   readonly row: string;
+  /** When its calls began to be refused, as Postgres writes an instant; empty: they are not. */
+  readonly since: string;
   /** For how long its calls have been refused, in milliseconds. */
   readonly refusedForMs: number;
   readonly unfinishedJobs: number;
@@ -13,13 +15,13 @@ export interface MovingTenant {
   readonly tokenFloor: bigint;
 }
 
-/** Columns that the other installation gives itself. */
-const OWN_COLUMNS = "{id,uid,moving_since,deleted_at,cache_generation,version,namespaces_version}";
+const OWN_COLUMNS = `{${OWN_TENANT_COLUMNS.join(",")}}`;
 
 const readMovingTenant = {
   name: "read_moving_tenant",
   text: `
 select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
+       coalesce(t.moving_since::text, '') as since,
        coalesce(date_part('epoch', now() - t.moving_since) * 1000, 0) as refused_for_ms,
        (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as unfinished_jobs,
        nextval('fencing_tokens') as token_floor
@@ -31,6 +33,7 @@ select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
 export async function findMovingTenant(runner: Runner, tenantId: number): Promise<MovingTenant> {
   const [row] = await runner.run<{
     row: string;
+    since: string;
     refused_for_ms: number;
     unfinished_jobs: number;
     token_floor: string;
@@ -38,6 +41,7 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
   if (row === undefined) throw new Error("the tenant is missing");
   return {
     row: row.row,
+    since: row.since,
     refusedForMs: row.refused_for_ms,
     unfinishedJobs: row.unfinished_jobs,
     tokenFloor: BigInt(row.token_floor),

@@ -3,7 +3,14 @@ import { withConnection } from "../connection.ts";
 import type { RecordEncryption } from "../records/record-encryption.ts";
 import { textArray } from "../sql-arrays.ts";
 import { insertAuditEvents } from "./audit-events.ts";
-import type { MovedLine, PLAIN_TABLES, PlainLine, RecordLine, TenantLine } from "./moved-tenant.ts";
+import {
+  type MovedLine,
+  OWN_TENANT_COLUMNS,
+  type PLAIN_TABLES,
+  type PlainLine,
+  type RecordLine,
+  type TenantLine,
+} from "./moved-tenant.ts";
 
 /** A tenant to store. */
 export interface TenantImport {
@@ -53,10 +60,10 @@ export function storeTenant(options: TenantImport): Promise<TenantImported> {
 
 async function storeIn(client: Transaction, options: TenantImport): Promise<TenantImported> {
   const { tenant, lines, without, encryption, requestId } = options;
-  const tenantId = await insertTenant(client, tenant.row);
+  const tenantId = await insertTenant(client, tenant);
   if (tenantId === undefined) return { kind: "name_taken" };
   await client.query(raiseTokens, [tenant.tokenFloor]);
-  const rows = new RowWriter(client, tenantId, encryption);
+  const rows = new RowWriter(client, tenantId, encryption, tenant.tokenFloor);
   let count = 0;
   let ended = false;
   for await (const line of lines) {
@@ -110,8 +117,16 @@ const raiseTokens = `
 select setval('fencing_tokens', greatest(last_value, $1::bigint) + 1073741824)
   from fencing_tokens`;
 
-async function insertTenant(client: Transaction, row: string): Promise<number | undefined> {
-  const columns = await columnsOf(client, "tenants", JSON.parse(row) as object);
+async function insertTenant(
+  client: Transaction,
+  { name, row: text }: TenantLine,
+): Promise<number | undefined> {
+  const fields = fieldsOf("tenants", text);
+  const own = OWN_TENANT_COLUMNS.find((column) => column in fields);
+  if (own !== undefined)
+    throw new Error(`the tenant's row has the column ${own}, which each installation sets itself`);
+  const row = withValues(text, { name });
+  const columns = await columnsOf(client, "tenants", { ...fields, name });
   const { rows } = await client.query<{ id: number }>(
     `insert into tenants (${columns}) select ${columns} from jsonb_populate_record(null::tenants, $1::jsonb)
      on conflict (name) do nothing
@@ -144,6 +159,7 @@ class RowWriter {
   readonly #client: Transaction;
   readonly #tenantId: number;
   readonly #encryption: RecordEncryption;
+  readonly #tokenFloor: number;
   readonly #columns = new Map<Table, string>();
   #table: Table = "records";
   #rows: string[] = [];
@@ -151,7 +167,8 @@ class RowWriter {
   /** Records that were added. */
   records = 0;
 
-  constructor(client: Transaction, tenantId: number, encryption: RecordEncryption) {
+  constructor(client: Transaction, tenantId: number, encryption: RecordEncryption, tokenFloor: string) {
+    this.#tokenFloor = Number(tokenFloor);
     this.#client = client;
     this.#tenantId = tenantId;
     this.#encryption = encryption;
@@ -161,6 +178,8 @@ class RowWriter {
     const table = line.kind === "record" ? "records" : line.table;
     if (table !== this.#table) await this.flush();
     this.#table = table;
+    const fields = fieldsOf(table, line.row);
+    if (line.kind === "record") this.#checkToken(fields);
     const row = line.kind === "record" ? this.#recordRow(line) : line.row;
     if (line.kind === "record") this.records++;
     this.#rows.push(row);
@@ -187,6 +206,15 @@ class RowWriter {
     );
   }
 
+  /**
+   * Checks that tokens of this installation will be higher than a record's. A number of JavaScript may be a few hundred
+   * wrong: far less than tokens are raised by.
+   */
+  #checkToken({ fencing_token: token }: Readonly<Record<string, unknown>>): void {
+    if (typeof token !== "number" || token < 1 || token > this.#tokenFloor)
+      throw new Error("a record's fencing token is not between 1 and the tenant's tokenFloor");
+  }
+
   /** Returns a record's row with its values as this installation stores them. */
   #recordRow({ namespace, key, row, digest, payload, metadata, checkpoint }: RecordLine): string {
     const id = { tenantId: this.#tenantId, namespace, key };
@@ -209,9 +237,32 @@ class RowWriter {
       checkpoint_state: bytea(state),
       checkpoint_key_id: state === undefined ? null : keyId,
     };
-    // The row stays a text: parsed, it would lose digits of an int64.
-    return `${row.slice(0, -1)}, ${JSON.stringify(values).slice(1)}`;
+    // Values were encrypted for the line's namespace and key: the row cannot have others.
+    return withValues(row, { namespace, key, ...values });
   }
+}
+
+/** Returns the columns of a row. @throws Error unless the text is a JSON object with columns. */
+function fieldsOf(table: Table | "tenants", row: string): Readonly<Record<string, unknown>> {
+  let fields: unknown;
+  try {
+    fields = JSON.parse(row);
+  } catch {
+    throw new Error(`a row of ${table} is no JSON`);
+  }
+  if (
+    typeof fields !== "object" ||
+    fields === null ||
+    Array.isArray(fields) ||
+    Object.keys(fields).length === 0
+  )
+    throw new Error(`a row of ${table} is no JSON object with columns`);
+  return fields as Readonly<Record<string, unknown>>;
+}
+
+/** Sets values of a row that `fieldsOf` accepts. The row stays a text: parsed, it would lose digits of an int64. */
+function withValues(row: string, values: object): string {
+  return `${row.trimEnd().slice(0, -1)}, ${JSON.stringify(values).slice(1)}`;
 }
 
 function bytea(bytes: Uint8Array | undefined): string | null {

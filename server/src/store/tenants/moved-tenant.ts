@@ -10,6 +10,17 @@ export const MAX_LINE_BYTES = 8 * 1024 * 1024;
 /** Tables whose rows move as they are, each after those that it refers to. */
 export const PLAIN_TABLES = ["namespaces", "usage_hours", "api_keys"] as const;
 
+/** Columns of a tenant that each installation sets itself. With the `uid` of another tenant, its cached results would be found. */
+export const OWN_TENANT_COLUMNS = [
+  "id",
+  "uid",
+  "moving_since",
+  "deleted_at",
+  "cache_generation",
+  "version",
+  "namespaces_version",
+] as const;
+
 const FORMAT = "onceward-tenant/1";
 
 const tenantLine = v.object({

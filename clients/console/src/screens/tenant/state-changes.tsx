@@ -12,13 +12,13 @@ type Change = "suspend" | "resume" | "delete";
 /** Suspends, resumes and deletes a tenant. */
 export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
   const [change, setChange] = useState<Change>();
-  const isSuspended = tenant.state === Tenant_State.SUSPENDED;
+  const isRefused = tenant.state === Tenant_State.SUSPENDED || tenant.state === Tenant_State.MOVING;
   return (
     <>
       <h2>State</h2>
       <div className={styles.buttons}>
-        <button type="button" onClick={() => setChange(isSuspended ? "resume" : "suspend")}>
-          {isSuspended ? "Resume the tenant" : "Suspend the tenant"}
+        <button type="button" onClick={() => setChange(isRefused ? "resume" : "suspend")}>
+          {isRefused ? "Resume the tenant" : "Suspend the tenant"}
         </button>
         <button type="button" data-look="danger" onClick={() => setChange("delete")}>
           Delete the tenant
@@ -63,8 +63,9 @@ interface StateDialogProps {
   readonly close: () => void;
 }
 
-function StateDialog({ tenant: { name, etag }, change, close }: StateDialogProps) {
+function StateDialog({ tenant: { name, etag, state }, change, close }: StateDialogProps) {
   const send = useChange(change);
+  const notImported = state === Tenant_State.MOVING;
   const refresh = useRefresh();
   const notify = useNotice();
   const { action, effect, done } = WORDS[change];
@@ -77,28 +78,42 @@ function StateDialog({ tenant: { name, etag }, change, close }: StateDialogProps
       look={change === "resume" ? "plain" : "danger"}
       close={close}
       act={async (reason) => {
-        await send({ name, etag, reason });
+        await send({ name, etag, reason, notImported });
         notify(`${done} the tenant ${name}.`);
         const { getTenant, listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
         await refresh(getTenant, listTenants, listTenantUsage, listAuditEvents);
       }}
     >
       <p>{effect}</p>
+      {change === "resume" && notImported && (
+        <p>
+          The tenant is moving. Resume it only if no other installation has imported it: both would grant the
+          same keys.
+        </p>
+      )}
     </ConfirmDialog>
   );
+}
+
+interface ChangeRequest {
+  readonly name: string;
+  readonly etag: string;
+  readonly reason: string;
+  /** Confirms that no other installation has imported the tenant. */
+  readonly notImported: boolean;
 }
 
 function useChange(change: Change) {
   const suspend = useMutation(OperatorService.method.suspendTenant);
   const resume = useMutation(OperatorService.method.resumeTenant);
   const remove = useMutation(OperatorService.method.deleteTenant);
-  return async ({ etag, ...request }: { name: string; etag: string; reason: string }): Promise<void> => {
+  return async ({ etag, notImported, ...request }: ChangeRequest): Promise<void> => {
     switch (change) {
       case "suspend":
         await suspend.mutateAsync(request);
         break;
       case "resume":
-        await resume.mutateAsync(request);
+        await resume.mutateAsync({ ...request, notImported });
         break;
       case "delete":
         await remove.mutateAsync({ ...request, etag });
