@@ -4,41 +4,30 @@ import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
 import { createSessions } from "./auth/sessions.ts";
-import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig } from "./config/config.ts";
 import { configuredIssuer, configuredTls } from "./credentials.ts";
+import { openDatabases } from "./databases.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
-import type { Console } from "./edge/console/console.ts";
 import { openConsole } from "./edge/console/open.ts";
 import { createDenials } from "./edge/denials.ts";
-import { createGrpcServer } from "./edge/grpc/server.ts";
-import { type OpenApi, openOpenApi } from "./edge/http/openapi.ts";
-import { createHttpServer } from "./edge/http/server.ts";
+import { openOpenApi } from "./edge/http/openapi.ts";
 import { createManagementServer } from "./edge/management/server.ts";
-import { createInboundBudget, createOutboundTotal } from "./edge/memory-budgets.ts";
 import { createPipeline, type Pipeline } from "./edge/pipeline.ts";
-import type { Route } from "./edge/route.ts";
-import type { Tls } from "./edge/tls.ts";
 import { configuredEncryption, warnOfMissingKey } from "./encryption.ts";
+import { type CallersPorts, createCallersPorts, listen } from "./ports.ts";
 import { createLoadMeter, createReplicaDegradedStates, type StateSources } from "./replica-state.ts";
 import { createRoutes } from "./routes.ts";
-import {
-  ADMINISTRATION_CONNECTIONS,
-  createAdministrationPool,
-} from "./store/batching/administration-pool.ts";
-import { nodeUrl } from "./store/citus/direct-nodes.ts";
-import type { ShardNode } from "./store/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE, openShards, type Shards } from "./store/citus/shards.ts";
-import { openPool, type Pool, type PoolObserver } from "./store/pool.ts";
+import { openShards, type Shards } from "./store/citus/shards.ts";
+import type { Pool } from "./store/pool.ts";
 import { findResolved } from "./store/records/read-records.ts";
 import { shippedMigrations } from "./store/shipped-migrations.ts";
 import { ensureTenant } from "./store/tenants/tenants.ts";
 import type { BackgroundTask } from "./telemetry/background-metrics.ts";
-import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createMetrics } from "./telemetry/metrics.ts";
 import { TenantLabels } from "./telemetry/tenant-labels.ts";
 import type { OpenTracing } from "./telemetry/tracing.ts";
 import { openTracedParts } from "./traced-parts.ts";
@@ -132,29 +121,8 @@ export function createServer(
       replicaCache?.moveTo(id);
     },
   });
-  const openConnections = (size: number) =>
-    openPool(
-      {
-        onConnected: installation.look,
-        databaseUrl: config.DATABASE_URL,
-        size,
-        throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-      },
-      observePool(metrics, log),
-    );
-  const openNode = (node: ShardNode) =>
-    openPool(
-      {
-        databaseUrl: nodeUrl(config.DATABASE_URL, node),
-        size: MAX_IN_FLIGHT_BY_NODE,
-        throughPgBouncer: false,
-        onShards: true,
-      },
-      observePool(metrics, log),
-    );
-  const pool = openConnections(config.ONCEWARD_POOL_SIZE);
-  const administrationPool = createAdministrationPool(openConnections(ADMINISTRATION_CONNECTIONS));
-  const heartbeatPool = openConnections(HEARTBEAT_CONNECTIONS);
+  const databases = openDatabases(config, { metrics, log, onConnected: installation.look });
+  const { pool, administrationPool, heartbeatPool } = databases;
   const waiters = createWaiters({
     findResolved: (ids) => findResolved(pool, ids),
     onCheckFailed: (error) =>
@@ -164,12 +132,12 @@ export function createServer(
     ...(waiterTickMs !== undefined && { checkEveryMs: waiterTickMs }),
   });
   let pipeline: Pipeline | undefined;
-  let transports: Transports | undefined;
+  let ports: CallersPorts | undefined;
   let newestMigration = "";
   let shards: Shards | undefined;
   const connections = () => ({
-    grpc: transports?.grpc.connections() ?? 0,
-    http: transports?.http.connections() ?? 0,
+    grpc: ports?.grpc.connections() ?? 0,
+    http: ports?.http.connections() ?? 0,
     management: management.connections(),
   });
   const encryption = configuredEncryption(config, { metrics, log });
@@ -223,13 +191,13 @@ export function createServer(
   let unready: readonly string[] = ["starting"];
   const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
 
-  async function composeTransports() {
+  async function composePorts() {
     await installation.look(pool);
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
     shards = await openShards(tracedPool, {
       onMismatch: () => log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
-      openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(openNode(node)) : undefined,
+      openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(databases.openNode(node)) : undefined,
     });
     const issuer = configuredIssuer(config, {
       log,
@@ -280,7 +248,7 @@ export function createServer(
     };
     const defaultTimeoutMs = config.ONCEWARD_DEFAULT_TIMEOUT;
     pipeline = createPipeline({ authenticator, admission, denials, log, metrics, defaultTimeoutMs });
-    return createTransports(config, {
+    return createCallersPorts(config, {
       routes: createRoutes(parts),
       pipeline: traced.pipeline(pipeline),
       tls,
@@ -302,16 +270,16 @@ export function createServer(
   return {
     async start() {
       newestMigration = (await shippedMigrations()).at(-1) ?? "";
-      transports = await composeTransports();
+      ports = await composePorts();
       const addresses = {
-        grpcPort: await listen(transports.grpc, config, "ONCEWARD_GRPC_PORT"),
-        httpPort: await listen(transports.http, config, "ONCEWARD_HTTP_PORT"),
+        grpcPort: await listen(ports.grpc, config, "ONCEWARD_GRPC_PORT"),
+        httpPort: await listen(ports.http, config, "ONCEWARD_HTTP_PORT"),
         managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
       };
       tls?.start();
       await background.start();
       degraded.start();
-      transports.grpc.setServing(true);
+      ports.grpc.setServing(true);
       unready = [];
       log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
       return addresses;
@@ -320,22 +288,18 @@ export function createServer(
     async stop() {
       const served = unready.length === 0;
       unready = ["draining"];
-      transports?.grpc.setServing(false);
-      transports?.http.startDraining();
+      ports?.grpc.setServing(false);
+      ports?.http.startDraining();
       log.info({ delayMs: config.ONCEWARD_DRAIN_DELAY }, "draining");
       await delay(served ? config.ONCEWARD_DRAIN_DELAY : 0);
       waiters.drain();
       const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
       const graceEndsAtMs = performance.now() + graceMs;
-      await Promise.all([
-        transports?.grpc.close(graceMs),
-        transports?.http.close(graceMs),
-        background.stopWork(),
-      ]);
+      await Promise.all([ports?.grpc.close(graceMs), ports?.http.close(graceMs), background.stopWork()]);
       replicaCache?.close();
       degraded.stop();
       await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([pool, administrationPool, heartbeatPool, shards].map((each) => each?.close()));
+      await Promise.all([databases.close(), shards?.close()]);
       await management.close();
       await tls?.stop();
       await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
@@ -344,68 +308,10 @@ export function createServer(
   };
 }
 
-interface TransportParts {
-  readonly routes: readonly Route[];
-  readonly pipeline: Pipeline;
-  readonly tls: Tls | undefined;
-  readonly log: Logger;
-  readonly openApi: OpenApi;
-  readonly console: Console | undefined;
-}
-
-type Transports = ReturnType<typeof createTransports>;
-
-/** Creates the two ports of callers, which share the pipeline and the budgets. */
-function createTransports(config: Config, { log, console, openApi, ...parts }: TransportParts) {
-  const shared = {
-    ...parts,
-    inboundBudget: createInboundBudget(),
-    outboundTotal: createOutboundTotal(),
-    requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
-    maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
-  };
-  return {
-    grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-    http: createHttpServer({ ...shared, log, console, openApi }),
-  };
-}
-
-interface Listener {
-  listen(host: string, port: number): Promise<number>;
-}
-
-/** @throws Error that names the variable of the port. */
-async function listen(
-  listener: Listener,
-  config: Config,
-  variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
-): Promise<number> {
-  const { [variable]: port } = config;
-  const own = variable === "ONCEWARD_MANAGEMENT_PORT" ? config.ONCEWARD_MANAGEMENT_HOST : undefined;
-  const host = own ?? config.ONCEWARD_HOST;
-  try {
-    return await listener.listen(host, port);
-  } catch (cause) {
-    throw new Error(`cannot listen on ${host} port ${port}: is it taken? ${variable} sets another one`, {
-      cause,
-    });
-  }
-}
-
 async function ensureAnonymousTenant(pool: Pool, config: Config): Promise<string | undefined> {
   const name = config.ONCEWARD_ANONYMOUS_TENANT;
   if (name !== undefined) await ensureTenant(pool, name);
   return name;
-}
-
-function observePool(metrics: Metrics, log: Logger): PoolObserver {
-  return {
-    ran: metrics.statementRan,
-    connectionLost(error) {
-      metrics.connectionsLost.inc();
-      log.warn({ err: error }, "lost a connection to Postgres");
-    },
-  };
 }
 
 function delay(ms: number): Promise<void> {

@@ -1,0 +1,80 @@
+import type { Logger } from "pino";
+import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
+import type { Config } from "./config/config.ts";
+import {
+  ADMINISTRATION_CONNECTIONS,
+  type AdministrationPool,
+  createAdministrationPool,
+} from "./store/batching/administration-pool.ts";
+import { nodeUrl } from "./store/citus/direct-nodes.ts";
+import type { ShardNode } from "./store/citus/shard-map.ts";
+import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shards.ts";
+import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./store/pool.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+
+interface DatabasesOptions {
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** As PoolOptions. */
+  readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
+}
+
+/** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
+export interface Databases {
+  /** For calls. */
+  readonly pool: Pool;
+  /** For administration and background tasks. */
+  readonly administrationPool: AdministrationPool;
+  /** For the heartbeat, so that a busy replica still counts as live. */
+  readonly heartbeatPool: Pool;
+  /** Opens a pool for the statements of shards on a node of Citus. Its opener closes it. */
+  openNode(node: ShardNode): Pool;
+  /** Closes the three pools. */
+  close(): Promise<void>;
+}
+
+/** Opens the pools of a replica. They connect at their first statement. */
+export function openDatabases(config: Config, { metrics, log, onConnected }: DatabasesOptions): Databases {
+  const observer = observePool(metrics, log);
+  const open = (size: number) =>
+    openPool(
+      {
+        onConnected,
+        databaseUrl: config.DATABASE_URL,
+        size,
+        throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+      },
+      observer,
+    );
+  const pool = open(config.ONCEWARD_POOL_SIZE);
+  const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
+  const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
+  return {
+    pool,
+    administrationPool,
+    heartbeatPool,
+    openNode: (node) =>
+      openPool(
+        {
+          databaseUrl: nodeUrl(config.DATABASE_URL, node),
+          size: MAX_IN_FLIGHT_BY_NODE,
+          throughPgBouncer: false,
+          onShards: true,
+        },
+        observer,
+      ),
+    async close() {
+      await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);
+    },
+  };
+}
+
+function observePool(metrics: Metrics, log: Logger): PoolObserver {
+  return {
+    ran: metrics.statementRan,
+    connectionLost(error) {
+      metrics.connectionsLost.inc();
+      log.warn({ err: error }, "lost a connection to Postgres");
+    },
+  };
+}

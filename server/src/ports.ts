@@ -1,0 +1,66 @@
+import type { Logger } from "pino";
+import type { Config } from "./config/config.ts";
+import type { Console } from "./edge/console/console.ts";
+import { createGrpcServer } from "./edge/grpc/server.ts";
+import type { OpenApi } from "./edge/http/openapi.ts";
+import { createHttpServer } from "./edge/http/server.ts";
+import { createInboundBudget, createOutboundTotal } from "./edge/memory-budgets.ts";
+import type { Pipeline } from "./edge/pipeline.ts";
+import type { Route } from "./edge/route.ts";
+import type { Tls } from "./edge/tls.ts";
+
+/** What both ports of callers answer with. */
+interface CallersPortsParts {
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  readonly tls: Tls | undefined;
+  readonly log: Logger;
+  readonly openApi: OpenApi;
+  /** Undefined: the replica serves no console. */
+  readonly console: Console | undefined;
+}
+
+/** The two ports of callers: gRPC, and HTTP with JSON, the console and the OpenAPI document. */
+export type CallersPorts = ReturnType<typeof createCallersPorts>;
+
+/** Creates the two ports of callers, which share the pipeline and the budgets. Neither listens yet. */
+export function createCallersPorts(config: Config, { log, console, openApi, ...parts }: CallersPortsParts) {
+  const shared = {
+    ...parts,
+    inboundBudget: createInboundBudget(),
+    outboundTotal: createOutboundTotal(),
+    requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
+    maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
+  };
+  return {
+    grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
+    http: createHttpServer({ ...shared, log, console, openApi }),
+  };
+}
+
+interface Listener {
+  listen(host: string, port: number): Promise<number>;
+}
+
+/**
+ * Listens on the port that a variable configures.
+ *
+ * @returns the port, which the system chooses if the configured one is 0.
+ * @throws Error that names the variable of the port.
+ */
+export async function listen(
+  listener: Listener,
+  config: Config,
+  variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
+): Promise<number> {
+  const { [variable]: port } = config;
+  const own = variable === "ONCEWARD_MANAGEMENT_PORT" ? config.ONCEWARD_MANAGEMENT_HOST : undefined;
+  const host = own ?? config.ONCEWARD_HOST;
+  try {
+    return await listener.listen(host, port);
+  } catch (cause) {
+    throw new Error(`cannot listen on ${host} port ${port}: is it taken? ${variable} sets another one`, {
+      cause,
+    });
+  }
+}
