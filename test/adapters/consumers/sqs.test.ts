@@ -177,7 +177,7 @@ test("while the service is unreachable, a message stays hidden, and is handled i
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a message stays hidden while its function runs, also after it was held", async () => {
+test("a held message stays hidden while its function runs", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   await using guard = await newGuard();
@@ -202,6 +202,23 @@ test("a message stays hidden while its function runs, also after it was held", a
   await received;
   expect(calls.at(-1)).toEqual(deletion);
   expect(vi.getTimerCount()).toBe(timers - 1);
+});
+
+test("a message stays hidden while its function runs, for as long again after every third of the visibility timeout", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await using guard = await newGuard();
+  const { receive, calls } = await consumer(
+    guard,
+    async () => {
+      vi.advanceTimersByTime(6_000);
+      await eventually(() => expect(calls).toHaveLength(2));
+    },
+    { visibilityTimeoutMs: 9_000 },
+  );
+  await receive();
+  const extended = { ...hidden, input: { ...hidden.input, VisibilityTimeout: 9 } };
+  expect(calls).toEqual([extended, extended, deletion]);
 });
 
 test("a held message becomes visible when the client is closed", async () => {
