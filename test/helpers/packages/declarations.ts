@@ -23,16 +23,7 @@ export interface Surface {
 export async function readSurface(): Promise<Surface> {
   const dir = await mkdtemp(join(tmpdir(), "ow-declarations-"));
   try {
-    const args = [
-      TSC,
-      "-p",
-      PROJECT,
-      "--emitDeclarationOnly",
-      "--customConditions",
-      "@onceward/source",
-      "--outDir",
-      dir,
-    ];
+    const args = [TSC, "-p", PROJECT, "--emitDeclarationOnly", "--outDir", dir];
     await run(process.execPath, args, { timeout: COMPILE_TIMEOUT_MS });
     const modules = new Map<string, Declarations>();
     for (const file of (await readdir(dir, { recursive: true })).sort()) {
