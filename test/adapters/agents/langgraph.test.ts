@@ -129,3 +129,36 @@ test("a call without a thread, and one in a subgraph without the option step, ar
   for (let starts = 0; starts < 2; starts++) await graphOf({ step }).invoke(ask, inThread("c"));
   expect(bank).toHaveBeenCalledTimes(2);
 });
+
+test("a thread that is continued from an older checkpoint repeats a call only without the option keys", async () => {
+  await using guard = await newGuard();
+  const runsOf = async (thread: string, options?: LangChainOptions) => {
+    const bank = vi.fn(() => "refunded");
+    const llm = new ScriptedChatModel([refund("7")], "Done.");
+    const agent = createReactAgent({
+      llm,
+      tools: toolsOf(guard, bank, options),
+      checkpointer: new MemorySaver(),
+    });
+    await agent.invoke(ask, inThread(thread));
+    const steps = [];
+    for await (const { next, config, metadata } of agent.getStateHistory(inThread(thread)))
+      if (next.includes("tools")) steps.push({ config, step: metadata?.step });
+    expect(steps).toHaveLength(1);
+    for (const { config } of steps) expect(outputsOf(await agent.invoke(null, config))).toEqual(["refunded"]);
+    return bank.mock.calls.length;
+  };
+  expect(await runsOf("a")).toBe(2);
+  expect(await runsOf("b", { keys: { refund: ({ order }: { order: string }) => order } })).toBe(1);
+});
+
+test("equal calls of one response run once each, although their graph runs one after the others", async () => {
+  await using guard = await newGuard();
+  const bank = vi.fn(() => "refunded");
+  const llm = new ScriptedChatModel([refund("7"), refund("7"), refund("7")], "Done.");
+  const tools = toolsOf(guard, bank);
+  const agent = createReactAgent({ llm, tools, checkpointer: new MemorySaver(), version: "v2" });
+  const state = await agent.invoke(ask, { ...inThread("a"), maxConcurrency: 2 });
+  expect(outputsOf(state)).toEqual(["refunded", "refunded", "refunded"]);
+  expect(bank).toHaveBeenCalledTimes(3);
+});
