@@ -24,6 +24,18 @@ export interface Disk extends AsyncDisposable {
   empty(): Promise<void>;
 }
 
+/** Returns a plain directory on the machine's disk. */
+export async function plainDisk(): Promise<Disk> {
+  const dir = await mkdtemp(join(tmpdir(), "ow-chaos-disk-"));
+  await chmod(dir, 0o755);
+  return {
+    dir,
+    fill: undefined,
+    empty: async () => {},
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
+  };
+}
+
 /** Mounts a disk in memory, which needs root; returns a plain directory where that fails. */
 export async function mountDisk(sizeMb = SIZE_MB): Promise<Disk> {
   const dir = await mkdtemp(join(tmpdir(), "ow-chaos-disk-"));

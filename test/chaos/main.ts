@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { FAULTS } from "./faults/all.ts";
+import { findCitusPostgres } from "../helpers/database/citus-binaries.ts";
+import { FAULTS, FAULTS_ON_CITUS } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
 import { interruption, runToEnd } from "./interruption.ts";
 import { describeFailure } from "./judge.ts";
@@ -12,7 +13,8 @@ import { type Round, runRound } from "./round.ts";
 
 /**
  * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories
- * of the service under faults and judges them. Exits 1 on any violation or timeout, and 130 if it was
+ * of the service under faults and judges them. `npm run chaos:citus -- [--by-coordinator]` with the same options does
+ * so on a Citus. Exits 1 on any violation or timeout, and 130 if it was
  * interrupted.
  */
 const FAILURES_DIR = "chaos-failures";
@@ -22,17 +24,23 @@ const startedAtMs = performance.now();
 
 await runToEnd(() =>
   run(
-    readOptions(
-      process.argv.slice(2),
-      FAULTS.map(({ name }) => name),
-    ),
+    readOptions(process.argv.slice(2), {
+      postgres: FAULTS.map(({ name }) => name),
+      citus: FAULTS_ON_CITUS.map(({ name }) => name),
+    }),
   ),
 );
 
 async function run(options: ChaosOptions): Promise<void> {
-  const { seed, durationMs, replicas, out } = options;
-  progress(`seed ${seed}: starting Postgres, Redis and ${replicas} replicas`);
-  await using rig = await startRig({ replicas });
+  const { seed, durationMs, replicas, out, citus: way } = options;
+  const binaries = way && (await findCitusPostgres(process.env.PATH));
+  if (way !== undefined && binaries === undefined) {
+    console.log("Left out: install the extension citus for PostgreSQL 15, 16 or 17.");
+    return;
+  }
+  const citus = way && binaries ? { way, binaries } : undefined;
+  progress(`seed ${seed}: starting ${citus ? `Citus (${way})` : "Postgres"}, Redis and ${replicas} replicas`);
+  await using rig = await startRig({ replicas, ...(citus && { citus }) });
   const faults = await choose(options, rig);
   const { signal } = interruption;
   const round = await runRound(rig, { name: "r", seed, durationMs, faults, signal, onProgress: progress });
@@ -46,8 +54,9 @@ async function run(options: ChaosOptions): Promise<void> {
 }
 
 /** Returns the chosen faults, without those that this machine cannot inject, and reports those. */
-async function choose({ faults }: ChaosOptions, rig: Rig): Promise<readonly Fault[]> {
-  const asked = FAULTS.filter(({ name }) => faults?.includes(name) ?? true);
+async function choose({ faults, citus }: ChaosOptions, rig: Rig): Promise<readonly Fault[]> {
+  const known = citus === undefined ? FAULTS : FAULTS_ON_CITUS;
+  const asked = known.filter(({ name }) => faults?.includes(name) ?? true);
   const possible: Fault[] = [];
   for (const fault of asked) {
     const reason = await fault.whyNot?.(rig);

@@ -1,15 +1,22 @@
 import { expect, test } from "vitest";
 import { readOptions } from "./options.ts";
 
-const KNOWN = ["redis-kill", "replica-kill"];
+const KNOWN = { postgres: ["redis-kill", "replica-kill"], citus: ["redis-kill", "worker-kill"] };
 
 test("every option has a default", () => {
-  const defaults = { durationMs: 120_000, seed: 1, faults: undefined, replicas: 3, out: "chaos.json" };
+  const defaults = {
+    durationMs: 120_000,
+    seed: 1,
+    faults: undefined,
+    replicas: 3,
+    out: "chaos.json",
+    citus: undefined,
+  };
   expect(readOptions([], KNOWN)).toEqual(defaults);
 });
 
 test("--faults takes known names, or none", () => {
-  expect(readOptions(["--faults", "redis-kill, replica-kill"], KNOWN).faults).toEqual(KNOWN);
+  expect(readOptions(["--faults", "redis-kill, replica-kill"], KNOWN).faults).toEqual(KNOWN.postgres);
   expect(readOptions(["--faults", "none"], KNOWN).faults).toEqual([]);
   expect(() => readOptions(["--faults", "flood"], KNOWN)).toThrow(
     "some of redis-kill,replica-kill, not flood",
@@ -23,4 +30,12 @@ test("--minutes, --seed and --replicas take numbers in their range", () => {
   });
   expect(() => readOptions(["--minutes", "ten"], KNOWN)).toThrow("--minutes takes a number");
   expect(() => readOptions(["--replicas", "0"], KNOWN)).toThrow("--replicas takes a number");
+});
+
+test("--citus has faults of its own, and --by-coordinator needs it", () => {
+  const chosen = readOptions(["--citus", "--faults", "worker-kill"], KNOWN);
+  expect(chosen).toMatchObject({ citus: "direct", faults: ["worker-kill"] });
+  expect(readOptions(["--citus", "--by-coordinator"], KNOWN).citus).toBe("by-coordinator");
+  expect(() => readOptions(["--by-coordinator"], KNOWN)).toThrow("--by-coordinator needs --citus");
+  expect(() => readOptions(["--faults", "worker-kill"], KNOWN)).toThrow("not worker-kill");
 });

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import type { CitusWay } from "./citus.ts";
 
 /** The options of the command line. */
 export interface ChaosOptions {
@@ -9,6 +10,14 @@ export interface ChaosOptions {
   readonly replicas: number;
   /** The file for the report, as JSON. */
   readonly out: string;
+  /** On a Citus, and how replicas reach its shards; undefined: on one Postgres. */
+  readonly citus: CitusWay | undefined;
+}
+
+/** The names of the faults on one Postgres, and on a Citus. */
+export interface KnownFaults {
+  readonly postgres: readonly string[];
+  readonly citus: readonly string[];
 }
 
 const MAX_MINUTES = 240;
@@ -16,11 +25,11 @@ const MAX_REPLICAS = 9;
 
 /**
  * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects
- * nothing.
+ * nothing. `--citus` runs on a Citus, `--by-coordinator` without `ONCEWARD_CITUS_DIRECT`.
  *
  * @throws an error that names the wrong option.
  */
-export function readOptions(args: readonly string[], known: readonly string[]): ChaosOptions {
+export function readOptions(args: readonly string[], known: KnownFaults): ChaosOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -29,15 +38,25 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
       faults: { type: "string" },
       replicas: { type: "string", default: "3" },
       out: { type: "string", default: "chaos.json" },
+      citus: { type: "boolean", default: false },
+      "by-coordinator": { type: "boolean", default: false },
     },
   });
+  const citus = values.citus ? wayOf(values["by-coordinator"]) : undefined;
+  if (values["by-coordinator"] && citus === undefined) throw new Error("--by-coordinator needs --citus");
+  const names = citus === undefined ? known.postgres : known.citus;
   return {
     durationMs: number(values.minutes, "--minutes", MAX_MINUTES) * 60_000,
     seed: Math.floor(number(values.seed, "--seed", 2 ** 32 - 1)),
-    faults: values.faults === undefined ? undefined : faults(values.faults, known),
+    faults: values.faults === undefined ? undefined : faults(values.faults, names),
     replicas: Math.floor(number(values.replicas, "--replicas", MAX_REPLICAS)),
     out: values.out,
+    citus,
   };
+}
+
+function wayOf(byCoordinator: boolean): CitusWay {
+  return byCoordinator ? "by-coordinator" : "direct";
 }
 
 function number(text: string, option: string, max: number): number {

@@ -9,7 +9,7 @@ const moves: string[] = [];
 
 beforeAll(async () => {
   disk = await mountDisk();
-  postgres = await startChaosPostgres(disk.dir, (url) => moves.push(url));
+  postgres = await startChaosPostgres(disk.dir, (url) => void moves.push(url));
   await postgres.query("create table kept (number int)");
 });
 

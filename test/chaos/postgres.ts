@@ -21,6 +21,8 @@ export interface ChaosPostgres extends AsyncDisposable {
   signal(name: NodeJS.Signals): void;
   /** Ends the postmaster and its children at once. */
   kill(): Promise<void>;
+  /** Shuts it down in order, as `pg_ctl stop --mode fast` does. */
+  shutDown(): Promise<void>;
   /** Starts it on the same data, unless it runs; resolves once it accepts connections. */
   restart(): Promise<void>;
   /**
@@ -48,35 +50,51 @@ const SETTINGS = {
   wal_keep_size: "512MB",
 };
 
+/** How a Postgres differs from the packaged one with the usual settings. */
+export interface ChaosPostgresOptions {
+  /** The `bin` directory of another Postgres. */
+  readonly binaries?: string;
+  /** Settings besides the usual ones, or in their place. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
 /**
  * Starts a Postgres in a new directory below `parent`; `onMoved` is called with its URL whenever that
- * changes.
+ * changes, and is waited for.
  */
 export async function startChaosPostgres(
   parent: string,
-  onMoved: (url: string) => void,
+  onMoved: (url: string) => void | Promise<void>,
+  { binaries, settings: ownSettings }: ChaosPostgresOptions = {},
 ): Promise<ChaosPostgres> {
+  const settings = { ...SETTINGS, ...ownSettings };
+  const start = (dir: string) =>
+    startEmbeddedPostgres({ dataDir: dir, settings, ...(binaries !== undefined && { binaries }) });
   const dir = await mkdtemp(join(parent, "ow-chaos-"));
   // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
   let clusters = 0;
   const newDataDir = () => join(dir, `data-${++clusters}`);
   let dataDir = newDataDir();
-  let running = await startEmbeddedPostgres({ dataDir, settings: SETTINGS });
+  let running = await start(dataDir);
   let control = open(running);
   let standby: { readonly dataDir: string; readonly running: EmbeddedPostgres } | undefined;
 
-  function moveTo(next: EmbeddedPostgres): void {
+  async function moveTo(next: EmbeddedPostgres): Promise<void> {
     void control.end();
     running = next;
     control = open(running);
-    onMoved(running.url("postgres"));
+    await onMoved(running.url("postgres"));
+  }
+
+  async function untilDead(): Promise<void> {
+    const { pid } = running;
+    if (!(await waitUntil(() => !isAlive(pid), DEATH_TIMEOUT_MS))) throw new Error("Postgres survived");
   }
 
   async function kill(): Promise<void> {
     for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGKILL");
-    const { pid } = running;
-    if (!(await waitUntil(() => !isAlive(pid), DEATH_TIMEOUT_MS))) throw new Error("Postgres survived");
+    await untilDead();
   }
 
   return {
@@ -99,8 +117,12 @@ export async function startChaosPostgres(
       for (const pid of familyOf(running.pid)) signalIfAlive(pid, name);
     },
     kill,
+    async shutDown() {
+      signalIfAlive(running.pid, "SIGINT");
+      await untilDead();
+    },
     async restart() {
-      moveTo(await startEmbeddedPostgres({ dataDir, settings: SETTINGS }));
+      await moveTo(await start(dataDir));
     },
     async addStandby({ standing = "synchronous", throughPort } = {}) {
       if (standby !== undefined) return;
@@ -110,7 +132,8 @@ export async function startChaosPostgres(
         primary: running,
         dataDir,
         copyDir,
-        settings: SETTINGS,
+        settings,
+        ...(binaries !== undefined && { binaries }),
         standing,
         throughPort,
       };
@@ -126,7 +149,7 @@ export async function startChaosPostgres(
       const lost = dataDir;
       ({ dataDir } = next);
       standby = undefined;
-      moveTo(next.running);
+      await moveTo(next.running);
       await removeData(lost);
     },
     async [Symbol.asyncDispose]() {

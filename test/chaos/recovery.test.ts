@@ -3,9 +3,10 @@ import type { Injection } from "./injector.ts";
 import type { Look } from "./load/watch.ts";
 import { describeRecovery, isLate, recoveriesOf } from "./recovery.ts";
 
-const look = (replica: string, askedAtMs: number, grantedAtMs?: number): Look => ({
+const look = (replica: string, askedAtMs: number, grantedAtMs?: number, key = "any"): Look => ({
   client: "client-1",
   replica,
+  key,
   askedAtMs,
   grantedAtMs,
 });
@@ -83,4 +84,11 @@ test("a fault of Redis is no excuse", () => {
 test("a fault that healed less than two seconds before the watch ended is not judged", () => {
   expect(found([look("replica-1", 2100, 2200)], [kill], 3999)).toEqual([]);
   expect(found([look("replica-1", 2100, 2200)], [kill], 4000)).toEqual([["postgres-kill", "replica-1", 200]]);
+});
+
+test("after a fault of some keys, grants of other keys are no recovery", () => {
+  const looks = [look("replica-1", 2050, 2100, "elsewhere"), look("replica-1", 2050, 2400, "hit")];
+  expect(found(looks, [{ ...kill, keys: (key) => key === "hit" }])).toEqual([
+    ["postgres-kill", "replica-1", 400],
+  ]);
 });

@@ -15,7 +15,7 @@ export const LATEST_MS = 2000;
 
 /**
  * Returns, for each fault and each pair of client and replica that it may have hit, when the first claim was
- * granted after the fault's end. If another fault broke the same within `LATEST_MS`, its end counts instead.
+ * granted after the fault's end, of a key that it may have hit. If another fault broke the same within `LATEST_MS`, its end counts instead.
  * Faults that ended less than `LATEST_MS` before the watch are left out.
  */
 export function recoveriesOf(
@@ -29,13 +29,15 @@ export function recoveriesOf(
     if (pair === undefined) return [];
     const { client, replica } = pair;
     const hits = injections.filter((injection) => mayHit(injection, pair));
-    const grantedAtMs = own.flatMap((look) => look.grantedAtMs ?? []).sort((a, b) => a - b);
+    const granted = own
+      .flatMap(({ key, grantedAtMs: atMs }) => (atMs === undefined ? [] : { key, atMs }))
+      .sort((a, b) => a.atMs - b.atMs);
     return hits
       .filter(({ healedAtMs }) => healedAtMs + LATEST_MS <= watchedUntilMs)
       .filter((injection) => !hits.some((other) => excuses(other, injection)))
-      .map(({ fault, healedAtMs }) => {
-        const first = grantedAtMs.find((atMs) => atMs > healedAtMs) ?? Number.POSITIVE_INFINITY;
-        return { fault, client, replica, afterMs: first - healedAtMs };
+      .map(({ fault, healedAtMs, keys }) => {
+        const first = granted.find(({ atMs, key }) => atMs > healedAtMs && (keys?.(key) ?? true));
+        return { fault, client, replica, afterMs: (first?.atMs ?? Number.POSITIVE_INFINITY) - healedAtMs };
       });
   });
 }
@@ -51,7 +53,8 @@ export function describeRecovery({ fault, client, replica, afterMs }: Recovery):
   return `${replica} served ${client} ${when} after ${fault} healed`;
 }
 
-function mayHit(injection: Injection, { client, replica }: Look): boolean {
+/** Returns whether a fault may hit a replica and a client. */
+export function mayHit(injection: Injection, { client, replica }: Pick<Look, "client" | "replica">): boolean {
   return (injection.replica ?? replica) === replica && (injection.client ?? client) === client;
 }
 

@@ -37,6 +37,8 @@ export interface ReplicaOptions extends ReplicaStart {
   /** The URL of Postgres itself: the replica connects through its proxy. */
   readonly databaseUrl: string;
   readonly redisSocket: string | undefined;
+  /** Variables besides the usual ones. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Called when it ends by itself. */
   readonly onAccident: (what: string) => void;
 }
@@ -65,6 +67,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       ONCEWARD_SWEEP_INTERVAL: "500ms",
       ONCEWARD_POOL_SIZE: "6",
       ONCEWARD_CACHE_MIB: "16",
+      ...options.env,
       ...(toRedis && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
     };
     const { username, pathname } = new URL(databaseUrl);

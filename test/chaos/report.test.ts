@@ -19,6 +19,10 @@ const round: Round = {
     { fault: "redis-kill", client: "client-1", replica: "replica-1", afterMs: 12.4 },
     { fault: "redis-kill", client: "client-1", replica: "replica-2", afterMs: 2000.6 },
   ],
+  effects: [
+    { fault: "redis-kill", refused: 3, granted: 4, grantedOthers: 5 },
+    { fault: "redis-kill", refused: 0, granted: 1, grantedOthers: 0 },
+  ],
   loadEndedAtMs: 60,
   accidents: ["replica-1 ended by itself"],
 };
@@ -35,11 +39,12 @@ test("a report counts answers and faults, and counts accidents and late recoveri
     violations: 2,
     longest_unavailable_ms: { "redis-kill": 40 },
     longest_recovery_ms: { "redis-kill": 2001 },
+    effects: { "redis-kill": { effective: 1, refused: 3, granted: 5, granted_others: 5 } },
   });
 });
 
 test("the formatted report has the same counts and times", () => {
   const text = formatReport(reportOf(round, 7, 60_000));
   expect(text).toContain("1 ok, 1 refused, 1 unknown");
-  expect(text).toMatch(/redis-kill +2 +40 ms +2001 ms/);
+  expect(text).toMatch(/redis-kill +2 +40 ms +2001 ms +1 +3 +5 +5/);
 });

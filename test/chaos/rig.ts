@@ -10,7 +10,8 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../helpers/servers/tenants.ts";
-import { type Disk, mountDisk } from "./disk.ts";
+import { type ChaosCitus, type CitusWay, startChaosCitus } from "./citus.ts";
+import { type Disk, mountDisk, plainDisk } from "./disk.ts";
 import { NAMESPACES, TENANTS } from "./load/spaces.ts";
 import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
 import { type ChaosRedis, startChaosRedis } from "./redis.ts";
@@ -18,7 +19,10 @@ import { type Replica, startReplica } from "./replica.ts";
 
 /** The processes of a run: a Postgres, a Redis, replicas with proxies around them; and its tenants. */
 export interface Rig extends AsyncDisposable {
+  /** The one Postgres, or the coordinator of Citus. */
   readonly postgres: ChaosPostgres;
+  /** Undefined: the run has one Postgres. */
+  readonly citus: ChaosCitus | undefined;
   /** The disk with Postgres' data. */
   readonly disk: Disk;
   /** Undefined: no Redis is installed. */
@@ -38,31 +42,34 @@ export interface RigOptions {
   readonly replicas: number;
   /** `server/src/main.ts` of another version. */
   readonly main?: string;
+  /** Runs on a Citus of these binaries. */
+  readonly citus?: { readonly binaries: string; readonly way: CitusWay };
 }
 
 /** Clocks that are right, fast and slow, side by side, in every run. */
 const CLOCK_OFFSETS_MS = [0, 600_000, -600_000];
 
 /** Starts everything; disposing stops it and removes its files. */
-export async function startRig({ replicas: count, main }: RigOptions): Promise<Rig> {
+export async function startRig({ replicas: count, main, citus: asked }: RigOptions): Promise<Rig> {
   const cleanUp = new AsyncDisposableStack();
   try {
     const dir = await mkdtemp(join(tmpdir(), "ow-chaos-journals-"));
     cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
     const replicas: Replica[] = [];
     const accidents: string[] = [];
-    const disk = cleanUp.use(await mountDisk());
-    const postgres = cleanUp.use(
-      await startChaosPostgres(disk.dir, (url) => {
-        for (const { toPostgres } of replicas) {
-          toPostgres.setTarget(socketOf(url));
-          toPostgres.cut();
-        }
-      }),
-    );
+    const disk = cleanUp.use(await (asked ? plainDisk() : mountDisk()));
+    const onMoved = (url: string) => {
+      for (const { toPostgres } of replicas) {
+        toPostgres.setTarget(socketOf(url));
+        toPostgres.cut();
+      }
+    };
+    const citus =
+      asked && (await startChaosCitus({ ...asked, parent: disk.dir, onCoordinatorMoved: onMoved }, cleanUp));
+    const postgres = citus?.coordinator ?? cleanUp.use(await startChaosPostgres(disk.dir, onMoved));
     const redis = await startChaosRedis();
     if (redis !== undefined) cleanUp.use(redis);
-    await migrate(postgres.url, () => {});
+    if (citus === undefined) await migrate(postgres.url, () => {});
     const keys = await createTenants(postgres);
     for (let number = 1; number <= count; number++) {
       const replica = await startReplica({
@@ -71,12 +78,14 @@ export async function startRig({ replicas: count, main }: RigOptions): Promise<R
         redisSocket: redis?.socket,
         clockOffsetMs: CLOCK_OFFSETS_MS[(number - 1) % CLOCK_OFFSETS_MS.length] ?? 0,
         onAccident: (what) => accidents.push(what),
+        ...(citus?.way === "direct" && { env: { ONCEWARD_CITUS_DIRECT: "true" } }),
         ...(main !== undefined && { main }),
       });
       replicas.push(cleanUp.use(replica));
     }
     return {
       postgres,
+      citus,
       disk,
       redis,
       replicas,

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { readJournals } from "../history/journal.ts";
 import { nameOf, nowMs, type Operation, type RecordName } from "../history/operation.ts";
+import { effectsOf, type FaultEffect } from "./fault-effects.ts";
 import type { Fault } from "./faults/fault.ts";
 import { probe, readAll } from "./final.ts";
 import { type Injection, injectFaults, untilMs } from "./injector.ts";
@@ -20,6 +21,8 @@ export interface Round {
   readonly loadEndedAtMs: number;
   /** When clients were served again after faults. */
   readonly recoveries: readonly Recovery[];
+  /** What clients noticed of faults while they lasted. */
+  readonly effects: readonly FaultEffect[];
   /** Faults that failed, and processes that ended by themselves. */
   readonly accidents: readonly string[];
 }
@@ -36,6 +39,9 @@ export interface RoundOptions {
 
 const CLIENTS = 3;
 const WORKERS = 5;
+const WATCH_INTERVAL_MS = 200;
+/** On Citus only some of the checks ask for a key of the node that was away. */
+const WATCH_INTERVAL_ON_CITUS_MS = 100;
 /** Longer than any lease of the load plus the margin of `checkLiveness`. */
 const SETTLE_MS = 4500;
 
@@ -61,6 +67,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
       originMs,
       round: name,
       workers: WORKERS,
+      watchIntervalMs: rig.citus === undefined ? WATCH_INTERVAL_MS : WATCH_INTERVAL_ON_CITUS_MS,
     }),
   });
   const schedule = planFaults(
@@ -90,6 +97,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     evidence,
     judgement: judge(evidence),
     injections,
+    effects: effectsOf(looks, injections),
     recoveries: recoveriesOf(looks, injections, loadEndedAtMs),
     loadEndedAtMs,
     accidents: [...failures, ...rig.accidents],

@@ -21,6 +21,8 @@ export interface StandbyOptions {
   /** The directory for the standby's data. */
   readonly copyDir: string;
   readonly settings: Readonly<Record<string, string>>;
+  /** The `bin` directory of another Postgres; unset: the packaged one. */
+  readonly binaries?: string;
   readonly standing: Standing;
   /** A loopback port that leads to the primary; undefined: its socket. */
   readonly throughPort: number | undefined;
@@ -33,7 +35,7 @@ export interface StandbyOptions {
  * everything that is acknowledged.
  */
 export async function startStandby(options: StandbyOptions): Promise<EmbeddedPostgres> {
-  const { control, primary, dataDir, copyDir, settings, standing, throughPort } = options;
+  const { control, primary, dataDir, copyDir, settings, binaries, standing, throughPort } = options;
   const client = await control.connect();
   try {
     await client.query("select pg_backup_start('chaos', true)");
@@ -60,6 +62,7 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
   const standby = await startEmbeddedPostgres({
     dataDir: copyDir,
     settings: { ...settings, primary_conninfo: conninfo },
+    ...(binaries !== undefined && { binaries }),
   });
   try {
     await untilInStep(control, standing);

@@ -1,3 +1,4 @@
+import { CITUS_FAULTS } from "./citus.ts";
 import { CLIENT_FAULTS } from "./clients.ts";
 import { CROWD_FAULTS } from "./crowds.ts";
 import type { Fault } from "./fault.ts";
@@ -10,7 +11,7 @@ import { REPLICA_FAULTS } from "./replicas.ts";
 import { SWEEP_FAULTS } from "./sweepers.ts";
 import { VERSION_FAULTS } from "./versions.ts";
 
-/** All faults. */
+/** All faults of a run on one Postgres. */
 export const FAULTS: readonly Fault[] = [
   ...REPLICA_FAULTS,
   ...CLIENT_FAULTS,
@@ -22,4 +23,20 @@ export const FAULTS: readonly Fault[] = [
   ...LIMIT_FAULTS,
   ...CROWD_FAULTS,
   ...VERSION_FAULTS,
+];
+
+/**
+ * Faults that need one Postgres: the rows of Citus lie on several nodes, older versions have no statements for them,
+ * and the nodes' data is on the machine's own disk.
+ */
+const OF_ONE_POSTGRES: ReadonlySet<string> = new Set([
+  "postgres-row-locks",
+  "postgres-disk-full",
+  "replica-old-version",
+]);
+
+/** All faults of a run on Citus; those of Postgres hit its coordinator. */
+export const FAULTS_ON_CITUS: readonly Fault[] = [
+  ...FAULTS.filter(({ name }) => !OF_ONE_POSTGRES.has(name)),
+  ...CITUS_FAULTS,
 ];

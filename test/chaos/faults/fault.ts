@@ -2,10 +2,12 @@ import type { Random } from "../../demo/random.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
-/** The replica or client that a fault hits; neither: it hits all. */
+/** The replica, client or keys that a fault hits; what is left out, it hits all of. */
 export interface Victim {
   readonly replica?: string;
   readonly client?: string;
+  /** Returns whether it hits a key. */
+  readonly keys?: (key: string) => boolean;
 }
 
 /** A process of the load. */

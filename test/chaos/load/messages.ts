@@ -23,6 +23,8 @@ export interface ClientPlan {
   /** Part of every key. */
   readonly round: string;
   readonly workers: number;
+  /** Between two checks whether a replica serves: a recovery may be seen this much later than it happened. */
+  readonly watchIntervalMs: number;
 }
 
 /** A question to the provider of effects; `id` names its answer. */

@@ -10,6 +10,7 @@ import { TENANTS } from "./spaces.ts";
 export interface Look {
   readonly client: string;
   readonly replica: string;
+  readonly key: string;
   readonly askedAtMs: number;
   /** Undefined: it was not granted. */
   readonly grantedAtMs: number | undefined;
@@ -23,14 +24,12 @@ export interface Watch {
 
 /** The watch's own namespace, so that its claims are in no history. */
 export const WATCHED = "watch";
-/** Between two checks: a recovery may be seen this much later than it happened. */
-const INTERVAL_MS = 200;
 /** The longest allowed recovery: a check that takes longer shows nothing. */
 const TIMEOUT_MS = 2000;
 const [TENANT] = TENANTS;
 
 /** Starts a watch. Checks do not wait for earlier ones. */
-export function startWatch({ client, replicas, apiKeys, round }: ClientPlan): Watch {
+export function startWatch({ client, replicas, apiKeys, round, watchIntervalMs }: ClientPlan): Watch {
   const looks: Look[] = [];
   const inFlight = new Set<Promise<void>>();
   const timers = replicas.map(({ name, grpcPort }) => {
@@ -44,12 +43,12 @@ export function startWatch({ client, replicas, apiKeys, round }: ClientPlan): Wa
         ({ outcome }) => outcome.case === "claimed",
         () => false,
       );
-      looks.push({ client, replica: name, askedAtMs, grantedAtMs: isGranted ? nowMs() : undefined });
+      looks.push({ client, replica: name, key, askedAtMs, grantedAtMs: isGranted ? nowMs() : undefined });
     }
     return setInterval(() => {
       const looking = look().finally(() => inFlight.delete(looking));
       inFlight.add(looking);
-    }, INTERVAL_MS);
+    }, watchIntervalMs);
   });
   return {
     async stop() {
