@@ -106,6 +106,7 @@ const shared = {
     alias: [
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
+      { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       // As clients/console/vite.config.ts.
       { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
     ],

@@ -12,7 +12,15 @@ step("format and lint", "biome", ["ci", "--error-on-warnings", "."]);
 step("types", "tsc", []);
 step("types of the console", "tsc", ["-p", "clients/console"]);
 step("types of the console's tests", "tsc", ["-p", "test/console"]);
-step("types of what is published", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
+step("types of the published client", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
+// With the client's source, which has not been built.
+const source = ["--customConditions", "@onceward/source", "--rootDir", "clients"];
+step("types of the published command", "tsc", [
+  "-p",
+  "clients/cli/tsconfig.build.json",
+  "--noEmit",
+  ...source,
+]);
 step("unused code and dependencies", "knip", []);
 step("proto lint", "buf", ["lint"]);
 step("proto compatibility", "buf", ["breaking", "proto", "--against", previousProto()]);

@@ -7,6 +7,7 @@ import {
   createAdministrationPool,
 } from "./store/batching/administration-pool.ts";
 import { nodeUrl } from "./store/citus/direct-nodes.ts";
+import { joinStatements } from "./store/citus/joined-statements.ts";
 import type { ShardNode } from "./store/citus/shard-map.ts";
 import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shards.ts";
 import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./store/pool.ts";
@@ -54,14 +55,16 @@ export function openDatabases(config: Config, { metrics, log, onConnected }: Dat
     administrationPool,
     heartbeatPool,
     openNode: (node) =>
-      openPool(
-        {
-          databaseUrl: nodeUrl(config.DATABASE_URL, node),
-          size: MAX_IN_FLIGHT_BY_NODE,
-          throughPgBouncer: false,
-          onShards: true,
-        },
-        observer,
+      joinStatements(
+        openPool(
+          {
+            databaseUrl: nodeUrl(config.DATABASE_URL, node),
+            size: MAX_IN_FLIGHT_BY_NODE,
+            throughPgBouncer: false,
+            onShards: true,
+          },
+          observer,
+        ),
       ),
     async close() {
       await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);

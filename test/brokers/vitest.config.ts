@@ -13,7 +13,7 @@ export default defineConfig({
     name: "brokers",
     include: ["test/brokers/**/*.test.ts"],
     globalSetup: ["test/helpers/database/postgres-setup.ts", "test/brokers/setup.ts"],
-    provide: { postgresBinaries: "", isBetween: false, encrypted: false },
+    provide: { postgresBinaries: "", isBetween: false, encrypted: false, citusWorkerUrls: [] },
     maxWorkers: 1,
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -19,7 +19,11 @@ let imports: readonly string[];
 let web: typeof Web;
 
 beforeAll(async () => {
-  const bundle = await rolldown({ input: ENTRY, platform: "browser" });
+  const bundle = await rolldown({
+    input: ENTRY,
+    platform: "browser",
+    resolve: { conditionNames: ["@onceward/source", "browser", "import", "default"] },
+  });
   const { output } = await bundle.generate({ format: "iife", name: "web", minify: true });
   await bundle.close();
   bundled = output[0].code;

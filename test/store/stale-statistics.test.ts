@@ -204,6 +204,9 @@ const FILTER = {
   checkpoint: "",
 } as const;
 
+/** The rows name keys that do not exist. */
+const READS_ALL: RecordEncryption = { ...WITHOUT_KEYS, openRow: (row) => row };
+
 /** A position among the ambiguous records. */
 const AMONG_AMBIGUOUS = { since: "2000-01-01 00:00:00+00", namespace: "", key: "" };
 
@@ -277,6 +280,8 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
       await advanceEncryptionPass(transaction, ONE_PAGE, 0);
     });
   },
+  "export records": (pool) => readAll(exportRecords(pool, CROWDED_TENANT, READS_ALL)),
+  "export other rows": (pool) => readAll(exportPlainRows(pool, CROWDED_TENANT)),
   "list ambiguous records": (pool) => findAmbiguous(pool, FILTER, AMONG_AMBIGUOUS, BATCH_ROWS),
   "count ambiguous records": (pool) => countMatching(pool, FILTER, AMONG_AMBIGUOUS),
   "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
@@ -475,16 +480,11 @@ const NO_LOAD = {
 };
 
 /** Work on all rows of a range: a statement may process each row in a few nodes of its plan. */
-/** The rows name keys that do not exist. */
-const READS_ALL: RecordEncryption = { ...WITHOUT_KEYS, openRow: (row) => row };
-
 const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "find the highest token": readHighestToken,
   "count records by encryption key": countKeyUsage,
   "look at the newest claims": sampleNewestClaims,
   "read a tenant that moves": (pool) => findMovingTenant(pool, CROWDED_TENANT),
-  "export records": (pool) => readAll(exportRecords(pool, CROWDED_TENANT, READS_ALL)),
-  "export other rows": (pool) => readAll(exportPlainRows(pool, CROWDED_TENANT)),
   "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),
   "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
   "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),

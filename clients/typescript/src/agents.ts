@@ -38,6 +38,7 @@ export {
 } from "./agents/langchain.ts";
 export type { AgentRunner, AgentRunOptions, ToolCall } from "./agents/options.ts";
 export type { CallOrigin } from "./agents/slots.ts";
+export { threadRuns } from "./agents/thread-runs.ts";
 
 /**
  * Returns a run of an agent, to guard its tools: with `aiSdkTools`, `langChainTools`, or by its own `call`.

@@ -1,6 +1,11 @@
 import type { Delivery } from "./consumers/delivery.ts";
 import { createHandler } from "./consumers/handle.ts";
-import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
+import {
+  type Retry,
+  type StreamConsumer,
+  type StreamMessage,
+  StreamReader,
+} from "./consumers/kafka-stream.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
 import type { PartitionMessage } from "./consumers/partitions.ts";
@@ -8,7 +13,6 @@ import { checkFunction, refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
-import { sleep } from "./run/retry.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { MessageStream, StreamConsumer, StreamMessage } from "./consumers/kafka-stream.ts";
@@ -84,8 +88,9 @@ export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
  *   partition waits in the meantime, so that its order is kept; heartbeats continue. The same happens while the
  *   service is unreachable, while the record is ambiguous, and after an error of the function. To give up, throw a
  *   TerminalError.
- * - After a rebalance, the messages of partitions that the consumer has lost are dropped before their functions begin. A
- *   function that runs is completed, and the partition's next owner finds a duplicate.
+ * - After a rebalance, the messages of partitions that the consumer has lost are dropped before their functions begin, and
+ *   a new stream is opened, from the committed offsets. A function that runs is completed, and the partition's next
+ *   owner finds a duplicate.
  * - If the stream fails, a warning says so (ONCEWARD_STREAM_FAILED), and the next one is opened after
  *   `redeliverAfterMs`. Closing the consumer ends this.
  *
@@ -103,18 +108,10 @@ export function consumeOnce<Message extends StreamMessage>(
   if (!(Number.isSafeInteger(maxMessages) && maxMessages >= 1)) {
     throw refusedField("maxMessages", "must be a whole number, at least 1");
   }
-  const settleOnce = createSettler<Message>(onceward, options, fn, {
+  const settle = createSettler<Message>(onceward, options, fn, {
     keyOf: ({ headers }) => keyOfHeaders([...headers]),
     deliveryIdsOf: (message) => deliveryIdsOf(message, `${message.offset}`),
   });
-  const settle = async (message: Message, signal: AbortSignal) => {
-    while (!signal.aborted) {
-      const retry = await settleOnce(message, signal);
-      if (retry === undefined) return true;
-      await sleep(retry.delayMs, signal).catch(() => {});
-    }
-    return false;
-  };
   return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, settle);
 }
 
@@ -184,12 +181,6 @@ function resumeIfConnected(resume: () => void): void {
   try {
     resume();
   } catch {}
-}
-
-/** Why a message has to come again, and when. */
-interface Retry {
-  readonly error: unknown;
-  readonly delayMs: number;
 }
 
 type Source<Message> = Parameters<typeof createHandler<Message, void>>[2];

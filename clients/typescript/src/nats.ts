@@ -102,6 +102,7 @@ export function messageOnce(
       const delivery = await handleHeld(
         () => handle(message),
         async () => message.working(),
+        3 * workingIntervalMs,
       );
       await settle(message, delivery, options);
     } finally {

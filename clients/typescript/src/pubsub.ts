@@ -1,5 +1,6 @@
 import type { Delivery } from "./consumers/delivery.ts";
 import { createHandler } from "./consumers/handle.ts";
+import { inOrder } from "./consumers/in-order.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
 import { checkFunction } from "./errors/violations.ts";
@@ -18,6 +19,7 @@ export interface PubSubMessage {
   readonly id: string;
   readonly ackId: string;
   readonly attributes: Readonly<Record<string, string>>;
+  readonly orderingKey?: string | null | undefined;
   ack(): void;
   nack(): void;
 }
@@ -57,9 +59,11 @@ export interface MessageOptions<Message> extends ConsumerOptions<Message> {
  * - The key is the attribute `idempotency-key`. The function's value is not kept.
  * - The message is acknowledged once the operation is settled: done now, done before, or failed permanently.
  * - While another holder runs the operation, the service is unreachable or the record is ambiguous, the message is kept
- *   and tried every `redeliverAfterMs`, so that no delivery attempt is counted and ordered messages stay in order. The
- *   package extends its acknowledgement deadline in the meantime, and delivers no more than `flowControl.maxMessages` at
- *   once. Closing the client returns the kept messages.
+ *   and tried every `redeliverAfterMs`, so that no delivery attempt is counted. The package extends its acknowledgement
+ *   deadline in the meantime, and delivers no more than `flowControl.maxMessages` at once. Closing the client returns
+ *   the kept messages.
+ * - Messages with the same ordering key are handled one after the other: the package itself calls the listener for all of
+ *   them at once. If one is returned, those behind it are returned, too, so that they stay in order.
  * - If the function throws, the message is returned after `redeliverAfterMs`, which counts a delivery attempt. To give up,
  *   throw a TerminalError.
  *
@@ -83,16 +87,23 @@ export function messageOnce<Message extends PubSubMessage>(
     async (message, claim) => void (await fn(message, claim)),
   );
 
-  async function returnLater(message: Message): Promise<void> {
-    await sleep(redeliverAfterMs);
-    message.nack();
+  function acknowledge(message: Message): true {
+    message.ack();
+    return true;
   }
 
-  return async (message) => {
+  async function returnLater(message: Message): Promise<false> {
+    await sleep(redeliverAfterMs);
+    message.nack();
+    return false;
+  }
+
+  /** Resolves with whether the message was acknowledged. */
+  async function settle(message: Message): Promise<boolean> {
     const delivery = await handleKept(() => handle(message));
     switch (delivery.kind) {
       case "processed":
-        return message.ack();
+        return acknowledge(message);
       case "duplicate":
       case "failed":
       case "refused":
@@ -104,15 +115,18 @@ export function messageOnce<Message extends PubSubMessage>(
             return await returnLater(message);
           }
         }
-        return message.ack();
+        return acknowledge(message);
       case "released":
         return await returnLater(message);
       case "postponed":
-        return message.nack();
+        message.nack();
+        return false;
       default:
         return delivery satisfies never;
     }
-  };
+  }
+
+  return inOrder(settle, (message) => message.nack());
 }
 
 /** Handles a message until its outcome is known or the client is closed. */

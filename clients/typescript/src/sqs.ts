@@ -5,12 +5,14 @@ import {
   type MessageAttributeValue,
   type SQSClient,
 } from "@aws-sdk/client-sqs";
+import type { Delivery } from "./consumers/delivery.ts";
 import { createHandler } from "./consumers/handle.ts";
-import { handleHeld } from "./consumers/hold-message.ts";
+import { handleHeld, MAX_HOLD_MS } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
-import type { ConsumerOptions } from "./consumers/options.ts";
-import { checkFunction } from "./errors/violations.ts";
+import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import { AmbiguousError, InProgressError } from "./errors/errors.ts";
+import { checkFunction, refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -25,12 +27,29 @@ export { readJson } from "./consumers/read-json.ts";
  */
 const MAX_HIDDEN_MS = 12 * 3_600_000 - 600_000;
 
+/** A third of it is a second, the unit of SQS. */
+const MIN_VISIBILITY_TIMEOUT_MS = 3000;
+/** The visibility timeout of a queue that sets none. */
+const DEFAULT_VISIBILITY_TIMEOUT_MS = 30_000;
+/** Time for a reconciler or an administrator, even with a `maxReceiveCount` of 3. */
+const DEFAULT_AMBIGUOUS_AFTER_MS = 300_000;
+
 /** {@link ConsumerOptions}, and the queue of the messages. */
 export interface MessageOptions extends ConsumerOptions<Message> {
   /** The client that received the messages: deletes them and changes their visibility. */
   readonly client: SQSClient;
   /** The URL of the queue that the messages come from. */
   readonly queueUrl: string;
+  /**
+   * The queue's visibility timeout, in milliseconds: from 3,000 to 39,600,000 (11 hours). While a message is handled, it is
+   * hidden for as long again after every third of it. Default: 30,000, as SQS' own.
+   */
+  readonly visibilityTimeoutMs?: number | undefined;
+  /**
+   * How long a message is hidden whose record is ambiguous, in milliseconds: until it is resolved, each time costs a
+   * receive. From 0 to 39,600,000 (11 hours). Default: 300,000.
+   */
+  readonly ambiguousAfterMs?: number | undefined;
 }
 
 /**
@@ -59,26 +78,26 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  *   value is not kept.
  * - The message is deleted once the operation is settled: done now, done before, or failed permanently (stored by
  *   Onceward).
+ * - While its function runs, the message stays hidden, for up to 11 hours.
  * - While another holder runs the operation, the message is hidden until the holder's lease ends, and at least for
- *   `redeliverAfterMs`: an earlier receive would only be counted. If the record is ambiguous, the message is visible again
- *   after `redeliverAfterMs`.
- * - While the service is unreachable, the message is held: kept hidden and tried every `redeliverAfterMs`, for up to
- *   11 hours, so that an outage counts no receives and fills no dead-letter queue. The promise stays pending, so that
- *   a loop as above receives no more messages; `onDelivery` is called for each attempt. Closing the client returns
- *   held messages to the queue.
+ *   `visibilityTimeoutMs` and `redeliverAfterMs`: an earlier receive would only be counted. If the record is ambiguous,
+ *   the message is hidden for `ambiguousAfterMs`.
+ * - While the service is unreachable, refuses calls for now (RESOURCE_EXHAUSTED) or moves the tenant, the message is
+ *   held: kept hidden and tried every `redeliverAfterMs`, for up to 11 hours, so that an outage counts no receives and
+ *   fills no dead-letter queue. The promise stays pending, so that a loop as above receives no more messages;
+ *   `onDelivery` is called for each attempt. Closing the client returns held messages to the queue.
  * - If the function throws, or the message can't be claimed (no key, the key of another request), the message stays
  *   until its visibility timeout, and after the queue's `maxReceiveCount` goes to its dead-letter queue. To give up
  *   at once, throw a TerminalError.
- * - If the function takes longer than the visibility timeout, the message is delivered again, and that delivery is
- *   postponed.
  *
  * Required settings of the queue:
  *
- * - Visibility timeout: longer than `timeoutMs` (15 s) plus the function's longest run, so that a message is held or
- *   handled before it is visible again.
+ * - Visibility timeout: that of `visibilityTimeoutMs`, and longer than `timeoutMs` (15 s), so that a message is held
+ *   before it is visible again.
  * - `maxReceiveCount` of its redrive policy: at least the number of attempts for a function that throws, and, for a
- *   message whose operation another holder runs, one for each lease that the holder's run lasts: with a lease of 30 s and
- *   runs of up to a minute, 2 more. For policy HOLD, also one for each `redeliverAfterMs` until a record is resolved.
+ *   message whose operation another holder runs, one for each `visibilityTimeoutMs` that the holder's run lasts. For
+ *   policy HOLD, also one for each `ambiguousAfterMs` until a record is resolved: a record that nobody resolves ends in
+ *   the dead-letter queue.
  * - Retention period: longer than the longest outage.
  * - The consumer's role may call `sqs:ChangeMessageVisibility` and `sqs:DeleteMessage`.
  *
@@ -92,13 +111,25 @@ export function messageOnce(
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
   checkFunction("fn", fn);
-  const { client, queueUrl: QueueUrl } = options;
+  const { client, queueUrl: QueueUrl, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  const {
+    visibilityTimeoutMs = DEFAULT_VISIBILITY_TIMEOUT_MS,
+    ambiguousAfterMs = DEFAULT_AMBIGUOUS_AFTER_MS,
+  } = options;
+  checkDuration("visibilityTimeoutMs", visibilityTimeoutMs, MIN_VISIBILITY_TIMEOUT_MS);
+  checkDuration("ambiguousAfterMs", ambiguousAfterMs, 0);
   const handle = createHandler(
     onceward,
     options,
     { keyOf, deliveryIdsOf },
     async (message, claim) => void (await fn(message, claim)),
   );
+  /** Returns how long a message stays hidden that is not held: each time costs a receive. */
+  function hiddenMs({ error, delayMs }: Delivery & { kind: "postponed" }): number {
+    if (error instanceof InProgressError) return Math.max(delayMs, leaseLeftMs(error), visibilityTimeoutMs);
+    return error instanceof AmbiguousError ? Math.max(redeliverAfterMs, ambiguousAfterMs) : delayMs;
+  }
+
   return async (message) => {
     const { ReceiptHandle } = message;
     const hiddenUntilMs = performance.now() + MAX_HIDDEN_MS;
@@ -107,7 +138,7 @@ export function messageOnce(
       const VisibilityTimeout = Math.ceil(Math.min(leftMs, forMs) / 1000);
       return client.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
     };
-    const delivery = await handleHeld(() => handle(message), hide);
+    const delivery = await handleHeld(() => handle(message), hide, visibilityTimeoutMs);
     switch (delivery.kind) {
       case "processed":
       case "duplicate":
@@ -115,7 +146,7 @@ export function messageOnce(
         await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
         return;
       case "postponed":
-        await hide(Math.max(delivery.delayMs, leaseLeftMs(delivery.error)));
+        await hide(hiddenMs(delivery));
         return;
       case "refused":
       case "released":
@@ -124,6 +155,12 @@ export function messageOnce(
         return delivery satisfies never;
     }
   };
+}
+
+function checkDuration(name: string, ms: number, atLeastMs: number): void {
+  if (!(ms >= atLeastMs && ms <= MAX_HOLD_MS)) {
+    throw refusedField(name, `must be ${atLeastMs}-${MAX_HOLD_MS} milliseconds`);
+  }
 }
 
 type Attributes = Record<string, MessageAttributeValue>;

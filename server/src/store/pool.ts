@@ -56,6 +56,40 @@ export interface Pool extends Connection {
   close(): Promise<void>;
 }
 
+/** A statement with its parameters. */
+export interface BoundStatement {
+  readonly statement: Statement;
+  readonly parameters: readonly unknown[];
+  /** As `Runner.run`. */
+  readonly operations: number;
+}
+
+/** A pool that also runs statements in one round trip. */
+export interface OpenedPool extends Pool {
+  /**
+   * Runs statements in one transaction, and returns what each settled with. All are sent before the first result arrives, if
+   * the pool was opened for that (`PoolOptions.onShards`).
+   *
+   * @throws RolledBack if Postgres refused one of them: none had an effect.
+   * @throws Refusal DATABASE_UNAVAILABLE as `run` does: all of them or none may have had an effect.
+   */
+  runTogether(statements: readonly BoundStatement[]): Promise<PromiseSettledResult<pg.QueryResultRow[]>[]>;
+}
+
+/** Postgres refused one of several statements of a transaction. Nothing was changed. */
+export class RolledBack extends Error {
+  override readonly name = "RolledBack";
+  /** The index of the statement that was refused. */
+  readonly refused: number;
+  /** What `run` would have thrown for it. */
+  override readonly cause: unknown;
+  constructor(refused: number, cause: unknown) {
+    super(`statement ${refused} of a transaction was refused`);
+    this.refused = refused;
+    this.cause = cause;
+  }
+}
+
 /** Postgres refused a statement. Nothing was changed. */
 export class StatementFailed extends Error {
   override readonly name = "StatementFailed";
@@ -95,7 +129,7 @@ export interface PoolOptions {
   readonly throughPgBouncer: boolean;
   /**
    * Whether all statements name the tables of shards, which Postgres plans without Citus: plans are kept as on a
-   * plain Postgres.
+   * plain Postgres, and statements of a transaction are sent without waiting for the one before.
    */
   readonly onShards?: boolean;
   /**
@@ -177,7 +211,7 @@ const PLAN_LIFETIME_MS = 250;
 const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 
 /** Opens a pool; connects on first use. */
-export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): Pool {
+export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): OpenedPool {
   const direct = !options.throughPgBouncer;
   const pool = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
@@ -188,8 +222,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   async function announce(client: pg.PoolClient): Promise<void> {
     if (announced.has(client)) return;
     const isDone = await options.onConnected?.({
-      run: runnerOn(async (config) => (await client.query(config)).rows),
-      transaction: async (work) => fulfilled(await inTransaction(client, work)),
+      run: runnerOf(client),
+      transaction: async (work) => fulfilled(await inTransaction(client, runnerOf(client), work)),
     });
     if (isDone !== false) announced.add(client);
   }
@@ -235,26 +269,54 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     };
   }
 
-  async function inTransaction<Result>(
-    client: pg.PoolClient,
-    work: (transaction: Runner) => Promise<Result>,
-  ): Promise<PromiseSettledResult<Result>> {
-    await client.query("begin");
-    const transaction = { run: runnerOn(async (config) => (await client.query(config)).rows) };
-    const [outcome] = await Promise.allSettled([work(transaction)]);
-    await client.query(outcome.status === "fulfilled" ? "commit" : "rollback");
-    return outcome;
+  function runnerOf(client: pg.PoolClient): Runner["run"] {
+    return runnerOn(async (config) => (await client.query(config)).rows);
   }
 
   return {
     run: runnerOn((config) => withConnection(async (client) => (await client.query(config)).rows)),
+    async runTogether(statements) {
+      try {
+        return await withConnection((client) => inOneRoundTrip(client, runnerOf(client), statements));
+      } catch (error) {
+        throw error instanceof RolledBack ? error : classify(error);
+      }
+    },
     async transaction(work) {
-      const settled = withConnection((client) => inTransaction(client, work));
+      const settled = withConnection((client) => inTransaction(client, runnerOf(client), work));
       return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, away }),
     close: () => pool.end(),
   };
+}
+
+async function inTransaction<Result>(
+  client: pg.PoolClient,
+  run: Runner["run"],
+  work: (transaction: Runner) => Promise<Result>,
+): Promise<PromiseSettledResult<Result>> {
+  await client.query("begin");
+  const [outcome] = await Promise.allSettled([work({ run })]);
+  await client.query(outcome.status === "fulfilled" ? "commit" : "rollback");
+  return outcome;
+}
+
+async function inOneRoundTrip(
+  client: pg.PoolClient,
+  run: Runner["run"],
+  statements: readonly BoundStatement[],
+): Promise<PromiseSettledResult<pg.QueryResultRow[]>[]> {
+  const begun = client.query("begin");
+  const results = Promise.allSettled(
+    statements.map(({ statement, parameters, operations }) => run<never>(statement, parameters, operations)),
+  );
+  const [, settled, ended] = await Promise.all([begun, results, client.query("commit")]);
+  // Postgres answers the commit of a transaction that failed with ROLLBACK.
+  const refused =
+    ended.command === "ROLLBACK" ? settled.find(({ status }) => status === "rejected") : undefined;
+  if (refused === undefined) return settled;
+  throw new RolledBack(settled.indexOf(refused), (refused as PromiseRejectedResult).reason);
 }
 
 function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool {
@@ -265,6 +327,7 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
     connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     keepAlive: true,
+    pipeline: options.onShards === true,
     ...(!options.throughPgBouncer && START_UP_SETTINGS),
   });
   pool.on("error", (error) => observer.connectionLost(error));

@@ -1,6 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { TerminalError } from "@onceward/client";
-import { type Job, type JobsOptions, type Processor, Queue, Worker, type WorkerOptions } from "bullmq";
+import { describeConsumerAdapter } from "@onceward/client/testing";
+import {
+  type Job,
+  type JobsOptions,
+  type Processor,
+  Queue,
+  UnrecoverableError,
+  Worker,
+  type WorkerOptions,
+} from "bullmq";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
@@ -52,6 +61,38 @@ describeWithRedis("A worker of BullMQ", () => {
     const add = (data: object, options: JobsOptions = {}) => queue.add("charge", data, options);
     return { queue, add, ended };
   }
+
+  describeConsumerAdapter(test, (onceward, options, fn) => {
+    const { queue, connection, newWorker } = newQueue();
+    const settings = { ...options, redeliverAfterMs: 50, onDelivery: () => {} };
+    const processor = jobOnce(onceward, settings, (job: Job<{ body: string }>, claim) =>
+      fn(job.data.body, claim),
+    );
+    let begun = false;
+    let told = Promise.withResolvers<"settled" | "kept">();
+    const begin = () => {
+      begun = true;
+      newWorker(
+        async (job, token) => {
+          const processed = processor(job, token);
+          processed.then(
+            () => told.resolve("settled"),
+            (error) => told.resolve(error instanceof UnrecoverableError ? "settled" : "kept"),
+          );
+          return await processed;
+        },
+        { connection },
+      );
+    };
+    return {
+      async deliver({ key, body }) {
+        told = Promise.withResolvers();
+        if (!begun) begin();
+        await queue.add("charge", key === undefined ? { body } : withKey(key, { body }), { attempts: 1 });
+        return await told.promise;
+      },
+    };
+  });
 
   test("an operation that is added twice is performed once, and both jobs have its value", async () => {
     await using guard = await newGuard();

@@ -1,4 +1,5 @@
 import { TerminalError } from "@onceward/client";
+import { describeConsumerAdapter } from "@onceward/client/testing";
 import type { EachMessagePayload, Message } from "kafkajs";
 import { expect, test, vi } from "vitest";
 import {
@@ -53,6 +54,20 @@ function consumer(
 }
 
 const order = withKey("order-1", { value: '{"amount":100}' });
+
+describeConsumerAdapter(test, (onceward, options, fn) => {
+  const settings = { ...options, deadLetter: async () => {}, waitMs: 0, onDelivery: () => {} };
+  const eachMessage = eachMessageOnce(onceward, settings, ({ message }, claim) =>
+    fn(`${message.value}`, claim),
+  );
+  return {
+    deliver: ({ key, body: value }) =>
+      eachMessage(delivered(key === undefined ? { value } : withKey(key, { value })).payload).then(
+        () => "settled",
+        () => "kept",
+      ),
+  };
+});
 
 test("a message that a rebalance delivers again is performed once, and its offset is committed both times", async () => {
   await using guard = await newGuard();

@@ -41,7 +41,7 @@ export class PubSubEndpoint {
   /** Ids of the messages that were returned. */
   readonly nacked: string[] = [];
   readonly #server = new Server();
-  readonly #messages = new Map<string, Record<string, string>>();
+  readonly #messages = new Map<string, { attributes: Record<string, string>; orderingKey: string }>();
   #pull: Pull | undefined;
   #client: PubSub | undefined;
 
@@ -79,8 +79,8 @@ export class PubSubEndpoint {
   }
 
   /** Publishes a message. */
-  publish(id: string, attributes: Record<string, string>): void {
-    this.#messages.set(id, attributes);
+  publish(id: string, attributes: Record<string, string>, orderingKey = ""): void {
+    this.#messages.set(id, { attributes, orderingKey });
     this.#deliver(id);
   }
 
@@ -90,9 +90,9 @@ export class PubSubEndpoint {
   }
 
   #deliver(id: string): void {
-    const attributes = this.#messages.get(id);
-    if (attributes === undefined) return;
-    const message = { messageId: id, attributes, data: Buffer.from("{}"), publishTime: { seconds: 1 } };
+    const published = this.#messages.get(id);
+    if (published === undefined) return;
+    const message = { messageId: id, ...published, data: Buffer.from("{}"), publishTime: { seconds: 1 } };
     this.#pull?.write({ receivedMessages: [{ ackId: id, message }] });
   }
 }

@@ -72,6 +72,39 @@ test("an outage returns no message: it is acknowledged when the service answers"
   expect(endpoint.nacked).toEqual([]);
 });
 
+test("messages of one ordering key run one after the other, and those behind a returned one are returned", async () => {
+  await using world = createTestingOnceward();
+  const ran: string[] = [];
+  const other = Promise.withResolvers<void>();
+  const handle = messageOnce(world.onceward, quiet, async ({ id }: Message) => {
+    ran.push(id);
+    if (id === "other") return other.resolve();
+    await other.promise;
+    if (ran.filter((name) => name === "1").length === 1) throw new Error("away");
+  });
+  subscription.on("message", (message) => void handle(message));
+  for (const id of ["1", "2", "3"]) endpoint.publish(id, attributesOf(`order-${id}`), "customer-1");
+  endpoint.publish("other", attributesOf("order-other"), "customer-2");
+  await expect.poll(() => endpoint.acked).toEqual(["other", "1", "2", "3"]);
+  expect(ran).toEqual(["1", "other", "1", "2", "3"]);
+  expect(endpoint.nacked).toEqual(["1", "2", "3"]);
+});
+
+test("closing the client returns the messages that wait for the service", async () => {
+  await using world = createTestingOnceward();
+  world.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const kinds: string[] = [];
+  const options = { ...quiet, timeoutMs: 50, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
+  const handle = messageOnce(world.onceward, options, () => {});
+  subscription.on("message", (message) => void handle(message));
+  endpoint.publish("1", attributesOf("order-1"));
+  await expect.poll(() => kinds.length).toBeGreaterThan(1);
+  expect([endpoint.nacked, endpoint.acked]).toEqual([[], []]);
+  await world.onceward.close();
+  await expect.poll(() => endpoint.nacked).toContain("1");
+  expect(endpoint.acked).toEqual([]);
+});
+
 test("a message that no retry can help is acknowledged once it is dead-lettered, and not before", async () => {
   await using world = createTestingOnceward();
   const warnings = collectWarnings();

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { TerminalError } from "@onceward/client";
+import { describeConsumerAdapter } from "@onceward/client/testing";
 import type { ChannelModel, ConfirmChannel, ConsumeMessage } from "amqplib";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -84,6 +85,28 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       return message as unknown as ConsumeMessage;
     });
   }
+
+  describeConsumerAdapter(test, async (onceward, options, fn) => {
+    const { queue, channel } = await newQueue();
+    const settings = { ...options, queue, redeliverAfterMs: 50, onDelivery: () => {} };
+    const handle = await messageOnce(onceward, channel, settings, ({ content }, claim) =>
+      fn(`${content}`, claim),
+    );
+    return {
+      async deliver({ key, body }) {
+        channel.sendToQueue(queue, Buffer.from(body), key === undefined ? {} : withKey(key));
+        await channel.waitForConfirms();
+        // A message that was kept may be the next one, too: it has the same key.
+        const message = await channel.get(queue);
+        if (message === false) throw new Error("no message came");
+        const sentLater = vi.spyOn(channel, "sendToQueue");
+        await handle(message as unknown as ConsumeMessage);
+        const isKept = sentLater.mock.calls.length > 0;
+        sentLater.mockRestore();
+        return isKept ? "kept" : "settled";
+      },
+    };
+  });
 
   test("an operation that is sent twice is performed once, and the second is counted as a duplicate", async () => {
     await using guard = await newGuard();

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Message, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { TerminalError } from "@onceward/client";
+import { createTestingOnceward, describeConsumerAdapter } from "@onceward/client/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
@@ -60,6 +61,17 @@ const deletion = {
   input: { QueueUrl: QUEUE_URL, ReceiptHandle: "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a..." },
 };
 
+describeConsumerAdapter(test, (onceward, options, fn) => ({
+  async deliver({ key, body }) {
+    const { client, calls } = await startSqsEndpoint();
+    const settings = { ...options, client, queueUrl: QUEUE_URL, redeliverAfterMs: 50, onDelivery: () => {} };
+    const handle = messageOnce(onceward, settings, (message, claim) => fn(`${message.Body}`, claim));
+    const attributes = key === undefined ? {} : withKey(key, {}).MessageAttributes;
+    await handle({ Body: body, ReceiptHandle: "receipt", MessageAttributes: attributes });
+    return calls.some(({ action }) => action === "DeleteMessage") ? "settled" : "kept";
+  },
+}));
+
 test("a message that is received twice is performed once, and deleted both times", async () => {
   await using guard = await newGuard();
   const orders: unknown[] = [];
@@ -73,16 +85,22 @@ test("a message that is received twice is performed once, and deleted both times
 });
 
 test.each([
-  ["until the holder's lease ends", undefined, 20, 30],
-  ["for redeliverAfterMs, if that is longer", 60_000, 60, 60],
-  ["for the 12 hours that SQS allows, less ten minutes, at most", 50_000_000, 42_600, 42_600],
-])(
+  ["until the holder's lease ends", { visibilityTimeoutMs: 3000 }, 20, 30],
+  ["for the visibility timeout, if that is longer", { visibilityTimeoutMs: 600_000 }, 600, 600],
+  ["for redeliverAfterMs, if that is longer", { redeliverAfterMs: 60_000 }, 60, 60],
+  [
+    "for the 12 hours that SQS allows, less ten minutes, at most",
+    { redeliverAfterMs: 50_000_000 },
+    42_600,
+    42_600,
+  ],
+] as const)(
   "while another consumer processes it, a message is hidden %s",
-  async (_, redeliverAfterMs, atLeastS, atMostS) => {
+  async (_, settings, atLeastS, atMostS) => {
     await using guard = await newGuard();
     await guard.holdElsewhere("order-1");
     const fn = vi.fn();
-    const { receive, calls } = await consumer(guard, fn, { redeliverAfterMs });
+    const { receive, calls } = await consumer(guard, fn, settings);
     await receive();
     const input = { ...deletion.input, VisibilityTimeout: expect.any(Number) };
     expect(calls).toEqual([{ action: "ChangeMessageVisibility", input }]);
@@ -93,7 +111,56 @@ test.each([
   },
 );
 
-const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 61 } };
+test("a message whose record is ambiguous is hidden for ambiguousAfterMs, not for redeliverAfterMs", async () => {
+  await using guard = await newGuard();
+  await guard.holdExpired();
+  await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
+  await guard.endLeases();
+  const fn = vi.fn();
+  for (const [ambiguousAfterMs, VisibilityTimeout] of [
+    [undefined, 300],
+    [3_600_000, 3600],
+  ] as const) {
+    const { receive, calls } = await consumer(guard, fn, { ambiguousAfterMs });
+    await receive();
+    const input = { ...deletion.input, VisibilityTimeout };
+    expect(calls).toEqual([{ action: "ChangeMessageVisibility", input }]);
+  }
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test.each([
+  "DATABASE_UNAVAILABLE",
+  "TENANT_MOVING",
+  "RESPONSE_TOO_LARGE",
+  "OVERLOADED",
+  "CREDENTIAL_INVALID",
+] as const)("while the service answers %s, a message is held, and costs no receive", async (reason) => {
+  await using guard = await newGuard();
+  await using world = createTestingOnceward();
+  world.faults.failNext("claim", reason, Number.POSITIVE_INFINITY);
+  const own = { ...guard, onceward: world.onceward };
+  const { receive, calls } = await consumer(own, vi.fn(), { redeliverAfterMs: 10, timeoutMs: 30 });
+  const received = receive();
+  await eventually(() => expect(guard.kinds().length).toBeGreaterThan(2));
+  world.faults.clear();
+  await received;
+  expect(guard.kinds().at(-1)).toBe("processed");
+  expect(calls.map(({ action }) => action)).toEqual([
+    ...Array(guard.kinds().length - 1).fill("ChangeMessageVisibility"),
+    "DeleteMessage",
+  ]);
+});
+
+test.each([
+  ["visibilityTimeoutMs", 2999],
+  ["ambiguousAfterMs", Number.NaN],
+])("an invalid %s is refused", async (name, value) => {
+  await using guard = await newGuard();
+  await expect(consumer(guard, vi.fn(), { [name]: value })).rejects.toThrow(`${name} must be`);
+});
+
+const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
 test("while the service is unreachable, a message stays hidden, and is handled in the same receive after the outage", async () => {
   await using guard = await newGuard();
@@ -110,7 +177,7 @@ test("while the service is unreachable, a message stays hidden, and is handled i
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a held message stays hidden while its function runs", async () => {
+test("a message stays hidden while its function runs, also after it was held", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   await using guard = await newGuard();
@@ -127,8 +194,8 @@ test("a held message stays hidden while its function runs", async () => {
   heal();
   await begun.promise;
   const before = calls.length;
-  vi.advanceTimersByTime(60_000);
-  const extended = { ...hidden, input: { ...hidden.input, VisibilityTimeout: 60 } };
+  vi.advanceTimersByTime(30_000);
+  const extended = { ...hidden, input: { ...hidden.input, VisibilityTimeout: 30 } };
   await eventually(() => expect(calls.slice(before)).toEqual([extended, extended, extended]));
   const timers = vi.getTimerCount();
   finish.resolve();

@@ -30,22 +30,35 @@ export function rowsProcessed(plan: readonly PlanNode[]): number {
   }, 0);
 }
 
+/** Plans are generic: the runs of a statement differ by the rows that they find. */
+const EXPLAINED_RUNS = 3;
+/** A page far from the first one shows whether the statement reads the rows before it. */
+const EXPLAINED_EVERY = 50;
+
 /**
- * Returns a pool that explains each statement with its parameters before it runs it, and adds the plan to
- * `explained`.
+ * Returns a pool that explains statements with their parameters before it runs them, and adds the plans to
+ * `explained`: the first three runs of each statement, and every fiftieth.
  */
 export function explainingPool(pool: Pool, explained: Explained[]): Pool {
+  const runs = new Map<string, number>();
+  const isExplained = ({ name }: Statement) => {
+    const run = (runs.get(name) ?? 0) + 1;
+    runs.set(name, run);
+    return run <= EXPLAINED_RUNS || run % EXPLAINED_EVERY === 0;
+  };
   return {
     ...pool,
     async run(statement, parameters, operations) {
-      await pool.transaction((transaction) => explain(transaction, statement, parameters, explained));
+      if (isExplained(statement)) {
+        await pool.transaction((transaction) => explain(transaction, statement, parameters, explained));
+      }
       return await pool.run(statement, parameters, operations);
     },
     transaction: (work) =>
       pool.transaction((transaction) =>
         work({
           async run(statement, parameters, operations) {
-            await explain(transaction, statement, parameters, explained);
+            if (isExplained(statement)) await explain(transaction, statement, parameters, explained);
             return await transaction.run(statement, parameters, operations);
           },
         }),

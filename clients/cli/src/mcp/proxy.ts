@@ -48,29 +48,33 @@ class McpProxy {
   readonly #pending = new Map<RequestId, Pending>();
   readonly #cancels = new Map<RequestId, AbortController>();
   readonly #calls = new Set<Promise<void>>();
-  readonly #ended = Promise.withResolvers<void>();
+  readonly #ended: Promise<void>;
+  #end: () => void = () => {};
   #initializeId: RequestId | undefined;
 
   constructor({ onceward, policy, upstream, warn }: ProxyOptions) {
     this.#guard = new Guard(onceward, policy);
     this.#warn = warn;
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
     this.#upstream = connectUpstream(upstream, (id) => this.#fail(id, "the answer broke off"));
   }
 
   async run(): Promise<void> {
     this.#host.onmessage = (message) => this.#fromHost(message);
     this.#host.onerror = (error) => this.#warn(`onceward: from the host: ${error.message}\n`);
-    this.#host.onclose = () => this.#ended.resolve();
+    this.#host.onclose = () => this.#end();
     this.#upstream.onmessage = (message) => this.#fromUpstream(message);
     this.#upstream.onerror = (error) => this.#warn(`onceward: from the server: ${error.message}\n`);
     this.#upstream.onclose = () => {
       for (const id of this.#pending.keys()) this.#fail(id, "the server closed");
-      this.#ended.resolve();
+      this.#end();
     };
     await this.#upstream.start();
-    process.stdin.once("end", () => this.#ended.resolve());
+    process.stdin.once("end", () => this.#end());
     await this.#host.start();
-    await this.#ended.promise;
+    await this.#ended;
     // An effect that has begun is stored, although nobody waits for it any more.
     await Promise.allSettled(this.#calls);
     await this.#host.close();
@@ -154,12 +158,13 @@ class McpProxy {
 
   /** Sends a request upstream. Resolves with its answer. @throws OutcomeUnknownError if there is none. */
   async #ask(request: ToolCallRequest, timeoutMs: number): Promise<JSONRPCMessage> {
-    const answered = Promise.withResolvers<JSONRPCMessage>();
-    this.#pending.set(request.id, answered);
+    const answered = new Promise<JSONRPCMessage>((resolve, reject) => {
+      this.#pending.set(request.id, { resolve, reject });
+    });
     const timer = setTimeout(() => this.#fail(request.id, `no answer in ${timeoutMs} ms`), timeoutMs);
     try {
       this.#upstream.send(request).catch((error) => this.#fail(request.id, messageOf(error)));
-      return await answered.promise;
+      return await answered;
     } finally {
       clearTimeout(timer);
       this.#pending.delete(request.id);

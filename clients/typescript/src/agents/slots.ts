@@ -4,6 +4,8 @@ import type { RecordLookup } from "./hold.ts";
 
 /** A model calls one tool less often in one step. Repeating the step takes one lookup for each call. */
 export const MAX_CALLS_PER_STEP = 256;
+/** A call remembers this many of the model responses that have made it: only those that run now are asked for. */
+const MAX_RESPONSES = 64;
 
 /** One call of a tool in a step. */
 export interface Slot {
@@ -16,8 +18,8 @@ export interface Slot {
   running: number;
   /** Whether the service may have a record: an earlier attempt made the call. */
   mayHaveRecord: boolean;
-  /** The model responses of this process that have made the call. */
-  readonly responses: WeakSet<object>;
+  /** The last model responses of this process that have made the call: objects or names. */
+  readonly responses: Set<object | string>;
 }
 
 /** Which call of the model a tool call is. */
@@ -25,10 +27,10 @@ export interface CallOrigin {
   /** The framework's id of the call: only to recognise the same call, never part of the key. */
   readonly callId?: string | undefined;
   /**
-   * Any object that the calls of one model response share, and that no other response has. Default: calls that run at the
-   * same time are of one response.
+   * Any object or name that the calls of one model response share, and that no other response has, such as the id of its
+   * message. Default: calls that run at the same time are of one response.
    */
-  readonly response?: object | undefined;
+  readonly response?: object | string | undefined;
 }
 
 /** Stands for the model response of calls that name none. */
@@ -74,6 +76,8 @@ export class StepSlots {
     slot.callId = callId;
     slot.running++;
     slot.responses.add(response);
+    const [oldest] = slot.responses;
+    if (slot.responses.size > MAX_RESPONSES && oldest !== undefined) slot.responses.delete(oldest);
     return slot;
   }
 
@@ -103,7 +107,7 @@ export class StepSlots {
       mayHaveRecord,
       callId: undefined,
       running: 0,
-      responses: new WeakSet(),
+      responses: new Set(),
     };
     this.#slots.push(slot);
     return slot;

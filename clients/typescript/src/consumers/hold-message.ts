@@ -2,36 +2,42 @@ import { AmbiguousError, InProgressError } from "../errors/errors.ts";
 import { sleep } from "../run/retry.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** Three times the extension interval: two extensions may fail before another consumer sees the message. */
-const HIDDEN_MS = 60_000;
-const EXTENSION_INTERVAL_MS = HIDDEN_MS / 3;
 /** SQS hides a message for at most 12 hours after its receipt; the last hour is for the function. */
-const MAX_HOLD_MS = 11 * 3_600_000;
+export const MAX_HOLD_MS = 11 * 3_600_000;
 
 /**
- * Handles a message. While the service is unreachable, keeps the message hidden and tries again: as long as the queue
- * shows it to no consumer, it counts no further receive. Resolves with any other outcome, and with the last one after
- * 11 hours or once the client is closed.
+ * Handles a message, and keeps it hidden meanwhile, for up to 11 hours. While the service is unreachable, tries again: as
+ * long as the queue shows the message to no consumer, it counts no further receive. Resolves with any other outcome, and
+ * with the last one after 11 hours or once the client is closed.
  *
  * @param hide hides the message for that long, from now.
- * @throws the error of `hide`: the queue then delivers the message again.
+ * @param hiddenMs how long the queue hides the message by itself. It is hidden again after every third: two extensions
+ *   may fail before another consumer sees it.
+ * @throws the error of `hide` while the service is unreachable: the queue then delivers the message again.
  */
 export async function handleHeld<Value>(
   handle: () => Promise<Delivery<Value>>,
   hide: (forMs: number) => Promise<unknown>,
+  hiddenMs: number,
 ): Promise<Delivery<Value>> {
   const holdUntilMs = performance.now() + MAX_HOLD_MS;
-  let delivery = await handle();
-  if (!isServiceAway(delivery)) return delivery;
-  const failures: unknown[] = [];
-  // For an attempt that takes long: the function runs in the last one.
+  let failure: { readonly error: unknown } | undefined;
   const extensions = setInterval(() => {
-    hide(HIDDEN_MS).catch((error) => failures.push(error));
-  }, EXTENSION_INTERVAL_MS);
+    if (performance.now() > holdUntilMs) return;
+    hide(hiddenMs).then(
+      () => {
+        failure = undefined;
+      },
+      (error) => {
+        failure = { error };
+      },
+    );
+  }, hiddenMs / 3);
   try {
+    let delivery = await handle();
     while (isServiceAway(delivery) && performance.now() < holdUntilMs) {
-      if (failures.length > 0) throw failures[0];
-      await hide(delivery.delayMs + HIDDEN_MS);
+      if (failure !== undefined) throw failure.error;
+      await hide(delivery.delayMs + hiddenMs);
       await sleep(delivery.delayMs);
       delivery = await handle();
     }

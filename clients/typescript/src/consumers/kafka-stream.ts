@@ -44,24 +44,31 @@ export interface StreamSettings {
 /** Why the handling of a message ends early. Its offset is not committed, and the group's next owner gets it. */
 const CLOSING = new OncewardError("ABORTED", "The consumer closes.");
 
+/** Why a message has to be tried again, and when. */
+export interface Retry {
+  readonly error: unknown;
+  readonly delayMs: number;
+}
+
 /**
- * Reads the consumer's topics until `close`, and calls `settle` for each message: one after the other in a partition.
- * Commits the offset of a message once `settle` has resolved with true. When a stream fails, opens the next one after
- * `redeliverAfterMs`: the messages since the last committed offset then come again.
+ * Tries to settle a message; must not reject. Resolves with undefined once its offset may be committed. Ends early at the
+ * signal.
+ */
+type Settle<Message> = (message: Message, signal: AbortSignal) => Promise<Retry | undefined>;
+
+/**
+ * Reads the consumer's topics until `close`, and calls `settle` for each message: one after the other in a partition,
+ * and each again until it is settled. Commits the offset of a message afterwards. When a stream ends, opens the next
+ * one after `redeliverAfterMs`: the messages since the last committed offset then come again.
  */
 export class StreamReader<Message extends StreamMessage> {
   readonly #consumer: StreamConsumer<Message>;
   readonly #settings: StreamSettings;
-  readonly #settle: (message: Message, signal: AbortSignal) => Promise<boolean>;
+  readonly #settle: Settle<Message>;
   readonly #closing = new AbortController();
   readonly #done: Promise<void>;
 
-  /** @param settle must not reject; resolves with false if the message has to come again. Ends early at the signal. */
-  constructor(
-    consumer: StreamConsumer<Message>,
-    settings: StreamSettings,
-    settle: (message: Message, signal: AbortSignal) => Promise<boolean>,
-  ) {
+  constructor(consumer: StreamConsumer<Message>, settings: StreamSettings, settle: Settle<Message>) {
     this.#consumer = consumer;
     this.#settings = settings;
     this.#settle = settle;
@@ -82,8 +89,8 @@ export class StreamReader<Message extends StreamMessage> {
       } catch (error) {
         if (this.#consumer.closed) return;
         warn(`The stream of messages failed, and is opened again: ${error}`, "ONCEWARD_STREAM_FAILED");
-        await sleep(this.#settings.redeliverAfterMs, signal).catch(() => {});
       }
+      await sleep(this.#settings.redeliverAfterMs, signal).catch(() => {});
     }
   }
 
@@ -91,10 +98,13 @@ export class StreamReader<Message extends StreamMessage> {
     const { topics, fallbackMode, maxMessages } = this.#settings;
     // Of this stream alone: its messages come again in the next one.
     const ended = new AbortController();
-    const signal = AbortSignal.any([this.#closing.signal, ended.signal]);
-    const partitions = new Partitions<Message>(maxMessages, (message) =>
-      this.#handle(message, signal, ended.signal),
-    );
+    const outdated = new AbortController();
+    const stopping = AbortSignal.any([this.#closing.signal, outdated.signal]);
+    const signal = AbortSignal.any([stopping, ended.signal]);
+    const partitions = new Partitions<Message>(maxMessages, async (message) => {
+      const isSettled = await this.#settleOwned(message, signal, () => outdated.abort(CLOSING));
+      if (isSettled && !ended.signal.aborted) await commit(message, ended.signal);
+    });
     const stream = await this.#consumer.consume({
       topics: [...topics],
       autocommit: false,
@@ -106,29 +116,35 @@ export class StreamReader<Message extends StreamMessage> {
         .end()
         .then(() => stream.close())
         .catch(() => {});
-    this.#closing.signal.addEventListener("abort", close);
-    if (this.#closing.signal.aborted) close();
+    stopping.addEventListener("abort", close);
+    if (stopping.aborted) close();
     try {
       for await (const message of stream) if (!signal.aborted) await partitions.add(message);
     } finally {
-      this.#closing.signal.removeEventListener("abort", close);
+      stopping.removeEventListener("abort", close);
       ended.abort(CLOSING);
       await partitions.end();
       await stream.close().catch(() => {});
     }
   }
 
-  async #handle(message: Message, signal: AbortSignal, ended: AbortSignal): Promise<void> {
-    if (signal.aborted || !this.#owns(message)) return;
-    if (!(await this.#settle(message, signal)) || ended.aborted) return;
-    try {
-      // A stream that has failed may never answer a commit.
-      await Promise.race([message.commit(), aborted(ended)]);
-    } catch (error) {
-      const { topic, partition, offset } = message;
-      // Without the commit the message comes again, as a duplicate.
-      warn(`Offset ${offset} of ${topic}/${partition} is not committed: ${error}`, "ONCEWARD_NOT_COMMITTED");
+  /**
+   * Settles a message as long as its partition is the consumer's. Resolves with false if the message has to come again.
+   *
+   * @param onLost is called if the partition is another consumer's: the message is dropped here. Without a committed offset,
+   *   a stream whose consumer gets the partition back continues behind the dropped messages, so that it has to end.
+   */
+  async #settleOwned(message: Message, signal: AbortSignal, onLost: () => void): Promise<boolean> {
+    while (!signal.aborted) {
+      if (!this.#owns(message)) {
+        onLost();
+        return false;
+      }
+      const retry = await this.#settle(message, signal);
+      if (retry === undefined) return true;
+      await sleep(retry.delayMs, signal).catch(() => {});
     }
+    return false;
   }
 
   /** Returns whether the message's partition is not known to be another consumer's after a rebalance. */
@@ -136,6 +152,17 @@ export class StreamReader<Message extends StreamMessage> {
     const { assignments } = this.#consumer;
     if (assignments === null) return true;
     return assignments.some((owned) => owned.topic === topic && owned.partitions.includes(partition));
+  }
+}
+
+/** Commits the offset behind a message, unless the stream ends before: one that has failed may never answer. */
+async function commit(message: StreamMessage, ended: AbortSignal): Promise<void> {
+  try {
+    await Promise.race([message.commit(), aborted(ended)]);
+  } catch (error) {
+    const { topic, partition, offset } = message;
+    // Without the commit the message comes again, as a duplicate.
+    warn(`Offset ${offset} of ${topic}/${partition} is not committed: ${error}`, "ONCEWARD_NOT_COMMITTED");
   }
 }
 

@@ -2,6 +2,7 @@ import { type CatalogueReason, type ErrorDetails, OncewardError } from "./errors
 
 /** The error class of one reason. */
 interface ErrorClass<R extends CatalogueReason> {
+  readonly reason: R;
   new (message: string, facts?: ErrorDetails): OncewardError & { readonly reason: R };
 }
 
@@ -9,6 +10,7 @@ function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
   // Not the class's own name, which a minifier changes.
   const name = `${reason.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase())}Error`;
   return class extends OncewardError {
+    static readonly reason = reason;
     override readonly name = name;
     declare readonly reason: R;
 

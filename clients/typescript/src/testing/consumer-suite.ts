@@ -40,7 +40,7 @@ export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteCo
   const fact = (
     name: string,
     check: (world: TestingOnceward, start: (fn: () => unknown) => Promise<SuiteConsumer>) => Promise<void>,
-  ) => test(name, () => inWorld(check, newConsumer));
+  ) => test(name, () => inWorld(check, newConsumer, { onLeaseExpiry: "HOLD" }));
 
   fact("a message that is delivered twice runs once, and is settled both times", async (_, start) => {
     const ran = counter();
@@ -97,4 +97,19 @@ export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteCo
       equal(ran.count, 0);
     },
   );
+
+  fact("while a record is ambiguous, the message is kept, and does not run", async (world, start) => {
+    const ran = counter();
+    const consumer = await start(ran.call);
+    await world.onceward.api.claim({ namespace: OPTIONS.namespace, key: "order-1", owner: "worker-1" });
+    world.clock.advance(3_600_000);
+    equal(await consumer.deliver(ORDER), "kept");
+    equal(ran.count, 0);
+  });
+
+  fact("a message whose effect could not be stored is kept", async ({ faults }, start) => {
+    const consumer = await start(() => undefined);
+    faults.failNext("complete", "INTERNAL");
+    equal(await consumer.deliver(ORDER), "kept");
+  });
 }

@@ -1,5 +1,6 @@
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward, type TestingOnceward } from "./onceward.ts";
+import type { TestingPolicy } from "./policy.ts";
 
 /** The `test` of Vitest, Jest, `node:test` and others. */
 export type TestFunction = (name: string, fn: () => Promise<void>) => unknown;
@@ -11,8 +12,9 @@ export const OPTIONS = { namespace: "charges", timeoutMs: 200 };
 export async function inWorld<Fn, Started extends { close?(): Promise<unknown> }>(
   check: (world: TestingOnceward, start: (fn: Fn) => Promise<Started>) => Promise<void>,
   make: (onceward: Runner, options: typeof OPTIONS, fn: Fn) => Started | Promise<Started>,
+  policy: Partial<TestingPolicy> = {},
 ): Promise<void> {
-  await using world = createTestingOnceward();
+  await using world = createTestingOnceward({ policy });
   const started: Started[] = [];
   try {
     await check(world, async (fn) => {

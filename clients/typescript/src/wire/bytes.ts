@@ -1,4 +1,4 @@
-import { sha256 as portableSha256 } from "@noble/hashes/sha2.js";
+import { sha256OfBytes } from "#sha256";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -27,12 +27,8 @@ export function base64Url(bytes: Uint8Array): string {
 /**
  * Returns the 32 bytes of the SHA-256 of bytes, or of a text's UTF-8.
  *
- * Synchronous, unlike WebCrypto: `claim.deriveKey` is called in the middle of the caller's code. Uses Node's own
- * SHA-256 where there is one, which is faster on large bodies; `getBuiltinModule` needs no import that a browser
- * would fail on.
+ * Synchronous, unlike WebCrypto: `claim.deriveKey` is called in the middle of the caller's code.
  */
 export function sha256(data: string | Uint8Array): Uint8Array {
-  const crypto = globalThis.process?.getBuiltinModule?.("node:crypto");
-  if (crypto !== undefined) return crypto.createHash("sha256").update(data).digest();
-  return portableSha256(typeof data === "string" ? utf8Bytes(data) : data);
+  return sha256OfBytes(typeof data === "string" ? utf8Bytes(data) : data);
 }

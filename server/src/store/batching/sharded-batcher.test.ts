@@ -19,7 +19,7 @@ interface Sent {
  */
 function newBatcher(options: Partial<ShardedBatcherOptions<string, string>> = {}) {
   const sent: Sent[] = [];
-  const turns = new Map([1, 2].map((node) => [node, createTurns(1)]));
+  const turns = new Map([1, 2].map((node) => [node, createTurns({ width: 1 })]));
   const shardIds = new Map<string, { readonly id: number }>();
   const shards: Pick<Shards, "count" | "of" | "turnsOf" | "runnerOn"> = {
     count: 3,

@@ -2,6 +2,7 @@ import type { Statement } from "../pool.ts";
 
 /** A statement on the table of one shard, for the node that holds it. */
 export interface DirectStatement extends Statement {
+  readonly shard: number;
   /** Whether the number that the statement draws from the sequence is its last parameter. */
   readonly takesToken: boolean;
 }
@@ -30,7 +31,13 @@ export function directStatement(
   return {
     name,
     preparedName: `${name}_${shard}`,
+    shard,
     text: guarded.replace(RECORDS, `records_${shard} `),
     takesToken,
   };
+}
+
+/** Returns whether a statement is for the table of one shard. */
+export function isDirect(statement: Statement): statement is DirectStatement {
+  return "shard" in statement;
 }

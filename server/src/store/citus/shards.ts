@@ -53,6 +53,11 @@ export interface ShardsOptions {
  * holds this many of the pool's connections, and leaves the others to other nodes.
  */
 export const MAX_IN_FLIGHT_BY_NODE = 4;
+/**
+ * The same for round trips straight to a node: the fewer there are, the more statements, and operations of each, travel
+ * together.
+ */
+const DIRECT_TURNS = { width: 2, tasks: 16 } as const;
 /** How long no statement is sent to a node that did not answer; also the retry delay for callers. */
 const PAUSE_MS = 500;
 
@@ -117,7 +122,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
       const node = nodes.get(shard.id)?.id ?? NO_NODE;
       let turns = turnsByNode.get(node);
       if (turns === undefined) {
-        turns = createTurns(MAX_IN_FLIGHT_BY_NODE);
+        turns = createTurns(direct === undefined ? { width: MAX_IN_FLIGHT_BY_NODE } : DIRECT_TURNS);
         turnsByNode.set(node, turns);
       }
       return turns;

@@ -51,16 +51,20 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
 /** Rows of a page: at most 200 MiB of the largest results. */
 const PAGE_ROWS = 100;
 
-/** A part of a primary key, after the tenant: its name, its type, and a value before all others. */
+/** A column by which pages are read: its name, its type, and a value before all others. */
 type KeyColumn = readonly [name: string, type: string, before: string];
 
+/** The columns after the tenant in an index of the table, so that a page reads its own rows only. */
 const KEYS: Readonly<Record<(typeof PLAIN_TABLES)[number], readonly KeyColumn[]>> = {
   namespaces: [["name", "text", ""]],
   usage_hours: [
     ["hour", "timestamptz", "-infinity"],
     ["namespace", "text", ""],
   ],
-  api_keys: [["id", "text", ""]],
+  api_keys: [
+    ["created_at", "timestamptz", "-infinity"],
+    ["id", "text", ""],
+  ],
 };
 
 function pageStatement(table: (typeof PLAIN_TABLES)[number]) {
