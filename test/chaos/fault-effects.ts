@@ -16,12 +16,12 @@ export interface FaultEffect {
 /** Returns what clients met during each fault, from the claims that they asked for while it lasted. */
 export function effectsOf(looks: readonly Look[], injections: readonly Injection[]): FaultEffect[] {
   return injections.map((injection) => {
-    const { fault, startedAtMs, healedAtMs, keys } = injection;
+    const { fault, startedAtMs, healedAtMs, keys, movedKeys } = injection;
     const during = looks.filter(
       (look) => look.askedAtMs >= startedAtMs && look.askedAtMs < healedAtMs && mayHit(injection, look),
     );
     const isGranted = ({ grantedAtMs }: Look) => grantedAtMs !== undefined && grantedAtMs < healedAtMs;
-    const own = during.filter(({ key }) => keys?.(key) ?? true);
+    const own = during.filter(({ key }) => (keys ?? movedKeys)?.(key) ?? true);
     const granted = own.filter(isGranted).length;
     return {
       fault,

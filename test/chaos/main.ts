@@ -51,6 +51,8 @@ async function run(options: ChaosOptions): Promise<void> {
   if (report.violations + report.timeouts === 0) return;
   process.exitCode = 1;
   await tell(round, seed);
+  for (const { name, defects } of rig.replicas)
+    for (const line of defects().slice(0, SHOWN_FAILURES)) console.error(`\n${name}: ${line}`);
 }
 
 /** Returns the chosen faults, without those that this machine cannot inject, and reports those. */

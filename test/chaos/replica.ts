@@ -15,6 +15,8 @@ export interface Replica extends AsyncDisposable {
   /** Undefined without Redis. */
   readonly toRedis: TcpProxy | undefined;
   readonly process: ServerProcess;
+  /** Returns the log lines of calls that failed by a defect, of all its processes. */
+  defects(): readonly string[];
   signal(name: NodeJS.Signals): void;
   /** Kills it with SIGKILL and starts it again. */
   restart(how?: ReplicaStart): Promise<void>;
@@ -50,6 +52,8 @@ const PRELOAD = new URL("preload.ts", import.meta.url).href;
  */
 const START_TRIES = 40;
 const RETRY_MS = 500;
+/** The message with which a replica logs an INTERNAL answer. */
+const DEFECT = "a call failed by a defect";
 
 /** Starts a replica. */
 export async function startReplica(options: ReplicaOptions): Promise<Replica> {
@@ -57,6 +61,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   const toPostgres = await startTcpProxy(socketOf(databaseUrl));
   const toRedis = redisSocket === undefined ? undefined : await startTcpProxy(redisSocket);
   let isEndExpected = false;
+  const outputs: (readonly string[])[] = [];
   let current = await launch({}, 1);
   const inbound = await startTcpProxy(current.grpcPort);
 
@@ -76,6 +81,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       try {
         const program = [...nodeOptions, "--import", PRELOAD, main, "serve"];
         const started = await startServerProcess(url, env, program);
+        outputs.push(started.output);
         void watch(started);
         return started;
       } catch (error) {
@@ -104,6 +110,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
     get process() {
       return current;
     },
+    defects: () => outputs.flatMap((lines) => lines.filter((line) => line.includes(DEFECT))),
     signal: (signal) => current.signal(signal),
     kill,
     async drain() {

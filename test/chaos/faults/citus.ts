@@ -76,7 +76,7 @@ function moveFault(name: string, mode: "block_writes" | "force_logical"): Fault 
       const [from, to] = random.shuffle(workers).toSorted((a, b) => heldBy(b).length - heldBy(a).length);
       const shard = from && random.shuffle(heldBy(from))[0];
       if (from === undefined || to === undefined || shard === undefined) throw new Error("no shard can move");
-      onVictim({ keys: (key) => shardOf(before, key).id === shard.id });
+      onVictim({ movedKeys: (key) => shardOf(before, key).id === shard.id });
       await coordinator.query("select citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, $4)", [
         shard.id,
         from.proxy.port,

@@ -8,6 +8,8 @@ export interface Victim {
   readonly client?: string;
   /** Returns whether it hits a key. */
   readonly keys?: (key: string) => boolean;
+  /** Returns whether it moves a key: too few keys to time a recovery by, so all count for that. */
+  readonly movedKeys?: (key: string) => boolean;
 }
 
 /** A process of the load. */
