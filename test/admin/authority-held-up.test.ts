@@ -16,6 +16,7 @@ import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { proxyDatabase } from "../helpers/database/database-proxy.ts";
+import { keysOfOneShard } from "../helpers/database/shards.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import type { TestTenant } from "../helpers/servers/tenants.ts";
 
@@ -82,14 +83,16 @@ describe("A call that is delayed before the database until its principal has exp
 
   test("is decided by the current credential: a claim", async () => {
     const { client, tenant, send, revokeAndGoOn } = await newHeldUp();
+    const [one = "", two = "", three = "", four = ""] = await keysOfOneShard(database, 4);
     const claim = (key: string) => () => client.claim({ ...ORDER, key, owner: "late" });
     // As many statements as claims may have under way, so that the next one is queued.
-    const ahead = [await send(claim("1")), await send(claim("2")), await send(claim("3"))];
-    const late = await send(claim("4"));
+    const ahead = [await send(claim(one)), await send(claim(two)), await send(claim(three))];
+    const late = await send(claim(four));
     await revokeAndGoOn();
     expect(await errorOf(late.ended)).toMatchObject(REVOKED);
     await Promise.all(ahead.map(({ ended }) => ended));
-    expect((await stateOf(tenant)).map(({ key }) => key)).toEqual(["1", "2", "3", ORDER.key]);
+    const claimed = (await stateOf(tenant)).map(({ key }) => key);
+    expect(claimed).toEqual([one, two, three, ORDER.key].sort());
   });
 
   test("is decided by the current credential: a release", async () => {

@@ -3,6 +3,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { copyRecord } from "../helpers/calls/records.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { keysOfOneShard } from "../helpers/database/shards.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
@@ -77,9 +78,10 @@ test("operations of a tenant that wait for its share are counted, each once", as
   const activity = (async () => {
     while (!ended) await other.claim(ORDER);
   })();
+  const keys = await keysOfOneShard(database, 20);
   const { items } = await connectClient(replica, greedy.apiKey).batch({
-    items: Array.from({ length: 20 }, (_, index) => ({
-      request: { case: "claim" as const, value: { namespace: "charges", key: `order-${index}` } },
+    items: keys.map((key) => ({
+      request: { case: "claim" as const, value: { namespace: "charges", key } },
     })),
   });
   ended = true;

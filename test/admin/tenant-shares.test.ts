@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { keysOfOneShard } from "../helpers/database/shards.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
@@ -19,9 +20,10 @@ async function newTenant(columns: PolicyColumns = {}): Promise<IdempotencyClient
 /** Claims so many keys in one call; answers how many statements it took. */
 async function statementsOf(client: IdempotencyClient, claims: number): Promise<number> {
   const before = await claimStatements();
-  const requests = Array.from({ length: claims }, () => ({
+  const namespace = `charges-${randomUUID()}`;
+  const requests = (await keysOfOneShard(database, claims)).map((key) => ({
     case: "claim" as const,
-    value: { namespace: "charges", key: randomUUID() },
+    value: { namespace, key },
   }));
   const responses = await runBatch(client, requests);
   expect(responses.map((response) => response.case)).toEqual(Array(claims).fill("claim"));

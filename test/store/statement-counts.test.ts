@@ -3,6 +3,7 @@ import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { granted, grantsAmong } from "../helpers/calls/records.ts";
+import { keysOfOneShard } from "../helpers/database/shards.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
@@ -84,8 +85,8 @@ test("a thousand claims of one key at once cost a few statements, and one is gra
 });
 
 test("a batch of a thousand claims costs four statements", async () => {
-  const items = Array.from({ length: 1000 }, (_, index) => ({
-    request: { case: "claim" as const, value: { namespace: "charges", key: `batch-${index}` } },
+  const items = (await keysOfOneShard(database, 1000)).map((key) => ({
+    request: { case: "claim" as const, value: { namespace: "batches", key } },
   }));
   expect(await statementsOf(() => client.batch({ items }))).toEqual({ claim_records: 4 });
 });
