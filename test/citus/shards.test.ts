@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { nodeUrl } from "../../server/src/store/citus/direct-nodes.ts";
+import { joinStatements } from "../../server/src/store/citus/joined-statements.ts";
 import type { ShardNode } from "../../server/src/store/citus/shard-map.ts";
 import { openShards, type Shards } from "../../server/src/store/citus/shards.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
@@ -35,10 +36,12 @@ afterAll(async () => {
 /** Opens a store, and records the statements on records that it sends. */
 async function openStore(direct: boolean) {
   const sent: Sent[] = [];
+  const byCoordinator: string[] = [];
   const recorded = (of: Pool, node?: ShardNode): Pool => ({
     ...of,
     run(statement, parameters, operations) {
       if (operations !== undefined) sent.push({ statement, parameters, node });
+      if (node === undefined) byCoordinator.push(statement.name);
       return of.run(statement, parameters, operations);
     },
   });
@@ -47,17 +50,24 @@ async function openStore(direct: boolean) {
     ...(direct && {
       openNode: (node) =>
         recorded(
-          openPool({
-            databaseUrl: nodeUrl(database.url, node),
-            size: 4,
-            throughPgBouncer: false,
-            onShards: true,
-          }),
+          joinStatements(
+            openPool({
+              databaseUrl: nodeUrl(database.url, node),
+              size: 4,
+              throughPgBouncer: false,
+              onShards: true,
+            }),
+          ),
           node,
         ),
     }),
   })) as Shards;
-  return { shards, sent, store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards) };
+  return {
+    shards,
+    sent,
+    byCoordinator,
+    store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards),
+  };
 }
 
 const idOf = (key: string) => ({ tenantId: 1, namespace: NAMESPACE, key });
@@ -244,4 +254,33 @@ test("while a node is away, exactly the keys of its shards are refused, until it
   await shards.refresh();
   expect(shards.awayNodes()).toBe(0);
   expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
+});
+
+/** Returns the two-phase commits that Citus has recorded on any node, and not forgotten yet. */
+async function twoPhaseCommits(): Promise<readonly string[]> {
+  const rows = await database.query<{ result: string }>(
+    "select result from run_command_on_all_nodes('select string_agg(gid, '' '') from pg_dist_transaction')",
+  );
+  return rows.flatMap(({ result }) => result.split(" ")).filter((gid) => gid !== "");
+}
+
+test("straight to the nodes, claims commit in one phase", async () => {
+  const { store, shards } = await openStore(true);
+  onTestFinished(() => shards.close());
+  const before = new Set(await twoPhaseCommits());
+  await claim(store, keysOf("one-phase", 100));
+  expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
+});
+
+test("straight to the nodes, the coordinator does nothing for claims but draw their tokens, many at once", async () => {
+  const { store, shards, byCoordinator } = await openStore(true);
+  onTestFinished(() => shards.close());
+  byCoordinator.length = 0;
+  const rounds = 10;
+  for (let round = 0; round < rounds; round++) {
+    const { tokens } = await claim(store, keysOf(`drawn-${round}`, 50));
+    expect(tokens.size).toBe(50);
+  }
+  expect(new Set(byCoordinator)).toEqual(new Set(["draw_tokens"]));
+  expect(byCoordinator.length).toBeLessThanOrEqual(2 * rounds);
 });

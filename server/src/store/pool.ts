@@ -1,5 +1,5 @@
 import pg from "pg";
-import { Refusal } from "../domain/refusal.ts";
+import { asRefusal, classify, isAway, RolledBack } from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */
 export interface Statement {
@@ -76,37 +76,6 @@ export interface OpenedPool extends Pool {
   runTogether(statements: readonly BoundStatement[]): Promise<PromiseSettledResult<pg.QueryResultRow[]>[]>;
 }
 
-/** Postgres refused one of several statements of a transaction. Nothing was changed. */
-export class RolledBack extends Error {
-  override readonly name = "RolledBack";
-  /** The index of the statement that was refused. */
-  readonly refused: number;
-  /** What `run` would have thrown for it. */
-  override readonly cause: unknown;
-  constructor(refused: number, cause: unknown) {
-    super(`statement ${refused} of a transaction was refused`);
-    this.refused = refused;
-    this.cause = cause;
-  }
-}
-
-/** Postgres refused a statement. Nothing was changed. */
-export class StatementFailed extends Error {
-  override readonly name = "StatementFailed";
-  readonly sqlState: string;
-  constructor(sqlState: string, cause: Error) {
-    super(`statement failed with SQLSTATE ${sqlState}`, { cause });
-    this.sqlState = sqlState;
-  }
-
-  /**
-   * Whether another transaction was the cause: lock_not_available, deadlock_detected, serialization_failure.
-   */
-  get isLockConflict(): boolean {
-    return ["55P03", "40P01", "40001"].includes(this.sqlState);
-  }
-}
-
 /** Receives what happens in a pool. No parameters of statements are passed. */
 export interface PoolObserver {
   ran(run: {
@@ -156,8 +125,6 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2000;
 const QUERY_TIMEOUT_MS = 6000;
 /** Maximum wait for a connection. */
 const ACQUIRE_TIMEOUT_MS = 3000;
-/** Retry delay for callers while Postgres is unavailable. */
-const RETRY_AFTER_MS = 500;
 
 /**
  * Every statement finds rows by primary key and locks them in the order of their keys, which rules out
@@ -279,7 +246,9 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       try {
         return await withConnection((client) => inOneRoundTrip(client, runnerOf(client), statements));
       } catch (error) {
-        throw error instanceof RolledBack ? error : classify(error);
+        if (error instanceof RolledBack) throw error;
+        away = isAway(error);
+        throw classify(error);
       }
     },
     async transaction(work) {
@@ -356,65 +325,4 @@ async function discardOldPlans(
 function fulfilled<Result>(outcome: PromiseSettledResult<Result>): Result {
   if (outcome.status === "rejected") throw asRefusal(outcome.reason);
   return outcome.value;
-}
-
-/** Converts a lock conflict into RECORD_CONTENDED: the server works as designed, and nothing was changed. */
-function asRefusal(error: unknown): unknown {
-  if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
-  return new Refusal("RECORD_CONTENDED", "Another transaction holds a lock that this one needs.", {
-    retryAfterMs: RETRY_AFTER_MS,
-    cause: error,
-  });
-}
-
-/**
- * SQLSTATE classes of temporary errors, which do not concern the statement: connection (08), insufficient
- * resources (53), operator intervention (57), system error (58), read-only transaction (25006); and those of
- * a refused connection: role (28), no such database (3D), a database that accepts no connections (55000).
- * https://www.postgresql.org/docs/current/errcodes-appendix.html
- */
-const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|55000)/;
-
-function classify(error: unknown): Error {
-  const cause = error instanceof Error ? error : new Error(String(error));
-  const sqlState = sqlStateOf(cause);
-  if (sqlState !== undefined && !UNAVAILABLE_STATE.test(sqlState))
-    return new StatementFailed(sqlState, cause);
-  return new Refusal("DATABASE_UNAVAILABLE", "The database could not be reached or did not answer in time.", {
-    retryAfterMs: RETRY_AFTER_MS,
-    cause,
-  });
-}
-
-/** A statement took too long: Postgres answers, although the call gets DATABASE_UNAVAILABLE. */
-const QUERY_CANCELED = "57014";
-/** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
-const ALL_BUSY = "timeout exceeded when trying to connect";
-
-/** Class of errors of connections: Postgres answers, but the node of Citus that it asked does not. */
-const UNREACHABLE_NODE_STATE = /^08/;
-
-/**
- * Returns whether `run` threw this error because a node of Citus did not answer, although the one that the pool
- * is connected to did.
- */
-export function isUnreachableNode(error: unknown): boolean {
-  return error instanceof Refusal && UNREACHABLE_NODE_STATE.test(sqlStateOf(error.cause) ?? "");
-}
-
-/** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
-function isAway(error: unknown): boolean {
-  const sqlState = sqlStateOf(error);
-  if (sqlState !== undefined)
-    return (
-      sqlState !== QUERY_CANCELED &&
-      !UNREACHABLE_NODE_STATE.test(sqlState) &&
-      UNAVAILABLE_STATE.test(sqlState)
-    );
-  return !(error instanceof Error && error.message === ALL_BUSY);
-}
-
-/** Returns the SQLSTATE with which Postgres refused a statement. */
-function sqlStateOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? error.code : undefined;
 }

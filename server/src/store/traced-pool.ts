@@ -1,7 +1,8 @@
 import { Refusal } from "../domain/refusal.ts";
 import { activeCalls, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
 import type { AdministrationPool } from "./batching/administration-pool.ts";
-import { type Connection, type Runner, StatementFailed } from "./pool.ts";
+import type { Connection, Runner } from "./pool.ts";
+import { StatementFailed } from "./statement-errors.ts";
 
 /**
  * Wraps a pool, or another object that runs statements: each statement that is run for calls is a span of theirs. The time of a

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { StatementFailed } from "../pool.ts";
+import { StatementFailed } from "../statement-errors.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { createTenantLimiter, UNLIMITED } from "./fair-queue.ts";
 

@@ -1,7 +1,7 @@
 import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
-import { StatementFailed } from "../pool.ts";
+import { StatementFailed } from "../statement-errors.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 import type { Turns } from "./turns.ts";
 

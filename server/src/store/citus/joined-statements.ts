@@ -1,5 +1,6 @@
 import type pg from "pg";
-import { type BoundStatement, type OpenedPool, type Pool, RolledBack } from "../pool.ts";
+import type { BoundStatement, OpenedPool, Pool } from "../pool.ts";
+import { RolledBack } from "../statement-errors.ts";
 import { type DirectStatement, isDirect } from "./direct-statement.ts";
 
 interface Waiting extends BoundStatement {

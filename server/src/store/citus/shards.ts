@@ -1,6 +1,7 @@
 import { Refusal } from "../../domain/refusal.ts";
 import { createTurns, type Turns } from "../batching/turns.ts";
-import { isUnreachableNode, type Pool, type Runner, StatementFailed } from "../pool.ts";
+import type { Pool, Runner } from "../pool.ts";
+import { isUnreachableNode, StatementFailed } from "../statement-errors.ts";
 import { createDirectNodes } from "./direct-nodes.ts";
 import { MOVED_STATES } from "./shard-guard.ts";
 import {
