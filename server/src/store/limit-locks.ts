@@ -19,7 +19,8 @@ select set_config('statement_timeout', $1::text, true), set_config('lock_timeout
 
 /**
  * Limits how long each later statement of a transaction may run and may wait for a lock. For background work
- * on rows of records, because claims wait for its locks.
+ * on rows of records, because claims wait for its locks. On Citus the settings stay on the coordinator; its limit of a
+ * statement ends what the statement waits for on workers, too.
  */
 export async function limitLocks(transaction: Runner): Promise<void> {
   await transaction.run(
