@@ -134,6 +134,11 @@ export const FINDINGS = {
     advice:
       "Start the node, or correct its address with citus_update_node. The keys of its shards get UNAVAILABLE.",
   },
+  citus_clock_skewed: {
+    severity: "error",
+    advice:
+      "Synchronise the clocks of all nodes (NTP): with ONCEWARD_CITUS_DIRECT, leases end by the clock of the key's node.",
+  },
   citus_records_not_distributed: {
     severity: "warning",
     advice: "Run: onceward-server migrate --citus",

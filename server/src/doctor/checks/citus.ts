@@ -1,3 +1,4 @@
+import { clockOffset, isSkewed } from "../../domain/clock-offset.ts";
 import {
   askWorkers,
   type CitusState,
@@ -5,6 +6,7 @@ import {
   readCitusState,
   type WorkerAnswer,
 } from "../../store/citus/citus-state.ts";
+import { type NodeClock, readNodeClocks } from "../../store/citus/node-clocks.ts";
 import { WORKER_SETTINGS } from "../../store/pool.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
@@ -18,7 +20,8 @@ export const citusCheck: Check = {
     const state = await readCitusState(runner);
     const nodes = judgeNodes(state);
     if (nodes.length > 0 || state.distributedBy === null) return nodes;
-    return judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
+    const workers = judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
+    return workers.length > 0 ? workers : judgeNodeClocks(await readNodeClocks(runner));
   },
 };
 
@@ -63,5 +66,17 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
         summary: `The database of worker ${node} lacks the settings ${names}.`,
       },
     ];
+  });
+}
+
+/** Returns the workers whose clocks differ too much from the coordinator's. */
+export function judgeNodeClocks(clocks: readonly NodeClock[]): readonly Observation[] {
+  return clocks.flatMap(({ node, reading }): Observation[] => {
+    const offset = clockOffset(reading);
+    if (!isSkewed(offset)) return [];
+    const seconds = (Math.abs(offset.aheadMs) / 1000).toFixed(1);
+    const direction = offset.aheadMs > 0 ? "behind" : "ahead of";
+    const summary = `The clock of worker ${node} is ${seconds} s ${direction} the coordinator's.`;
+    return [{ id: "citus_clock_skewed", summary }];
   });
 }
