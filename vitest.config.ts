@@ -118,6 +118,7 @@ const shared = {
  * majors", a test's import of the name gets the older one.
  */
 const OLDER_MAJORS = {
+  "@grpc/grpc-js": "grpc-js112",
   "@langchain/core/tools": "langchain-core0/tools",
   "@nats-io/jetstream": "nats-jetstream30",
   "@nats-io/transport-node": "nats-transport-node30",
@@ -129,11 +130,13 @@ const OLDER_MAJORS = {
   bullmq: "bullmq5",
   express: "express4",
   fastify: "fastify4",
+  kafkajs: "kafkajs20",
 };
 const OLDER_MAJORS_TESTS = [
   "test/adapters/{agents,temporal}/*.test.ts",
   "test/adapters/http/{express,fastify}.test.ts",
-  "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
+  "test/adapters/consumers/{bullmq,kafkajs,nats,rabbitmq}.test.ts",
+  "test/adapters/rpc/grpc.test.ts",
 ];
 
 /**

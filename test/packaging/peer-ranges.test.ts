@@ -12,6 +12,7 @@ const MANIFEST = new URL("../../clients/typescript/package.json", import.meta.ur
 /** Both ends of what the client works beside, each of which its tests ran with. */
 const VERSIONS = {
   oldest: {
+    "@grpc/grpc-js": "1.12.0",
     "@nats-io/jetstream": "3.0.0",
     "@nestjs/common": "10.0.0",
     "@temporalio/activity": "1.9.0",
@@ -27,6 +28,7 @@ const VERSIONS = {
     rxjs: "7.1.0",
   },
   newest: {
+    "@grpc/grpc-js": "1.14.7",
     "@nats-io/jetstream": "3.4.0",
     "@nestjs/common": "12.5.1",
     "@temporalio/activity": "1.24.0",
