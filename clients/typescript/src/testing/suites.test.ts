@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import express from "express";
+import Fastify from "fastify";
 import { Hono } from "hono";
 import { describe, expect, test } from "vitest";
 import { createHandler, isSettled } from "../adapters.ts";
 import { idempotency as expressIdempotency } from "../express.ts";
+import { idempotency as fastifyIdempotency } from "../fastify.ts";
 import { idempotency as honoIdempotency } from "../hono.ts";
 import { idempotent } from "../http.ts";
 import {
@@ -85,10 +87,38 @@ const expressServer: SuiteServerFactory = async (onceward, options, handler) => 
   };
 };
 
+const fastifyServer: SuiteServerFactory = async (onceward, options, handler) => {
+  const app = Fastify();
+  await app.register(
+    fastifyIdempotency(onceward, {
+      ...options,
+      caller: ({ headers }) => String(headers["x-caller"] ?? ""),
+    }),
+  );
+  app.post("/charges", async (_request, reply) => {
+    const { status, headers, body } = await handler();
+    return await reply.code(status).headers(headers).send(body);
+  });
+  const address = await app.listen({ host: "127.0.0.1", port: 0 });
+  return {
+    fetch: async (request) =>
+      await fetch(`${address}/charges`, {
+        method: "POST",
+        headers: request.headers,
+        body: await request.text(),
+      }),
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+    },
+  };
+};
+
 describe("a consumer of the public core", () => describeConsumerAdapter(test, newConsumer));
 describe("a fetch handler", () => describeHttpAdapter(test, fetchServer));
 describe("Hono", () => describeHttpAdapter(test, honoServer));
 describe("Express", () => describeHttpAdapter(test, expressServer));
+describe("Fastify", () => describeHttpAdapter(test, fastifyServer));
 
 test("the suite finds a consumer that guards nothing, and one that settles every message", async () => {
   const unguarded: SuiteConsumerFactory = (_onceward, _options, fn) => ({
