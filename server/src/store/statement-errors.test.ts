@@ -6,8 +6,11 @@ function answerOf(code: string, message: string): Error {
   return classify(Object.assign(new pg.DatabaseError(message, 0, "error"), { code }));
 }
 
-test("a node of Citus that is lost within a transaction is unavailable, and no defect", () => {
-  const error = answerOf("XX000", "failure on connection marked as essential: 127.0.0.1:5432");
+test.each([
+  "failure on connection marked as essential: 127.0.0.1:5432",
+  "could not commit transaction for shard 102013 on at least one active node",
+])("a node of Citus that is lost is unavailable, and no defect: %s", (message) => {
+  const error = answerOf("XX000", message);
   expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
   expect(isUnreachableNode(error)).toBe(true);
 });

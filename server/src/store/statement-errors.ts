@@ -92,8 +92,8 @@ export function isAway(error: unknown): boolean {
   return !(error instanceof Error && error.message === ALL_BUSY);
 }
 
-/** What Citus says, with the state of an internal error, if it loses the connection to a node within a transaction. */
-const NODE_LOST = /^failure on connection marked as essential/;
+/** What Citus says, with the state of an internal error, if it loses a node within a transaction or in its commit. */
+const NODE_LOST = /^(failure on connection marked as essential|could not commit transaction for shard)/;
 const CONNECTION_FAILURE = "08006";
 
 /** Returns the SQLSTATE with which Postgres refused a statement. */
