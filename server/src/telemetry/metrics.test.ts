@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { createTally } from "./tallies.ts";
+import { createTally } from "./metrics.ts";
 
 test("every count is handed over once, under its labels", async () => {
   const registry = new Registry();
