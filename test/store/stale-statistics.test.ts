@@ -567,6 +567,7 @@ const ON_CITUS = [
   "find_any_record",
   "check_citus_nodes",
   "command_citus_workers",
+  "read_coordinator_clock",
   "distribute_records",
   "read_database_name",
 ];
