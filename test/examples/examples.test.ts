@@ -19,7 +19,10 @@ const TIMEOUT_MS = 50_000;
 const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8")) as {
   scripts: Record<string, string>;
 };
-const examples = Object.entries(scripts).filter(([name]) => name.startsWith("example:"));
+const examples = Object.entries(scripts).filter(
+  // Temporal's packages are not installed here: test/optional/temporal.test.ts.
+  ([name]) => name.startsWith("example:") && name !== "example:temporal",
+);
 
 const hasNats = (await findProgram("nats-server")) !== undefined;
 const hasRabbitMq = await access(`${RABBITMQ_DIR}/rabbitmq-server`, constants.X_OK).then(
