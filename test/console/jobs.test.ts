@@ -40,12 +40,14 @@ describeInBrowser("The background jobs", () => {
     await row.getByRole("button", { name: `Cancel job ${job?.id}` }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Cancel the job" }).click();
+    // The dialog is a part of the row, and speaks of a cancelled job itself.
+    await expect.poll(() => dialog.count()).toBe(0);
     await expect.poll(() => row.innerText()).toContain("cancelled");
     await expect
       .poll(() => page.getByRole("status").allInnerTexts())
       .toContainEqual(expect.stringContaining(`Job ${job?.id} is cancelled`));
     expect((await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state).toBe(RecordJob_State.CANCELLED);
-    expect(await row.getByRole("button").count()).toBe(0);
+    await expect.poll(() => row.getByRole("button").count()).toBe(0);
 
     await row.getByRole("link").click();
     await untilLoaded(page);
