@@ -61,6 +61,9 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
  */
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 
+/** Tests with brokers that need Java: run by `npm run test:brokers`, not by `npm test`. */
+const BROKERS_TESTS = ["test/brokers/**/*.test.ts"];
+
 /** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
 const CITUS_TESTS = [
   "test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts",
@@ -218,6 +221,11 @@ export default defineConfig({
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
       }),
       databaseProject({ name: "optional", include: OPTIONAL_TESTS, globalSetup: [POSTGRES_SETUP] }),
+      databaseProject({
+        name: "brokers",
+        include: BROKERS_TESTS,
+        globalSetup: [POSTGRES_SETUP, "test/brokers/setup.ts"],
+      }),
       databaseProject({
         name: "console",
         include: CONSOLE_TESTS,

@@ -5,6 +5,7 @@ import { readFile, rename } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
+import { buildConfluent, type Confluent } from "./confluent.ts";
 
 const run = promisify(execFile);
 
@@ -13,7 +14,10 @@ const CACHE = fileURLToPath(new URL("../../node_modules/.cache/onceward-brokers"
 /** 70 MB, the first time. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
-/** Downloads the brokers of the pom with Maven, once, and prints a line if they are not available. */
+/**
+ * Downloads the brokers of the pom with Maven, and compiles Confluent's package, both once. Prints a line for each that is not
+ * available.
+ */
 export default async function setup(project: TestProject): Promise<void> {
   let jars = "";
   try {
@@ -25,6 +29,18 @@ export default async function setup(project: TestProject): Promise<void> {
     );
   }
   project.provide("brokerJars", jars);
+  project.provide("confluent", jars === "" ? undefined : await buildConfluentIfPossible());
+}
+
+async function buildConfluentIfPossible(): Promise<Confluent | undefined> {
+  try {
+    return await buildConfluent();
+  } catch (error) {
+    process.stderr.write(
+      `Tests with @confluentinc/kafka-javascript are left out; its build needs g++, make, python3, and a Node with headers: ${error}\n`,
+    );
+    return undefined;
+  }
 }
 
 async function fetchJars(): Promise<string> {
@@ -42,5 +58,7 @@ declare module "vitest" {
   export interface ProvidedContext {
     /** A directory with the brokers' jars; empty: there are none. */
     readonly brokerJars: string;
+    /** Undefined: it is not available. */
+    readonly confluent: Confluent | undefined;
   }
 }

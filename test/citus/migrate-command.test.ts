@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WORKER_SETTINGS } from "../../server/src/store/pool.ts";
-import { addressOf } from "../helpers/database/citus.ts";
+import { addNodes, addressOf } from "../helpers/database/citus.ts";
 import { createEmptyNodes } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { createWorkplace, type Ended, runCommand } from "../helpers/processes/command.ts";
@@ -27,6 +27,10 @@ async function createExtension(...urls: readonly string[]): Promise<void> {
   for (const url of urls) await runStatements(url, "create extension citus");
 }
 
+async function addWorkers(...workerUrls: readonly string[]): Promise<void> {
+  await addNodes({ coordinatorUrl: nodes.url, workerUrls });
+}
+
 function refused(reason: RegExp) {
   return { exit: 1, stdout: "", stderr: expect.stringMatching(reason) };
 }
@@ -44,7 +48,7 @@ test("nothing is created until the database is that of a coordinator with its wo
   expect(await migrateCitus()).toEqual(refused(/^Citus has no worker\. Run: select citus_add_node/));
   expect(await tables()).toEqual([]);
 
-  await nodes.query(`select citus_add_node(${addressOf(firstWorker())})`);
+  await addWorkers(firstWorker());
   expect(await migrateCitus(firstWorker())).toEqual(
     refused(/^This is the database of a worker\. Give the URL/),
   );
@@ -54,15 +58,14 @@ test("nothing is created until the database is that of a coordinator with its wo
 
 test("the records are distributed once, and a repeat gives a new worker its settings", async () => {
   await createExtension(nodes.url, ...nodes.workerUrls);
-  await nodes.query(`select citus_set_coordinator_host(${addressOf(nodes.url)})`);
-  await nodes.query(`select citus_add_node(${addressOf(firstWorker())})`);
+  await addWorkers(firstWorker());
   const first = await migrateCitus();
   expect(first).toMatchObject({ exit: 0, stderr: "" });
   expect(first.stdout).toMatch(
     /^ran 0001_core\n(ran .*\n)*The schema is current\.\nDistributed the records by key: 32 shards on 1 workers\.\n/,
   );
 
-  await nodes.query(`select citus_add_node(${addressOf(secondWorker())})`);
+  await addWorkers(secondWorker());
   expect(await migrateCitus()).toEqual({
     exit: 0,
     stdout:
@@ -83,8 +86,7 @@ test("the records are distributed once, and a repeat gives a new worker its sett
 
 test("records that are distributed by another column, or referenced by a foreign key, are left as they are", async () => {
   await createExtension(nodes.url, ...nodes.workerUrls);
-  await nodes.query(`select citus_set_coordinator_host(${addressOf(nodes.url)})`);
-  await nodes.query(`select citus_add_node(${addressOf(firstWorker())})`);
+  await addWorkers(firstWorker());
   const workplace = await createWorkplace();
   expect(await runCommand(["migrate"], workplace, settingsFor(nodes.url))).toMatchObject({ exit: 0 });
 

@@ -3,7 +3,7 @@ import { migrate } from "../../server/src/store/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { startLoad } from "../helpers/calls/steady-load.ts";
-import { addressOf } from "../helpers/database/citus.ts";
+import { addNodes } from "../helpers/database/citus.ts";
 import { createEmptyNodes } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { createWorkplace, runCommand, startCommand } from "../helpers/processes/command.ts";
@@ -36,11 +36,7 @@ afterEach(() => nodes.drop());
 
 async function becomeCoordinator(): Promise<void> {
   for (const url of [nodes.url, ...nodes.workerUrls]) await runStatements(url, "create extension citus");
-  await runStatements(
-    nodes.url,
-    `select citus_set_coordinator_host(${addressOf(nodes.url)})`,
-    ...nodes.workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
-  );
+  await addNodes({ coordinatorUrl: nodes.url, workerUrls: nodes.workerUrls });
 }
 
 async function distributedRecords() {

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { distributeRecords } from "../../../server/src/store/citus/distribute-records.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
 import { runStatements } from "./statement-runner.ts";
@@ -19,13 +20,32 @@ export async function makeCitus({ coordinatorUrl, workerUrls }: CitusDatabase): 
   await Promise.all(
     [coordinatorUrl, ...workerUrls].map((url) => runStatements(url, "create extension citus")),
   );
-  await runStatements(
-    coordinatorUrl,
-    `select citus_set_coordinator_host(${addressOf(coordinatorUrl)})`,
-    ...workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
-  );
+  await addNodes({ coordinatorUrl, workerUrls });
   await migrate(coordinatorUrl, () => {});
   await distributeRecords(coordinatorUrl, { shards: SHARDS });
+}
+
+/**
+ * Adds the workers to the coordinator, one database at a time. Adding a node writes the roles, which all databases of the
+ * node share, and a concurrent writer of the same role fails ("tuple concurrently updated"); the coordinator then
+ * reports a failed connection.
+ */
+export async function addNodes({ coordinatorUrl, workerUrls }: CitusDatabase): Promise<void> {
+  const maintenance = new URL(coordinatorUrl);
+  maintenance.pathname = "/postgres";
+  // Advisory locks are those of one database: of one that all tests share.
+  const locker = new pg.Client({ connectionString: maintenance.href });
+  await locker.connect();
+  try {
+    await locker.query("select pg_advisory_lock(hashtext('add nodes'))");
+    await runStatements(
+      coordinatorUrl,
+      `select citus_set_coordinator_host(${addressOf(coordinatorUrl)})`,
+      ...workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
+    );
+  } finally {
+    await locker.end();
+  }
 }
 
 /** Returns the directory of a node's socket, or its host, and its port, as SQL. */
