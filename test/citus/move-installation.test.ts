@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFailed, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
@@ -13,6 +13,8 @@ import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
 /** Enough that the copy takes a while. */
 const RECORDS = 20_000;
+/** The log level of calls that fail by a defect of the service. */
+const DEFECT = 50;
 
 let nodes: Awaited<ReturnType<typeof createEmptyNodes>>;
 let tenant: TestTenant;
@@ -56,6 +58,9 @@ async function startReplica() {
     const server = await startTestServer(nodes.url);
     current = connectClient(server, tenant.apiKey);
     started.push(server);
+    onTestFailed(() => {
+      process.stderr.write(`${JSON.stringify(server.log.filter(({ level }) => level === DEFECT))}\n`);
+    });
     await started.at(-2)?.stop();
   }
   await replace();

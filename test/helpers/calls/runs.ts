@@ -41,11 +41,14 @@ export function startRuns(onceward: Onceward): Runs {
 
   const callers = Promise.all(Array.from({ length: CALLERS }, runAll));
   // `more` and `stop` reject with it.
-  callers.catch(() => {});
+  callers.catch(() => {
+    stopping = true;
+  });
   return {
     async more(count) {
       const goal = done + count;
-      const reached = vi.waitUntil(() => done >= goal, { timeout: MORE_TIMEOUT_MS, interval: 2 });
+      // Ends with the callers: a wait that outlived the test would advance the stopped clocks of later ones.
+      const reached = vi.waitUntil(() => stopping || done >= goal, { timeout: MORE_TIMEOUT_MS, interval: 2 });
       await Promise.race([reached, callers]);
     },
     async stop() {

@@ -63,13 +63,16 @@ export function startLoad(clients: readonly IdempotencyClient[], namespace: stri
   }
 
   const callers = Promise.all(clients.map(run));
-  // `stop` rethrows it.
-  callers.catch(() => {});
+  // `more` and `stop` reject with it.
+  callers.catch(() => {
+    isAbandoned = true;
+  });
   return {
     acknowledged,
     async more(completions) {
       const goal = acknowledged.size + completions;
-      const reached = vi.waitUntil(() => acknowledged.size >= goal, {
+      // Ends with the callers: a wait that outlived the test would advance the stopped clocks of later ones.
+      const reached = vi.waitUntil(() => isAbandoned || acknowledged.size >= goal, {
         timeout: MORE_TIMEOUT_MS,
         interval: 5,
       });
