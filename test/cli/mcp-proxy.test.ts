@@ -16,6 +16,8 @@ const { database, server } = useServer();
 const MAIN = fileURLToPath(new URL("../../clients/cli/src/main.ts", import.meta.url));
 const UPSTREAM = fileURLToPath(new URL("mcp-upstream.ts", import.meta.url));
 
+/** What the bank over HTTP asks for. */
+const BANK_AUTHORIZATION = "Bearer bank";
 const guarded = { key: ["/order"], leaseMs: 1000 };
 const policy = {
   namespace: "mcp-tools",
@@ -41,9 +43,13 @@ async function newBank(kind: "stdio" | "http") {
     XDG_CONFIG_HOME: dir,
     ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`,
     ONCEWARD_API_KEY: apiKey,
+    BANK_AUTHORIZATION,
   } as Record<string, string>;
   const url = kind === "http" ? await startHttp(ledger) : undefined;
-  const upstream = url === undefined ? ["--", process.execPath, UPSTREAM, ledger, "stdio"] : ["--url", url];
+  const upstream =
+    url === undefined
+      ? ["--", process.execPath, UPSTREAM, ledger, "stdio"]
+      : ["--url", url, "--header-env", "Authorization=BANK_AUTHORIZATION"];
   const effects = async () =>
     (await readFile(ledger, "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
   async function connect() {
@@ -62,7 +68,9 @@ async function newBank(kind: "stdio" | "http") {
 }
 
 async function startHttp(ledger: string): Promise<string> {
-  const child = spawn(process.execPath, [UPSTREAM, ledger, "http"], { env: CHILD_ENVIRONMENT });
+  const child = spawn(process.execPath, [UPSTREAM, ledger, "http"], {
+    env: { ...CHILD_ENVIRONMENT, BANK_AUTHORIZATION },
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [url] = await once(child.stdout, "data");
   return String(url).trim();

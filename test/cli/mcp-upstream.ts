@@ -8,8 +8,8 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { z } from "zod";
 
 /**
- * A server of Model Context Protocol as a process: `mcp-upstream.ts LEDGER stdio`, or `http`, which prints its URL. Each
- * effect is a line of the ledger.
+ * A server of Model Context Protocol as a process: `mcp-upstream.ts LEDGER stdio`, or `http`, which prints its URL and asks for
+ * the credential of the variable BANK_AUTHORIZATION. Each effect is a line of the ledger.
  */
 const [ledger = "", transport] = process.argv.slice(2);
 const order = { order: z.string() };
@@ -69,6 +69,10 @@ if (transport === "stdio") {
   await newServer().connect(new StdioServerTransport());
 } else {
   const listener = createServer(async (request, response) => {
+    if (request.headers.authorization !== process.env.BANK_AUTHORIZATION) {
+      response.writeHead(401).end();
+      return;
+    }
     const session = sessions.get(String(request.headers["mcp-session-id"])) ?? (await newSession());
     await session.handleRequest(request, response);
   });
