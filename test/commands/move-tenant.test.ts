@@ -1,7 +1,4 @@
-import { spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import type { IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
@@ -11,13 +8,11 @@ import { seconds, success } from "../helpers/calls/verbs.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { createWorkplace, runCommand, runWithInput } from "../helpers/processes/command.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 const postgres = useOwnPostgres();
 
 /** An installation: a database with its own encryption key, and a server. */
@@ -45,22 +40,8 @@ async function startHome(): Promise<Home> {
   return { url, database, server, settings };
 }
 
-/** Runs a command with this input, and returns its end. */
-async function runWith(input: string, args: readonly string[], { settings }: Home) {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...CHILD_ENVIRONMENT, ...settings } });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const printed = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name].setEncoding("utf8").on("data", (text) => {
-      printed[name] += text;
-    });
-  }
-  // A command that refuses its input closes it.
-  child.stdin.on("error", () => {});
-  child.stdin.end(input);
-  const [exit] = await once(child, "close");
-  return { exit, ...printed };
-}
+const runWith = (input: string, args: readonly string[], { settings }: Home) =>
+  runWithInput(input, args, settings);
 
 /** Calls that follow a tenant to its new home. */
 interface Mover {

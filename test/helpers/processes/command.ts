@@ -69,6 +69,27 @@ export function startCommand(
   return startProgram(process.execPath, [MAIN, ...args], { dir, temporaryDir }, env);
 }
 
+/** Runs a command with this standard input, and returns its end. It is killed when the test ends. */
+export async function runWithInput(
+  input: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...CHILD_ENVIRONMENT, ...env } });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  // A command that refuses its input closes it.
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  const [exit] = await once(child, "close");
+  return { exit, ...printed };
+}
+
 /** Starts the program that `npm start` runs, by `startCommand`. */
 export function startDevServer(workplace: Workplace, env: Readonly<Record<string, string>> = {}): Command {
   return startProgram(process.execPath, [DEV_MAIN], workplace, env);

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { OLD_NUMBERS_END_MS } from "../citus/token-stock.ts";
 import { withConnection } from "../connection.ts";
 import type { RecordEncryption } from "../records/record-encryption.ts";
 import { textArray } from "../sql-arrays.ts";
@@ -63,6 +64,7 @@ async function storeIn(client: Transaction, options: TenantImport): Promise<Tena
   const tenantId = await insertTenant(client, tenant);
   if (tenantId === undefined) return { kind: "name_taken" };
   await client.query(raiseTokens, [tenant.tokenFloor]);
+  const raisedAtMs = performance.now();
   const rows = new RowWriter(client, tenantId, encryption, tenant.tokenFloor);
   let count = 0;
   let ended = false;
@@ -89,6 +91,8 @@ async function storeIn(client: Transaction, options: TenantImport): Promise<Tena
   }
   if (!ended) throw new Error("the last line is missing: the export was cut off");
   await rows.flush();
+  const leftMs = OLD_NUMBERS_END_MS - (performance.now() - raisedAtMs);
+  await client.query(waitOnCitus, [Math.max(0, leftMs) / 1000]);
   await insertAuditEvents(
     { run: async (statement, parameters) => (await client.query(statement.text, [...parameters])).rows },
     [
@@ -116,6 +120,12 @@ async function storeIn(client: Transaction, options: TenantImport): Promise<Tena
 const raiseTokens = `
 select setval('fencing_tokens', greatest(last_value, $1::bigint) + 1073741824)
   from fencing_tokens`;
+
+/**
+ * On Citus, replicas may still have numbers that they drew before the sequence was raised: a key whose record is gone would
+ * get a lower token than in the old home.
+ */
+const waitOnCitus = `select pg_sleep($1::float8) from pg_extension where extname = 'citus'`;
 
 async function insertTenant(
   client: Transaction,

@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { runWithInput } from "../helpers/processes/command.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** Enough for each shard to have some. */
+const KEYS = Array.from({ length: 40 }, (_, n) => `order-${n}`);
+const id = (key: string) => ({ namespace: "charges", key });
+
+/** An installation on a Citus of its own; its replica goes straight to the nodes. */
+async function startHome() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const server = await startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: "true" });
+  onTestFinished(() => server.stop());
+  return { database, server, settings: settingsFor(database.url) };
+}
+
+test("a tenant moves from one Citus to another: results are replayed, and tokens rise at once", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  // The old home has drawn more tokens than the new one will in this test.
+  await from.database.query("select setval('fencing_tokens', 1000000000000)");
+  const tenant = await createTenant(from.database);
+  const [old, next] = [connectClient(from.server, tenant.apiKey), connectClient(to.server, tenant.apiKey)];
+  for (const key of KEYS) {
+    const { fencingToken } = granted(await old.claim(id(key)));
+    await old.complete({ ...id(key), fencingToken, result: success(key) });
+  }
+  granted(await old.claim(id("held")));
+  const swept = granted(await old.claim(id("swept")));
+  await from.database.query("delete from records where key = 'swept'");
+
+  // The replica at the new home has always drawn tokens a moment ago.
+  const neighbour = connectClient(to.server, (await createTenant(to.database)).apiKey);
+  let isMoving = true;
+  const claimAlways = async () => {
+    for (let n = 0; isMoving; n++) await neighbour.claim(id(`neighbour-${n}`));
+  };
+  const busy = claimAlways();
+  await from.database.query("update tenants set moving_since = now() - interval '1 minute'");
+  const exported = await runWithInput("", ["export-tenant", "--tenant", tenant.name], from.settings);
+  expect(exported).toMatchObject({ exit: 0 });
+  expect(await runWithInput(exported.stdout, ["import-tenant"], to.settings)).toEqual({
+    exit: 0,
+    stdout: `Tenant ${tenant.name} is served here, with ${KEYS.length + 1} records.\n`,
+    stderr: "",
+  });
+  const { fencingToken } = granted(await next.claim(id("swept")));
+  isMoving = false;
+  await busy;
+  expect(fencingToken).toBeGreaterThan(swept.fencingToken);
+  for (const key of KEYS) {
+    expect((await next.claim(id(key))).outcome).toMatchObject({ value: { result: success(key) } });
+  }
+  expect((await next.claim(id("held"))).outcome.case).toBe("inProgress");
+});
