@@ -1,7 +1,8 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
@@ -77,17 +78,10 @@ export async function runWithInput(
 ): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], { env: { ...CHILD_ENVIRONMENT, ...env } });
   onTestFinished(() => void child.kill("SIGKILL"));
-  const printed = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name].setEncoding("utf8").on("data", (text) => {
-      printed[name] += text;
-    });
-  }
   // A command that refuses its input closes it.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
-  const [exit] = await once(child, "close");
-  return { exit, ...printed };
+  return await collectOutput(child).ended;
 }
 
 /** Starts the program that `npm start` runs, by `startCommand`. */
@@ -108,6 +102,21 @@ export async function startNpm(
   return startProgram("npm", ["start"], workplace, { ...env, PATH });
 }
 
+/** Keeps what a process prints. */
+function collectOutput(child: ChildProcessByStdio<Writable | null, Readable, Readable>) {
+  const printed = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      printed[name] += text;
+    });
+  }
+  const ended: Promise<Ended> = once(child, "close").then(([code, signal]) => ({
+    exit: code ?? signal,
+    ...printed,
+  }));
+  return { printed, ended };
+}
+
 function startProgram(
   program: string,
   args: readonly string[],
@@ -120,13 +129,7 @@ function startProgram(
     env: { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const printed = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name].setEncoding("utf8").on("data", (text) => {
-      printed[name] += text;
-    });
-  }
-  const ended = once(child, "close").then(([code, signal]) => ({ exit: code ?? signal, ...printed }));
+  const { printed, ended } = collectOutput(child);
   const isRunning = () => child.exitCode === null && child.signalCode === null;
   onTestFinished(async () => {
     // The whole group is killed: npm's child outlives npm.

@@ -18,8 +18,8 @@ export interface TokenStock {
 /** Statements of a node that one drawing serves, so that the coordinator works for few of them. */
 const NUMBERS_PER_DRAWING = 256;
 const MAX_AGE_MS = 1000;
-/** When numbers that were drawn before the sequence was raised are in no stock any more: MAX_AGE_MS, the pool's 6 s, and a second. */
-export const OLD_NUMBERS_END_MS = 8000;
+/** When numbers that were drawn before the sequence was raised are in no stock any more: after the pool's 6 s, and a second more. */
+export const OLD_NUMBERS_END_MS = MAX_AGE_MS + 7000;
 
 const drawTokens = {
   name: "draw_tokens",
