@@ -12,7 +12,7 @@ import { withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { eventually, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { usePackedClient } from "../helpers/packages/packed-client.ts";
 import type { ConfluentWorkerLine, ConfluentWorkerSettings } from "./confluent-worker.ts";
-import { type RunningKafka, startKafka } from "./kafka.ts";
+import { type RunningKafka, readDeadLetters, startKafka } from "./kafka.ts";
 
 const confluent = inject("confluent");
 
@@ -120,16 +120,7 @@ describe.runIf(confluent !== undefined)("A consumer of @confluentinc/kafka-javas
     await producer.send({ topic: topic.topic, messages: [{ value: "without a key" }] });
     await topic.send("order-1", "declined");
     await eventually(async () => expect(await topic.committedBy("declined")).toBe("2"));
-    const dead: unknown[] = [];
-    const reader = kafka.kafka.consumer({ groupId: "dead" });
-    onTestFinished(() => reader.disconnect());
-    await reader.connect();
-    await reader.subscribe({ topic: topic.deadTopic, fromBeginning: true });
-    await reader.run({
-      async eachMessage({ message: { value, headers } }) {
-        dead.push([value?.toString(), headers?.["onceward-error"]?.toString()]);
-      },
-    });
+    const dead = await readDeadLetters(kafka.kafka, topic.deadTopic);
     await eventually(() => expect(dead).toHaveLength(2));
     expect(dead).toEqual([
       ["without a key", "The message has no operation key."],

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Kafka, logLevel } from "kafkajs";
-import { inject } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { freePort } from "../helpers/redis/redis.ts";
 import { startJava } from "./java.ts";
 
@@ -54,4 +54,19 @@ export async function startKafka(): Promise<RunningKafka> {
     retry: { initialRetryTime: 100, retries: 8 },
   });
   return { broker: `127.0.0.1:${port}`, kafka, stop };
+}
+
+/** Reads a topic until the test ends, and returns the list that gets the value and the error of each message. */
+export async function readDeadLetters(kafka: Kafka, topic: string): Promise<readonly unknown[]> {
+  const dead: unknown[] = [];
+  const reader = kafka.consumer({ groupId: `${topic}-reader` });
+  onTestFinished(() => reader.disconnect());
+  await reader.connect();
+  await reader.subscribe({ topic, fromBeginning: true });
+  await reader.run({
+    async eachMessage({ message: { value, headers } }) {
+      dead.push([value?.toString(), headers?.["onceward-error"]?.toString()]);
+    },
+  });
+  return dead;
 }

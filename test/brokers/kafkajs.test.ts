@@ -4,7 +4,7 @@ import type { Kafka, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { startKafka } from "./kafka.ts";
+import { readDeadLetters, startKafka } from "./kafka.ts";
 
 const newGuard = useGuards();
 
@@ -99,16 +99,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
     await producer.send({ topic, messages: [{ value: "without a key" }] });
     await send("order-1", "declined");
     await vi.waitFor(async () => expect(await committed()).toBe("2"), soon);
-    const dead: unknown[] = [];
-    const reader = kafka.consumer({ groupId: `${group}-dead` });
-    onTestFinished(() => reader.disconnect());
-    await reader.connect();
-    await reader.subscribe({ topic: `${topic}.dead`, fromBeginning: true });
-    await reader.run({
-      async eachMessage({ message: { value, headers } }) {
-        dead.push([value?.toString(), headers?.["onceward-error"]?.toString()]);
-      },
-    });
+    const dead = await readDeadLetters(kafka, `${topic}.dead`);
     await vi.waitFor(() => expect(dead).toHaveLength(2), soon);
     expect(dead).toEqual([
       ["without a key", "The message has no operation key."],
