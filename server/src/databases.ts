@@ -6,10 +6,10 @@ import {
   type AdministrationPool,
   createAdministrationPool,
 } from "./store/batching/administration-pool.ts";
-import { nodeUrl } from "./store/citus/direct-nodes.ts";
+import { nodeUrl } from "./store/citus/direct-route.ts";
 import { joinStatements } from "./store/citus/joined-statements.ts";
 import type { ShardNode } from "./store/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shards.ts";
+import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shard-route.ts";
 import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./store/pool.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 

@@ -196,7 +196,8 @@ export function createServer(
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
     shards = await openShards(tracedPool, {
-      onMismatch: () => log.warn("the shards of keys are not those of Citus: statements may touch all nodes"),
+      onUngrouped: (reason) =>
+        log.warn({ reason }, "statements are not grouped by shard of Citus, and are slow"),
       openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(databases.openNode(node)) : undefined,
     });
     const issuer = configuredIssuer(config, {

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
+import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { nodeUrl } from "../../server/src/store/citus/direct-nodes.ts";
+import { nodeUrl } from "../../server/src/store/citus/direct-route.ts";
+import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
 import { joinStatements } from "../../server/src/store/citus/joined-statements.ts";
 import type { ShardNode } from "../../server/src/store/citus/shard-map.ts";
 import { openShards, type Shards } from "../../server/src/store/citus/shards.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
+import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -46,7 +48,7 @@ async function openStore(direct: boolean) {
     },
   });
   const shards = (await openShards(recorded(pool), {
-    onMismatch: () => expect.unreachable("the hash of keys is not that of Citus"),
+    onUngrouped: (reason) => expect.unreachable(reason),
     ...(direct && {
       openNode: (node) =>
         recorded(
@@ -69,6 +71,17 @@ async function openStore(direct: boolean) {
     store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards),
   };
 }
+
+/** What Postgres explains, as JSON, of a statement that Citus sends to its nodes. */
+type ExplainedPlan = readonly [
+  {
+    readonly Plan: {
+      readonly "Distributed Query": {
+        readonly Job: { readonly "Task Count": number; readonly Tasks: readonly { readonly Node: string }[] };
+      };
+    };
+  },
+];
 
 const idOf = (key: string) => ({ tenantId: 1, namespace: NAMESPACE, key });
 const keysOf = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}-${i}`);
@@ -109,10 +122,12 @@ function textsOf(array: Buffer): string[] {
   return texts;
 }
 
-describe.each([
-  { way: "by the coordinator", direct: false },
-  { way: "straight to the nodes", direct: true },
-])("statements $way", ({ direct }) => {
+const ROUTES = [
+  { route: "by the coordinator", direct: false },
+  { route: "straight to the nodes", direct: true },
+];
+
+describe.each(ROUTES)("statements $route", ({ direct }) => {
   let store: RecordStore;
   let shards: Shards;
   let sent: Sent[];
@@ -221,57 +236,6 @@ test("a statement that is sent straight to a node reads and writes the table of 
   expect(new Set(tables)).toEqual(new Set([statement.preparedName?.replace("claim_records", "records")]));
 });
 
-test("while a node is away, exactly the keys of its shards are refused, until it is back", async () => {
-  const { store, shards } = await openStore(true);
-  onTestFinished(() => shards.close());
-  const keys = keysOf("away", 100);
-  const shardOf = await shardsOf(keys);
-  const [away] = await database.query<{ id: number; host: string; port: number; shards: number[] }>(
-    `select n.nodeid as id, n.nodename as host, n.nodeport as port, array_agg(s.shardid::int) as shards
-       from pg_dist_node n join pg_dist_placement p using (groupid) join pg_dist_shard s using (shardid)
-      where s.logicalrelid = 'records'::regclass group by 1, 2, 3 order by 1 limit 1`,
-  );
-  if (away === undefined) throw new Error("no node holds shards");
-  // Nothing listens on port 1.
-  const moveTo = (host: string, port: number) =>
-    database.query("update pg_dist_node set nodename = $2, nodeport = $3 where nodeid = $1", [
-      away.id,
-      host,
-      port,
-    ]);
-  onTestFinished(async () => {
-    await moveTo(away.host, away.port);
-  });
-  await moveTo("127.0.0.1", 1);
-  await shards.refresh();
-  const { tokens, refused } = await claim(store, keys);
-  const ofNode = keys.filter((key) => away.shards.includes(shardOf.get(key) as number));
-  expect([...refused.keys()].sort()).toEqual(ofNode.sort());
-  for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
-  expect(tokens.size).toBe(keys.length - ofNode.length);
-  expect(shards.awayNodes()).toBe(1);
-  await moveTo(away.host, away.port);
-  await shards.refresh();
-  expect(shards.awayNodes()).toBe(0);
-  expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
-});
-
-/** Returns the two-phase commits that Citus has recorded on any node, and not forgotten yet. */
-async function twoPhaseCommits(): Promise<readonly string[]> {
-  const rows = await database.query<{ result: string }>(
-    "select result from run_command_on_all_nodes('select string_agg(gid, '' '') from pg_dist_transaction')",
-  );
-  return rows.flatMap(({ result }) => result.split(" ")).filter((gid) => gid !== "");
-}
-
-test("straight to the nodes, claims commit in one phase", async () => {
-  const { store, shards } = await openStore(true);
-  onTestFinished(() => shards.close());
-  const before = new Set(await twoPhaseCommits());
-  await claim(store, keysOf("one-phase", 100));
-  expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
-});
-
 test("straight to the nodes, the coordinator does nothing for claims but draw their tokens, many at once", async () => {
   const { store, shards, byCoordinator } = await openStore(true);
   onTestFinished(() => shards.close());
@@ -283,4 +247,130 @@ test("straight to the nodes, the coordinator does nothing for claims but draw th
   }
   expect(new Set(byCoordinator)).toEqual(new Set(["draw_tokens"]));
   expect(byCoordinator.length).toBeLessThanOrEqual(2 * rounds);
+});
+
+test.each(ROUTES)(
+  "$route: while a node is away, exactly the keys of its shards are refused, until it is back",
+  async ({ direct }) => {
+    const { store, shards } = await openStore(direct);
+    onTestFinished(() => shards.close());
+    const keys = keysOf(`away-${direct}`, 100);
+    const shardOf = await shardsOf(keys);
+    const [away] = await database.query<{ id: number; host: string; port: number; shards: number[] }>(
+      `select n.nodeid as id, n.nodename as host, n.nodeport as port, array_agg(s.shardid::int) as shards
+       from pg_dist_node n join pg_dist_placement p using (groupid) join pg_dist_shard s using (shardid)
+      where s.logicalrelid = 'records'::regclass group by 1, 2, 3 order by 1 limit 1`,
+    );
+    if (away === undefined) throw new Error("no node holds shards");
+    // Nothing listens on port 1.
+    const moveTo = (host: string, port: number) =>
+      database.query("update pg_dist_node set nodename = $2, nodeport = $3 where nodeid = $1", [
+        away.id,
+        host,
+        port,
+      ]);
+    onTestFinished(async () => {
+      await moveTo(away.host, away.port);
+    });
+    await moveTo("127.0.0.1", 1);
+    await shards.refresh();
+    const { tokens, refused } = await claim(store, keys);
+    const ofNode = keys.filter((key) => away.shards.includes(shardOf.get(key) as number));
+    expect([...refused.keys()].sort()).toEqual(ofNode.sort());
+    for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+    expect(tokens.size).toBe(keys.length - ofNode.length);
+    expect(shards.awayNodes()).toBe(1);
+    await moveTo(away.host, away.port);
+    await shards.refresh();
+    expect(shards.awayNodes()).toBe(0);
+    expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
+  },
+);
+
+/** Returns the two-phase commits that Citus has recorded on any node, and not forgotten yet. */
+async function twoPhaseCommits(): Promise<readonly string[]> {
+  const rows = await database.query<{ result: string }>(
+    "select result from run_command_on_all_nodes('select string_agg(gid, '' '') from pg_dist_transaction')",
+  );
+  return rows.flatMap(({ result }) => result.split(" ")).filter((gid) => gid !== "");
+}
+
+test.each(ROUTES)(
+  "$route: claims, completions, releases and take-overs commit in one phase",
+  async ({ direct }) => {
+    const { store, shards } = await openStore(direct);
+    onTestFinished(() => shards.close());
+    const before = new Set(await twoPhaseCommits());
+    const { tokens } = await claim(store, keysOf(`one-phase-${direct}`, 100));
+    const held = Array.from(tokens, ([key, fencingToken]) => ({ id: idOf(key), fencingToken }));
+    const completed = await store.complete(
+      held.slice(0, 50).map((each) => ({
+        ...each,
+        result: DONE,
+        resultDigest: digestResult(DONE),
+        keyRetentionS: undefined,
+      })),
+      NO_DEADLINE,
+    );
+    const released = await store.release(
+      held.slice(50).map((each) => ({ ...each, reason: "retry" })),
+      NO_DEADLINE,
+    );
+    const again = await claim(
+      store,
+      held.slice(50).map(({ id }) => id.key),
+    );
+    expect(completed.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
+      Array(50).fill("completed"),
+    );
+    expect(released.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
+      Array(50).fill("released"),
+    );
+    expect(again.tokens.size).toBe(50);
+    expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
+  },
+);
+
+test("by the coordinator, a statement is one task, on the node that holds the shard", async () => {
+  const { store, shards, sent } = await openStore(false);
+  await claim(store, keysOf("explained-by-coordinator", 200));
+  const claims = sent.filter(({ statement }) => statement.name === "claim_records");
+  const tasks = await Promise.all(
+    claims.map(async ({ statement, parameters }) => {
+      const [explained] = await database.query<{ "QUERY PLAN": ExplainedPlan }>(
+        `explain (format json) ${statement.text}`,
+        parameters,
+      );
+      const { "Task Count": count, Tasks: all } =
+        explained?.["QUERY PLAN"][0].Plan["Distributed Query"].Job ?? {};
+      return {
+        count,
+        node: /host=(\S+) port=(\d+)/
+          .exec(all?.[0]?.Node ?? "")
+          ?.slice(1)
+          .join(":"),
+      };
+    }),
+  );
+  const tables = claims.map(({ parameters }) => [
+    ...new Set(String(parameters.at(-1)).match(/(?<=\b(into|join|from|update) )records\w*/g)),
+  ]);
+  const nodes = await database.query<{ table: string; node: string }>(
+    `select 'records_' || p.shardid as table, n.nodename || ':' || n.nodeport as node
+       from pg_dist_placement p join pg_dist_node n using (groupid)`,
+  );
+  const nodeOf = new Map(nodes.map(({ table, node }) => [table, node]));
+  expect(claims.length).toBe(shards.count);
+  expect(tables.map((of) => of.length)).toEqual(claims.map(() => 1));
+  expect(tasks).toEqual(tables.map(([table]) => ({ count: 1, node: nodeOf.get(table as string) })));
+});
+
+test("without the functions of migrate --citus, statements are not grouped, and the reason is told", async () => {
+  await database.query("drop function onceward_run_on_shard");
+  onTestFinished(async () => {
+    await distributeRecords(database.url);
+  });
+  const reasons: string[] = [];
+  expect(await openShards(pool, { onUngrouped: (reason) => reasons.push(reason) })).toBeUndefined();
+  expect(reasons).toEqual(["functions are missing: run onceward-server migrate --citus"]);
 });

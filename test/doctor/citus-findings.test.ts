@@ -31,6 +31,13 @@ test("a worker without the settings of the service's sessions is found, and a re
   expect(await citusFindings()).toEqual([]);
 });
 
+test("missing functions are found, and a repeated distribution creates them", async () => {
+  await database.query("drop function onceward_run_on_shard");
+  expect(await citusFindings()).toEqual(["citus_functions_missing"]);
+  await distributeRecords(database.url);
+  expect(await citusFindings()).toEqual([]);
+});
+
 test("a worker that cannot be reached is found, and nothing is distributed meanwhile", async () => {
   const [worker] = await database.query<{ nodeid: number; nodename: string; nodeport: number }>(
     "select nodeid, nodename, nodeport from pg_dist_node where groupid <> 0 order by nodeid limit 1",
@@ -53,6 +60,10 @@ test("records that are on the coordinator are found, and distributed while they 
   await database.query(INSERT_RECORD);
   await distributeRecords(database.url, { shards: 4 });
   expect(await citusFindings()).toEqual([]);
+  const [routed] = await database.query<{ "QUERY PLAN": readonly unknown[] }>(
+    "explain (format json) select * from onceward_run_on_shard('order-1', 'select 1', '{}') as r (one int)",
+  );
+  expect(JSON.stringify(routed)).toContain('"Task Count":1');
   expect(await database.query("select key from records")).toEqual([{ key: "order-1" }]);
 });
 

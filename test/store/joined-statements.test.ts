@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { DirectStatement } from "../../server/src/store/citus/direct-statement.ts";
 import { joinStatements } from "../../server/src/store/citus/joined-statements.ts";
+import type { ShardStatement } from "../../server/src/store/citus/shard-statement.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 beforeEach(() => database.query("truncate notes"));
 
-function insert(shard: number): DirectStatement {
+function insert(shard: number): ShardStatement {
   const text = "insert into notes (id) values ($1::int) returning id";
   return { name: "insert", preparedName: `insert_${shard}`, text, shard, takesToken: false };
 }

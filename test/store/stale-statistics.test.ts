@@ -560,7 +560,13 @@ const ON_OTHER_ROWS = ["delete_ended_records"];
 /** Statements that run only on Citus, for which Postgres' statistics say nothing: test/doctor/citus-findings.test.ts. */
 const ON_CITUS = [
   ...["find_citus", "read_shards", "find_shards_of_keys", "check_node", "check_direct", "draw_tokens"],
-  ...["create_shard_guard", "distribute_shard_guard"],
+  ...[
+    "create_shard_guard",
+    "distribute_shard_guard",
+    "create_shard_runner",
+    "distribute_shard_runner",
+    "find_shard_functions",
+  ],
   "read_citus_extension",
   "read_citus_nodes",
   "read_citus_distribution",

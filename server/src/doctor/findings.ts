@@ -143,6 +143,10 @@ export const FINDINGS = {
     severity: "warning",
     advice: "Run: onceward-server migrate --citus",
   },
+  citus_functions_missing: {
+    severity: "error",
+    advice: "Run: onceward-server migrate --citus, then restart the replicas.",
+  },
   citus_worker_settings_missing: {
     severity: "error",
     advice: "Run again: onceward-server migrate --citus",

@@ -7,6 +7,7 @@ import {
   type WorkerAnswer,
 } from "../../store/citus/citus-state.ts";
 import { type NodeClock, readNodeClocks } from "../../store/citus/node-clocks.ts";
+import { hasShardFunctions } from "../../store/citus/shard-functions.ts";
 import { WORKER_SETTINGS } from "../../store/pool.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
@@ -21,7 +22,11 @@ export const citusCheck: Check = {
     const nodes = judgeNodes(state);
     if (nodes.length > 0 || state.distributedBy === null) return nodes;
     const workers = judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
-    return workers.length > 0 ? workers : judgeNodeClocks(await readNodeClocks(runner));
+    if (workers.length > 0) return workers;
+    return [
+      ...judgeFunctions(await hasShardFunctions(runner)),
+      ...judgeNodeClocks(await readNodeClocks(runner)),
+    ];
   },
 };
 
@@ -67,6 +72,12 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
       },
     ];
   });
+}
+
+function judgeFunctions(found: boolean): readonly Observation[] {
+  if (found) return [];
+  const summary = "Citus lacks the functions with which a statement runs on one shard.";
+  return [{ id: "citus_functions_missing", summary }];
 }
 
 /** Returns the workers whose clocks differ too much from the coordinator's. */

@@ -9,7 +9,12 @@ import {
   readCitusNodes,
   readCitusState,
 } from "./citus-state.ts";
-import { CREATE_SHARD_GUARD, DISTRIBUTE_SHARD_GUARD } from "./shard-guard.ts";
+import {
+  CREATE_SHARD_GUARD,
+  CREATE_SHARD_RUNNER,
+  DISTRIBUTE_SHARD_GUARD,
+  DISTRIBUTE_SHARD_RUNNER,
+} from "./shard-functions.ts";
 
 /**
  * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
@@ -65,6 +70,8 @@ export function distributeRecords(
       state.distributedBy === null
         ? await distribute(runner, state, shards)
         : "The records are already distributed by key.";
+    await runner.run({ name: "create_shard_runner", text: CREATE_SHARD_RUNNER }, []);
+    await runner.run({ name: "distribute_shard_runner", text: DISTRIBUTE_SHARD_RUNNER }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,

@@ -1,10 +1,10 @@
 import type pg from "pg";
 import type { BoundStatement, OpenedPool, Pool } from "../pool.ts";
 import { RolledBack } from "../statement-errors.ts";
-import { type DirectStatement, isDirect } from "./direct-statement.ts";
+import { isOnShard, type ShardStatement } from "./shard-statement.ts";
 
 interface Waiting extends BoundStatement {
-  readonly statement: DirectStatement;
+  readonly statement: ShardStatement;
   readonly resolve: (rows: pg.QueryResultRow[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,7 +55,7 @@ export function joinStatements(pool: OpenedPool): Pool {
 
   return {
     run(statement, parameters, operations = 1) {
-      if (!isDirect(statement)) return pool.run(statement, parameters, operations);
+      if (!isOnShard(statement)) return pool.run(statement, parameters, operations);
       return new Promise<never[]>((resolve, reject) => {
         if (waiting.length === 0) setImmediate(sendAll);
         waiting.push({ statement, parameters, operations, resolve: resolve as Waiting["resolve"], reject });

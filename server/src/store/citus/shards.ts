@@ -1,17 +1,11 @@
 import { Refusal } from "../../domain/refusal.ts";
 import { createTurns, type Turns } from "../batching/turns.ts";
 import type { Pool, Runner } from "../pool.ts";
-import { isUnreachableNode, StatementFailed } from "../statement-errors.ts";
-import { createDirectNodes } from "./direct-nodes.ts";
-import { MOVED_STATES } from "./shard-guard.ts";
-import {
-  agreesWithCitus,
-  type PlacedShard,
-  reachesNode,
-  readShardMap,
-  type ShardNode,
-  shardOf,
-} from "./shard-map.ts";
+import { StatementFailed } from "../statement-errors.ts";
+import { createCoordinatorRoute } from "./coordinator-route.ts";
+import { createDirectRoute } from "./direct-route.ts";
+import { hasShardFunctions, MOVED_STATES } from "./shard-functions.ts";
+import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
 
 /** A part of the table of records that lies on one node. */
 export interface Shard {
@@ -40,45 +34,44 @@ export interface Shards {
 }
 
 export interface ShardsOptions {
-  /** Called if this process finds other shards for sample keys than Citus. */
-  readonly onMismatch: () => void;
+  /**
+   * Called with the reason if statements are not grouped by shard: they are correct and slow, because each may touch all
+   * shards.
+   */
+  readonly onUngrouped: (reason: string) => void;
   /**
    * Opens a pool of connections to a node; then statements of a shard are sent to its node. Unset: they are sent to
-   * the coordinator.
+   * the coordinator, which passes each to one node.
    */
   readonly openNode?: ((node: ShardNode) => Pool) | undefined;
 }
 
-/**
- * Maximum statements in flight on a node: while one commits, others run and one is on its way. A node that hangs
- * holds this many of the pool's connections, and leaves the others to other nodes.
- */
-export const MAX_IN_FLIGHT_BY_NODE = 4;
-/**
- * The same for round trips straight to a node: the fewer there are, the more statements, and operations of each, travel
- * together.
- */
-const DIRECT_TURNS = { width: 2, tasks: 16 } as const;
 /** How long no statement is sent to a node that did not answer; also the retry delay for callers. */
 const PAUSE_MS = 500;
 
 /**
  * Reads the shards of the table of records. Returns undefined on a plain Postgres, if the table is not distributed,
- * and if this process finds other shards for sample keys than Citus: then it calls `onMismatch`, and statements are
- * correct and slow, because each may touch all shards.
+ * and after a call of `onUngrouped`.
  */
 export async function openShards(pool: Pool, options: ShardsOptions): Promise<Shards | undefined> {
   const placed = await readShardMap(pool);
   if (placed === undefined) return undefined;
-  if (await agreesWithCitus(pool, placed)) return createShards(pool, placed, options);
-  options.onMismatch();
+  const reason = await whyUngrouped(pool, placed);
+  if (reason === undefined) return createShards(pool, placed, options);
+  options.onUngrouped(reason);
+  return undefined;
+}
+
+async function whyUngrouped(pool: Pool, placed: readonly PlacedShard[]): Promise<string | undefined> {
+  if (!(await hasShardFunctions(pool))) return "functions are missing: run onceward-server migrate --citus";
+  if (!(await agreesWithCitus(pool, placed))) return "the shards of sample keys are not those of Citus";
   return undefined;
 }
 
 function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }: ShardsOptions): Shards {
   let placed = initial;
   let nodes = nodesByShard(placed);
-  const direct = openNode && createDirectNodes(pool, openNode);
+  const route = openNode === undefined ? createCoordinatorRoute(pool) : createDirectRoute(pool, openNode);
   const turnsByNode = new Map<number, Turns>();
   /** When the next statement may be sent to a node that did not answer, by the node's id. */
   const pausedUntilMs = new Map<number, number>();
@@ -86,19 +79,17 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
   async function refresh(): Promise<void> {
     placed = (await readShardMap(pool)) ?? placed;
     nodes = nodesByShard(placed);
-    direct?.keepOnly(nodes.values());
+    route.keepOnly(nodes.values());
   }
 
   async function isBack(id: number): Promise<boolean> {
     const node = placed.find((shard) => shard.node.id === id)?.node;
-    if (node === undefined) return true;
-    return direct === undefined ? await reachesNode(pool, node) : await direct.answers(node);
+    return node === undefined || (await route.answers(node));
   }
 
-  /** Runs a statement on the shard's node, or by the coordinator if the shard is no longer there. */
+  /** Runs a statement on the shard's table, or on all of the records if the shard is no longer on the node. */
   function runnerOn(node: ShardNode, shard: Shard): Runner["run"] {
-    if (direct === undefined) return pool.run;
-    const run = direct.runnerOn(node, shard.id);
+    const run = route.runnerOn(node, shard.id);
     return async (statement, parameters, operations) => {
       try {
         return await run(statement, parameters, operations);
@@ -110,10 +101,6 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
     };
   }
 
-  function isUnreachable(node: ShardNode, error: unknown): boolean {
-    return direct === undefined ? isUnreachableNode(error) : direct.isAway(node);
-  }
-
   return {
     get count() {
       return placed.length;
@@ -123,7 +110,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
       const node = nodes.get(shard.id)?.id ?? NO_NODE;
       let turns = turnsByNode.get(node);
       if (turns === undefined) {
-        turns = createTurns(direct === undefined ? { width: MAX_IN_FLIGHT_BY_NODE } : DIRECT_TURNS);
+        turns = createTurns(route.turns);
         turnsByNode.set(node, turns);
       }
       return turns;
@@ -137,7 +124,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
         pausedUntilMs.delete(node.id);
         return rows;
       } catch (error) {
-        if (isUnreachable(node, error)) pausedUntilMs.set(node.id, performance.now() + PAUSE_MS);
+        if (route.isAway(node, error)) pausedUntilMs.set(node.id, performance.now() + PAUSE_MS);
         throw error;
       }
     },
@@ -146,7 +133,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
       for (const id of pausedUntilMs.keys()) if (await isBack(id)) pausedUntilMs.delete(id);
     },
     awayNodes: () => pausedUntilMs.size,
-    close: async () => direct?.close(),
+    close: () => route.close(),
   };
 }
 

@@ -26,6 +26,7 @@ select r.tenant_id, r.namespace, r.key, r.result_key_id, r.result_payload
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
  where r.fencing_token = i.fencing_token
    and r.state = 2 /* completed */`,
+  columns: "tenant_id int, namespace text, key text, result_key_id smallint, result_payload bytea",
 };
 
 interface PayloadRow extends IdRow {

@@ -8,7 +8,7 @@ import type { Pool } from "../pool.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
-import { type OpenRow, parseRecord, type RecordRow } from "./record-row.ts";
+import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 /**
  * Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size.
@@ -30,9 +30,9 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
        r.checkpoint_state, r.result_metadata,
-       r.result_key_id, r.checkpoint_key_id,
        case when octet_length(r.result_payload) <= 65536 then r.result_payload end as result_payload,
-       octet_length(r.result_payload) as result_payload_bytes
+       octet_length(r.result_payload) as result_payload_bytes,
+       r.result_key_id, r.checkpoint_key_id
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
   join records r
     on r.tenant_id = i.tenant_id
@@ -40,6 +40,7 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
    and r.key = i.key
    and r.key >= i.key
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
+  columns: `${RECORD_COLUMNS}, result_payload_bytes int, result_key_id smallint, checkpoint_key_id smallint`,
 };
 
 const MAX_IN_FLIGHT = 1;

@@ -1,7 +1,7 @@
 import type { Statement } from "../pool.ts";
 
 /** A statement on the table of one shard, for the node that holds it. */
-export interface DirectStatement extends Statement {
+export interface ShardStatement extends Statement {
   readonly shard: number;
   /** Whether the number that the statement draws from the sequence is its last parameter. */
   readonly takesToken: boolean;
@@ -17,11 +17,11 @@ const RECORDS = /\brecords (?=(?:as )?(?:r|was)\b)/g;
  * writes a row. The sequence is on the coordinator alone, so the number drawn from it is a parameter, the one after
  * the statement's own.
  */
-export function directStatement(
-  { name, text }: Statement,
+export function shardStatement(
+  { name, text, columns }: Statement,
   shard: number,
   ownParameters: number,
-): DirectStatement {
+): ShardStatement {
   const held = (value: string) => `onceward_hold_shard(${shard}, ${value})`;
   const takesToken = text.includes(DRAWN_TOKEN);
   const guarded = takesToken
@@ -34,10 +34,11 @@ export function directStatement(
     shard,
     text: guarded.replace(RECORDS, `records_${shard} `),
     takesToken,
+    ...(columns !== undefined && { columns }),
   };
 }
 
 /** Returns whether a statement is for the table of one shard. */
-export function isDirect(statement: Statement): statement is DirectStatement {
+export function isOnShard(statement: Statement): statement is ShardStatement {
   return "shard" in statement;
 }

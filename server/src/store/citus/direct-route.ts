@@ -1,33 +1,25 @@
 import type { Pool, Runner } from "../pool.ts";
-import { takeOverRecords } from "../records/claim-statements.ts";
-import { type DirectStatement, directStatement } from "./direct-statement.ts";
 import type { ShardNode } from "./shard-map.ts";
-import { createTokenStock } from "./token-stock.ts";
+import type { ShardRoute } from "./shard-route.ts";
+import { createBindToShard } from "./shard-statements.ts";
 
-/** Connections to the nodes that hold shards. */
-export interface DirectNodes {
-  /** Returns a function that runs statements on the table of a shard, on the node that holds it. */
-  runnerOn(node: ShardNode, shard: number): Runner["run"];
-  /** Returns whether the last statement on a node ended because the node did not answer. */
-  isAway(node: ShardNode): boolean;
-  /** Returns whether a node answers a statement now. */
-  answers(node: ShardNode): Promise<boolean>;
-  /** Closes the connections to all other nodes than these. */
-  keepOnly(nodes: Iterable<ShardNode>): void;
-  close(): Promise<void>;
-}
+/**
+ * Maximum round trips at once to a node, and statements of each: the fewer round trips there are, the more statements,
+ * and operations of each, travel together.
+ */
+const TURNS = { width: 2, tasks: 16 } as const;
 
 const check = { name: "check_direct", text: "select" };
 
 /**
+ * Returns the route straight to the nodes, on connections of their own.
+ *
  * @param coordinator draws fencing tokens.
  * @param openNode opens a pool of connections to a node.
  */
-export function createDirectNodes(coordinator: Runner, openNode: (node: ShardNode) => Pool): DirectNodes {
+export function createDirectRoute(coordinator: Runner, openNode: (node: ShardNode) => Pool): ShardRoute {
   const pools = new Map<string, Pool>();
-  const tokens = createTokenStock(coordinator);
-  /** By the name of the statement on the shard's table. */
-  const statements = new Map<string, DirectStatement>();
+  const bindToShard = createBindToShard(coordinator);
 
   function poolOf(node: ShardNode): Pool {
     const address = addressOf(node);
@@ -40,17 +32,10 @@ export function createDirectNodes(coordinator: Runner, openNode: (node: ShardNod
   }
 
   return {
+    turns: TURNS,
     runnerOn: (node, shard) => async (statement, parameters, operations) => {
-      const name = `${statement.name}_${shard}`;
-      let direct = statements.get(name);
-      if (direct === undefined) {
-        direct = directStatement(statement, shard, parameters.length);
-        statements.set(name, direct);
-      }
-      if (!direct.takesToken) return await poolOf(node).run(direct, parameters, operations);
-      const changesRows = statement.name === takeOverRecords.name;
-      const token = await (changesRows ? tokens.forExistingRows() : tokens.forNewRows());
-      return await poolOf(node).run(direct, [...parameters, token], operations);
+      const bound = await bindToShard(statement, shard, parameters);
+      return await poolOf(node).run(bound.statement, bound.parameters, operations);
     },
     isAway: (node) => pools.get(addressOf(node))?.load().away === true,
     answers: (node) =>

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
+import type { Result } from "../../server/src/domain/record.ts";
+import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
+import { withConnection } from "../../server/src/store/connection.ts";
+import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
+import { claimCommand, DONE } from "../helpers/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+/** Too large to be read with its record. */
+const LARGE: Result = { ...DONE, payload: Buffer.alloc(100_000) };
+
+let database: TestDatabase;
+let pool: Pool;
+/** The parameters of the first run of each statement that names its columns. */
+const sent = new Map<Statement, readonly unknown[]>();
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
+  await useAll(createRecordStore(recorded(pool), UNLIMITED));
+});
+
+afterAll(async () => {
+  await pool?.close();
+  await database?.drop();
+});
+
+function recorded(of: Pool): Pool {
+  return {
+    ...of,
+    run(statement, parameters, operations) {
+      if (statement.columns !== undefined && !sent.has(statement)) sent.set(statement, parameters);
+      return of.run(statement, parameters, operations);
+    },
+  };
+}
+
+const idOf = (key: string) => ({ tenantId: 1, namespace: "charges", key });
+
+/** Runs each operation of callers. */
+async function useAll(store: RecordStore): Promise<void> {
+  const claim = async (keys: readonly string[]) => {
+    const outcomes = await store.claim(
+      keys.map((key) => claimCommand({ id: idOf(key) })),
+      NO_DEADLINE,
+    );
+    return outcomes.map((outcome, i) => {
+      if (outcome instanceof Rejected || outcome.kind !== "claimed")
+        throw new Error("a claim was not granted");
+      return { id: idOf(keys[i] as string), fencingToken: outcome.fencingToken };
+    });
+  };
+  const [alone] = await claim(["alone"]);
+  const [first, second] = await claim(["first", "second"]);
+  if (alone === undefined || first === undefined || second === undefined)
+    throw new Error("no claim was granted");
+  await store.extendLease([{ ...alone, leaseMs: 60_000, checkpoint: undefined }], NO_DEADLINE);
+  await store.release([{ ...alone, reason: "retry" }], NO_DEADLINE);
+  await claim(["alone"]);
+  await store.complete(
+    [{ ...first, result: LARGE, resultDigest: digestResult(LARGE), keyRetentionS: undefined }],
+    NO_DEADLINE,
+  );
+  await store.read([first.id], NO_DEADLINE);
+}
+
+test("the columns that each statement of callers' operations names are those that it returns", async () => {
+  await withConnection({ connectionString: database.url }, async (client) => {
+    const columnsOf = async (text: string, parameters: readonly unknown[]) => {
+      const { fields } = await client.query(text, [...parameters]);
+      return fields.map(({ name, dataTypeID }) => ({ name, dataTypeID }));
+    };
+    for (const [{ name, text, columns }, parameters] of sent) {
+      const named = await columnsOf(`select * from json_to_recordset('[]') as r (${columns})`, []);
+      expect([name, await columnsOf(text, parameters)]).toEqual([name, named]);
+    }
+  });
+  expect([...sent.keys()].map(({ name }) => name).sort()).toEqual([
+    "claim_record",
+    "claim_records",
+    "complete_records",
+    "extend_leases",
+    "read_payloads",
+    "read_records",
+    "release_records",
+    "take_over_records",
+  ]);
+});
