@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { NUMBERS_PER_DRAWING } from "../../server/src/store/citus/token-stock.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { ageRecords, endLeases, granted } from "../helpers/calls/records.ts";
 import { bytes, success } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, isCitus, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
@@ -88,8 +89,17 @@ test("a key that was swept and claimed again gets a higher token than it ever ha
       await client.release({ ...id, fencingToken });
     }
     await database.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, id.key]);
+    // A swept row is minutes older than the numbers that a replica on Citus has drawn.
+    if (isCitus()) await useDrawnNumbers(client, `life-${life}`);
   }
 });
+
+/** Claims other keys one after the other, until the replica has used all numbers that it had drawn. */
+async function useDrawnNumbers(client: IdempotencyClient, name: string): Promise<void> {
+  for (let i = 0; i < NUMBERS_PER_DRAWING; i++) {
+    granted(await client.claim({ namespace: "others", key: `${name}-${i}` }));
+  }
+}
 
 test("claims of every kind that share a statement are answered from their own records", async () => {
   const client = connectClient(servers[2] as TestServer, tenant.apiKey);

@@ -62,6 +62,8 @@ const BACKGROUND = new Set([
   // Where the shards of a Citus are.
   "find_citus",
   "read_shards",
+  // Fencing tokens on Citus, drawn for many statements.
+  "draw_tokens",
 ]);
 
 /**

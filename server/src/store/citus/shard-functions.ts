@@ -7,10 +7,12 @@ import type { Runner } from "../pool.ts";
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
  * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
  * reads, with a new snapshot because it is volatile, whether the shard is still on this node.
+ *
+ * It runs as its owner, the owner of the records, because Citus gives no other role that lock.
  */
 export const CREATE_SHARD_GUARD = `
 create or replace function onceward_hold_shard(shard bigint, value anyelement) returns anyelement
-language plpgsql volatile as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform lock_shard_metadata(5 /* ShareLock, as Citus takes it to write */, array[shard]);
   if not exists (

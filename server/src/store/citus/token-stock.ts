@@ -16,7 +16,7 @@ export interface TokenStock {
 }
 
 /** Statements of a node that one drawing serves, so that the coordinator works for few of them. */
-const NUMBERS_PER_DRAWING = 256;
+export const NUMBERS_PER_DRAWING = 256;
 const MAX_AGE_MS = 1000;
 /** When numbers that were drawn before the sequence was raised are in no stock any more: after the pool's 6 s, and a second more. */
 export const OLD_NUMBERS_END_MS = MAX_AGE_MS + 7000;

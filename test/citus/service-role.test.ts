@@ -1,0 +1,36 @@
+import { expect, onTestFinished, test } from "vitest";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { success } from "../helpers/calls/verbs.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { createServiceRole } from "../helpers/database/service-role.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+test.each([
+  { route: "by the coordinator", direct: "false" },
+  { route: "straight to the nodes", direct: "true" },
+])("$route, the role of the replicas suffices for every call on records", async ({ direct }) => {
+  const database = await createTestDatabase();
+  const { role, url } = await createServiceRole(database);
+  const server = await startTestServer(url, { ONCEWARD_CITUS_DIRECT: direct });
+  onTestFinished(async () => {
+    await server.stop();
+    await database.query(`drop owned by ${role}`);
+    await database.query(`drop role ${role}`);
+    await database.drop();
+  });
+  const tenant = await createTenant(database);
+  const client = connectClient(server, tenant.apiKey);
+  // More keys than shards, so that both nodes are asked.
+  for (let key = 0; key < 16; key++) {
+    const id = { namespace: "charges", key: String(key) };
+    const first = granted(await client.claim(id));
+    await client.extendLease({ ...id, fencingToken: first.fencingToken, checkpoint: { name: "half" } });
+    await client.release({ ...id, fencingToken: first.fencingToken });
+    const second = granted(await client.claim(id));
+    expect(second).toMatchObject({ attempt: 2, checkpoint: { name: "half" } });
+    await client.complete({ ...id, fencingToken: second.fencingToken, result: success(id.key) });
+    expect((await client.claim(id)).outcome.case).toBe("completed");
+  }
+});
