@@ -16,8 +16,16 @@ const SETTINGS = {
 };
 const DATABASE = "bench_citus";
 
-/** Starts a Citus of a coordinator and two workers, with records in 32 shards, and returns its URL. */
-export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack): Promise<string> {
+/** A Citus of a coordinator and two workers. */
+export interface BenchCitus {
+  /** Of the coordinator. */
+  readonly url: string;
+  /** The postmasters' process numbers. */
+  readonly pids: { readonly coordinator: number; readonly workers: readonly number[] };
+}
+
+/** Starts a Citus with records in 32 shards. */
+export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack): Promise<BenchCitus> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-citus-"));
   cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
   await chmod(dir, 0o755);
@@ -43,7 +51,7 @@ export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack
   );
   await migrate(url, () => {});
   await distributeRecords(url);
-  return url;
+  return { url, pids: { coordinator: coordinator.pid, workers: workers.map(({ pid }) => pid) } };
 }
 
 /** Returns the directory of a node's socket. */
