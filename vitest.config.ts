@@ -81,6 +81,17 @@ const NOT_ON_CITUS = [
   "test/store/encryption.test.ts",
 ];
 
+/** The same tests with replicas that go straight to the nodes. */
+const NOT_ON_CITUS_DIRECT = [
+  ...NOT_ON_CITUS,
+  // They hold or refuse connections to the coordinator, and expect calls to wait or fail with them.
+  "test/admin/authority-held-up.test.ts",
+  "test/store/{installation-watch-failures,pgbouncer}.test.ts",
+  // They start replicas of both kinds themselves, or none.
+  "test/citus/**/*.test.ts",
+  "test/doctor/**/*.test.ts",
+];
+
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
 const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
 const CITUS_SETUP = "test/helpers/database/citus-setup.ts";
@@ -174,6 +185,8 @@ interface DatabaseProject {
   readonly binaries?: string;
   /** Between the oldest and the newest supported Postgres: each statement is planned once. */
   readonly between?: boolean;
+  /** Replicas on a Citus go straight to the nodes. */
+  readonly citusDirect?: boolean;
 }
 
 function databaseProject(project: DatabaseProject) {
@@ -185,6 +198,7 @@ function databaseProject(project: DatabaseProject) {
     encrypted = false,
     binaries = "",
     between = false,
+    citusDirect = false,
   } = project;
   return {
     ...shared,
@@ -193,7 +207,13 @@ function databaseProject(project: DatabaseProject) {
       include,
       exclude,
       globalSetup,
-      provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
+      provide: {
+        postgresBinaries: binaries,
+        isBetween: between,
+        encrypted,
+        citusWorkerUrls: [],
+        citusDirect,
+      },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -266,6 +286,14 @@ export default defineConfig({
         exclude: NOT_ON_CITUS,
         globalSetup: [CITUS_SETUP, REDIS_SETUP],
         ...(citusPostgres !== undefined && { binaries: citusPostgres }),
+      }),
+      databaseProject({
+        name: "citus-direct",
+        include: citusPostgres === undefined ? [] : CITUS_TESTS,
+        exclude: NOT_ON_CITUS_DIRECT,
+        globalSetup: [CITUS_SETUP, REDIS_SETUP],
+        ...(citusPostgres !== undefined && { binaries: citusPostgres }),
+        citusDirect: true,
       }),
       ...(system15 === undefined
         ? []

@@ -4,7 +4,7 @@ import { errorOf } from "../helpers/calls/errors.ts";
 import { granted, grantsAmong } from "../helpers/calls/records.ts";
 import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { createTestDatabase, isCitus, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { keyOfAnotherShard } from "../helpers/database/shards.ts";
 import { statementsDuring } from "../helpers/database/statements.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
@@ -20,9 +20,7 @@ describeWithRedis("A cached completion in Redis", () => {
 
   beforeAll(async () => {
     [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
-    // By way of the coordinator of a Citus, a locked row delays completions of other records, too.
-    const direct = isCitus() ? { ONCEWARD_CITUS_DIRECT: "true" } : {};
-    const start = () => startTestServer(database.url, { REDIS_URL: redis.url, ...direct });
+    const start = () => startTestServer(database.url, { REDIS_URL: redis.url });
     servers = await Promise.all([start(), start()]);
   });
 
