@@ -1,0 +1,131 @@
+import { rm } from "node:fs/promises";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
+import { migrate } from "../../server/src/store/migrate.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../chaos/postgres.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { describeError } from "../helpers/calls/errors.ts";
+import { granted } from "../helpers/calls/records.ts";
+import { success } from "../helpers/calls/verbs.ts";
+import { addressOf } from "../helpers/database/citus.ts";
+import { openDatabase } from "../helpers/database/database.ts";
+import { runStatements } from "../helpers/database/statement-runner.ts";
+import { makeDataDir } from "../helpers/processes/data-dir.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const SETTINGS = {
+  max_prepared_transactions: "120",
+  wal_level: "logical",
+  shared_preload_libraries: "citus",
+  "citus.node_conninfo": "sslmode=disable",
+};
+
+/** Tells a node under which name it reaches itself. */
+async function nameItself({ url }: ChaosPostgres): Promise<void> {
+  const host = new URL(url).searchParams.get("host");
+  await runStatements(url, `alter system set citus.local_hostname = '${host}'`, "select pg_reload_conf()");
+}
+
+/** Starts a Citus of its own, because one of its workers ends; the test's end stops it. */
+async function startCitus() {
+  const parent = await makeDataDir("ow-citus-failover-");
+  const cleanUp = new AsyncDisposableStack();
+  onTestFinished(() => cleanUp.disposeAsync());
+  cleanUp.defer(() => rm(parent, { recursive: true, force: true }));
+  const start = async () => {
+    const options = { binaries: inject("postgresBinaries"), settings: SETTINGS };
+    const node = cleanUp.use(await startChaosPostgres(parent, () => {}, options));
+    await nameItself(node);
+    await runStatements(node.url, "create extension citus");
+    return node;
+  };
+  const [coordinator, worker, other] = [await start(), await start(), await start()];
+  await runStatements(
+    coordinator.url,
+    `select citus_set_coordinator_host(${addressOf(coordinator.url)})`,
+    ...[worker, other].map(({ url }) => `select citus_add_node(${addressOf(url)})`),
+  );
+  await migrate(coordinator.url, () => {});
+  await distributeRecords(coordinator.url, { shards: 4 });
+  const database = cleanUp.adopt(openDatabase(coordinator.url), (opened) => opened.close());
+  return { database, worker };
+}
+
+const idOf = (key: string) => ({ namespace: "charges", key });
+const KEYS = Array.from({ length: 24 }, (_, key) => String(key));
+const [COMPLETED, HELD] = [KEYS.slice(0, 12), KEYS.slice(12)];
+
+async function claim(client: IdempotencyClient, key: string): Promise<bigint> {
+  return granted(await client.claim({ ...idOf(key), lease: { seconds: 600n } })).fencingToken;
+}
+
+/** Returns the keys whose records cannot be read. */
+async function unavailable(client: IdempotencyClient): Promise<readonly string[]> {
+  const errors = await Promise.all(
+    KEYS.map((key) =>
+      client.lookup(idOf(key)).then(
+        () => undefined,
+        (error: unknown) => ({ key, ...describeError(error) }),
+      ),
+    ),
+  );
+  return errors.flatMap((error) => {
+    if (error === undefined) return [];
+    expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE", retryable: true });
+    return [error.key];
+  });
+}
+
+test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
+  const { database, worker } = await startCitus();
+  const [node] = await database.query<{ id: number; keys: string[] }>(
+    `select n.nodeid as id, array_agg(k.key) as keys
+       from unnest($1::text[]) as k (key)
+       join pg_dist_placement p on p.shardid = get_shard_id_for_distribution_column('records', k.key)
+       join pg_dist_node n using (groupid)
+      where n.nodename = $2
+      group by n.nodeid`,
+    [KEYS, new URL(worker.url).searchParams.get("host")],
+  );
+  if (node === undefined) throw new Error("the worker holds no key");
+  const callers = await Promise.all(
+    ["false", "true"].map(async (direct) => {
+      const server = await startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: direct });
+      onTestFinished(() => server.stop());
+      const client = connectClient(server, (await createTenant(database)).apiKey);
+      const tokens = new Map<string, bigint>();
+      for (const key of KEYS) tokens.set(key, await claim(client, key));
+      return { client, tokens };
+    }),
+  );
+  await worker.addStandby();
+  for (const { client, tokens } of callers) {
+    for (const key of COMPLETED) {
+      await client.complete({ ...idOf(key), fencingToken: tokens.get(key) as bigint, result: success(key) });
+    }
+  }
+
+  await worker.failOver();
+  for (const { client } of callers) {
+    await expect.poll(() => unavailable(client)).toEqual(KEYS.filter((key) => node.keys.includes(key)));
+  }
+
+  await nameItself(worker);
+  await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [node.id]);
+  for (const { client, tokens } of callers) {
+    await expect.poll(() => unavailable(client)).toEqual([]);
+    for (const key of COMPLETED) {
+      const { outcome } = await client.claim(idOf(key));
+      expect(outcome).toMatchObject({
+        case: "completed",
+        value: { result: { payload: success(key).payload } },
+      });
+    }
+    for (const key of HELD) {
+      const fencingToken = tokens.get(key) as bigint;
+      await client.release({ ...idOf(key), fencingToken });
+      expect(await claim(client, key)).toBeGreaterThan(fencingToken);
+    }
+  }
+});
