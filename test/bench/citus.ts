@@ -22,6 +22,8 @@ export interface BenchCitus {
   readonly url: string;
   /** The postmasters' process numbers. */
   readonly pids: { readonly coordinator: number; readonly workers: readonly number[] };
+  /** Ends the worker of this host at once, as a crash does. */
+  readonly killWorker: (host: string) => void;
 }
 
 /** Starts a Citus with records in 32 shards. */
@@ -51,7 +53,15 @@ export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack
   );
   await migrate(url, () => {});
   await distributeRecords(url);
-  return { url, pids: { coordinator: coordinator.pid, workers: workers.map(({ pid }) => pid) } };
+  return {
+    url,
+    pids: { coordinator: coordinator.pid, workers: workers.map(({ pid }) => pid) },
+    killWorker(host) {
+      const worker = workers.find((each) => hostOf(each) === host);
+      if (worker === undefined) throw new Error(`no worker is at ${host}`);
+      process.kill(worker.pid, "SIGQUIT");
+    },
+  };
 }
 
 /** Returns the directory of a node's socket. */

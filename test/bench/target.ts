@@ -54,13 +54,15 @@ const REPEAT_EVERY = 97;
 export class FreshClaims<Token> {
   readonly #target: Target<Token>;
   readonly #violations: Violations;
-  readonly #nextKey = freshKeys();
+  readonly #nextKey: () => string;
   readonly #repeated: string[] = [];
   #granted = 0;
 
-  constructor(target: Target<Token>, violations: Violations) {
+  /** @param nextKey is the source of the keys. */
+  constructor(target: Target<Token>, violations: Violations, nextKey = freshKeys()) {
     this.#target = target;
     this.#violations = violations;
+    this.#nextKey = nextKey;
   }
 
   /** Claims a fresh key. */

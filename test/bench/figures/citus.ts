@@ -8,6 +8,7 @@ import { processorTimeOf, processorTimeOfFamily } from "../processor-time.ts";
 import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
+import { measureAwayWorker } from "./citus-away.ts";
 
 const CALLERS = 256;
 
@@ -15,7 +16,8 @@ const CALLERS = 256;
  * Measures P17: claims on a Citus of three nodes with 32 shards, beside claims on a plain Postgres, and the processor time
  * of each part.
  */
-export const measureCitus: Figure = async ({ rig, main, violations, signal, pace, progress }) => {
+export const measureCitus: Figure = async (bench) => {
+  const { rig, main, violations, signal, pace, progress } = bench;
   const binaries = await findCitusPostgres(process.env.PATH);
   if (binaries === undefined) {
     progress("the extension citus is not installed: P17 is left out");
@@ -23,7 +25,7 @@ export const measureCitus: Figure = async ({ rig, main, violations, signal, pace
   }
   progress(`claims on Citus, ${CALLERS} callers`);
   await using cleanUp = new AsyncDisposableStack();
-  const { url, pids } = await startCitus(binaries, cleanUp);
+  const { url, pids, killWorker } = await startCitus(binaries, cleanUp);
   const database = cleanUp.use(openBenchDatabase(url));
   const on = { database, tenant: await createTenant(database) };
   await using direct = await rig.startStation({ on, env: { ONCEWARD_CITUS_DIRECT: "true" } });
@@ -59,6 +61,11 @@ export const measureCitus: Figure = async ({ rig, main, violations, signal, pace
     coordinated: await processor("coordinated", coordinated),
   };
   for (const each of Object.values(claims)) await each.verify();
+  const ways = [
+    { part: "direct", what: "straight to the nodes", station: direct },
+    { part: "coordinated", what: "by the coordinator", station: coordinated },
+  ];
+  const away = await measureAwayWorker(bench, database, ways, killWorker);
   const plain = { "plain /s": measured.plain.perSecond };
   return [
     {
@@ -78,6 +85,7 @@ export const measureCitus: Figure = async ({ rig, main, violations, signal, pace
       unit: "×",
       raw: { "Citus /s": measured.coordinated.perSecond, ...plain, ...used.coordinated },
     },
+    ...away,
   ];
 };
 
