@@ -198,6 +198,7 @@ export function createServer(
     shards = await openShards(tracedPool, {
       onUngrouped: (reason) =>
         log.warn({ reason }, "statements are not grouped by shard of Citus, and are slow"),
+      onAway: ({ host, port }) => log.warn({ node: `${host}:${port}` }, "a node of Citus does not answer"),
       openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(databases.openNode(node)) : undefined,
     });
     const issuer = configuredIssuer(config, {

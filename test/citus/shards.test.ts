@@ -39,6 +39,7 @@ afterAll(async () => {
 async function openStore(direct: boolean) {
   const sent: Sent[] = [];
   const byCoordinator: string[] = [];
+  const away: ShardNode[] = [];
   const recorded = (of: Pool, node?: ShardNode): Pool => ({
     ...of,
     run(statement, parameters, operations) {
@@ -49,6 +50,7 @@ async function openStore(direct: boolean) {
   });
   const shards = (await openShards(recorded(pool), {
     onUngrouped: (reason) => expect.unreachable(reason),
+    onAway: (node) => away.push(node),
     ...(direct && {
       openNode: (node) =>
         recorded(
@@ -68,6 +70,7 @@ async function openStore(direct: boolean) {
     shards,
     sent,
     byCoordinator,
+    away,
     store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards),
   };
 }
@@ -252,7 +255,7 @@ test("straight to the nodes, the coordinator does nothing for claims but draw th
 test.each(ROUTES)(
   "$route: while a node is away, exactly the keys of its shards are refused, until it is back",
   async ({ direct }) => {
-    const { store, shards } = await openStore(direct);
+    const { store, shards, away: told } = await openStore(direct);
     onTestFinished(() => shards.close());
     const keys = keysOf(`away-${direct}`, 100);
     const shardOf = await shardsOf(keys);
@@ -280,6 +283,7 @@ test.each(ROUTES)(
     for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
     expect(tokens.size).toBe(keys.length - ofNode.length);
     expect(shards.awayNodes()).toBe(1);
+    expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
     await moveTo(away.host, away.port);
     await shards.refresh();
     expect(shards.awayNodes()).toBe(0);
@@ -371,6 +375,8 @@ test("without the functions of migrate --citus, statements are not grouped, and 
     await distributeRecords(database.url);
   });
   const reasons: string[] = [];
-  expect(await openShards(pool, { onUngrouped: (reason) => reasons.push(reason) })).toBeUndefined();
+  expect(
+    await openShards(pool, { onUngrouped: (reason) => reasons.push(reason), onAway: () => {} }),
+  ).toBeUndefined();
   expect(reasons).toEqual(["functions are missing: run onceward-server migrate --citus"]);
 });

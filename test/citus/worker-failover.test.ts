@@ -11,7 +11,8 @@ import { addressOf } from "../helpers/database/citus.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
 const SETTINGS = {
@@ -77,6 +78,10 @@ async function unavailable(client: IdempotencyClient): Promise<readonly string[]
   });
 }
 
+async function shardsAway(server: TestServer): Promise<number | undefined> {
+  return (await readMetrics(server)).get('onceward_degraded{reason="shards_away"}');
+}
+
 test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
   const { database, worker } = await startCitus();
   const [node] = await database.query<{ id: number; keys: string[] }>(
@@ -96,7 +101,7 @@ test("a worker that fails over to another address is found there: nothing is los
       const client = connectClient(server, (await createTenant(database)).apiKey);
       const tokens = new Map<string, bigint>();
       for (const key of KEYS) tokens.set(key, await claim(client, key));
-      return { client, tokens };
+      return { server, client, tokens };
     }),
   );
   await worker.addStandby();
@@ -107,14 +112,17 @@ test("a worker that fails over to another address is found there: nothing is los
   }
 
   await worker.failOver();
-  for (const { client } of callers) {
+  for (const { server, client } of callers) {
     await expect.poll(() => unavailable(client)).toEqual(KEYS.filter((key) => node.keys.includes(key)));
+    await expect.poll(() => shardsAway(server)).toBe(1);
+    expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
   }
 
   await nameItself(worker);
   await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [node.id]);
-  for (const { client, tokens } of callers) {
+  for (const { server, client, tokens } of callers) {
     await expect.poll(() => unavailable(client)).toEqual([]);
+    await expect.poll(() => shardsAway(server)).toBe(0);
     for (const key of COMPLETED) {
       const { outcome } = await client.claim(idOf(key));
       expect(outcome).toMatchObject({

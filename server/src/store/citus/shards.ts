@@ -39,6 +39,8 @@ export interface ShardsOptions {
    * shards.
    */
   readonly onUngrouped: (reason: string) => void;
+  /** Called when a node begins to be one that does not answer. */
+  readonly onAway: (node: ShardNode) => void;
   /**
    * Opens a pool of connections to a node; then statements of a shard are sent to its node. Unset: they are sent to
    * the coordinator, which passes each to one node.
@@ -68,7 +70,11 @@ async function whyUngrouped(pool: Pool, placed: readonly PlacedShard[]): Promise
   return undefined;
 }
 
-function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }: ShardsOptions): Shards {
+function createShards(
+  pool: Pool,
+  initial: readonly PlacedShard[],
+  { openNode, onAway }: ShardsOptions,
+): Shards {
   let placed = initial;
   let nodes = nodesByShard(placed);
   const route = openNode === undefined ? createCoordinatorRoute(pool) : createDirectRoute(pool, openNode);
@@ -101,6 +107,11 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
     };
   }
 
+  function pause(node: ShardNode): void {
+    if (!pausedUntilMs.has(node.id)) onAway(node);
+    pausedUntilMs.set(node.id, performance.now() + PAUSE_MS);
+  }
+
   return {
     get count() {
       return placed.length;
@@ -124,7 +135,7 @@ function createShards(pool: Pool, initial: readonly PlacedShard[], { openNode }:
         pausedUntilMs.delete(node.id);
         return rows;
       } catch (error) {
-        if (route.isAway(node, error)) pausedUntilMs.set(node.id, performance.now() + PAUSE_MS);
+        if (route.isAway(node, error)) pause(node);
         throw error;
       }
     },
