@@ -177,6 +177,35 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     expect(record).toMatchObject({ attempt: 2, fencingToken: second });
   });
 
+  /** Claims keys while Citus changes where shards are, and for a while after it. Expects that no granted claim is lost. */
+  async function expectNothingLostDuring(name: string, change: () => Promise<unknown>): Promise<void> {
+    const granted: string[] = [];
+    let changed = false;
+    let round = 0;
+    const load = async () => {
+      for (;;) {
+        const { tokens } = await claim(store, keysOf(`${name}-${direct}-${round++}`, 20));
+        granted.push(...tokens.keys());
+        if (changed) return;
+      }
+    };
+    const loads = [load(), load(), load()];
+    await change();
+    const before = granted.length;
+    // Claims after the change reach the old table of a shard, until the map is read again.
+    await expect.poll(() => granted.length).toBeGreaterThan(before + 200);
+    changed = true;
+    await Promise.all(loads);
+    const after = await claim(store, keysOf(`after-${name}-${direct}`, 40));
+    expect(after.refused).toEqual(new Map());
+    granted.push(...after.tokens.keys());
+    const rows = await database.query<{ key: string }>(
+      "select key from records where key = any($1::text[])",
+      [granted],
+    );
+    expect(rows.length).toBe(granted.length);
+  }
+
   test("no granted claim is lost while a shard moves to another node", async () => {
     const [shard] = await database.query<{
       id: number;
@@ -191,34 +220,29 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
         where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
     );
     if (shard === undefined) throw new Error("there is no shard");
-    const granted: string[] = [];
-    let moved = false;
-    let round = 0;
-    const load = async () => {
-      for (;;) {
-        const { tokens } = await claim(store, keysOf(`moving-${direct}-${round++}`, 20));
-        granted.push(...tokens.keys());
-        if (moved) return;
-      }
-    };
-    const loads = [load(), load(), load()];
-    await database.query(
-      "select citus_move_shard_placement($1, $2, $3, $4, $5, shard_transfer_mode := 'block_writes')",
-      [shard.id, shard.from, shard.from_port, shard.to, shard.to_port],
+    await expectNothingLostDuring("moved", () =>
+      database.query(
+        "select citus_move_shard_placement($1, $2, $3, $4, $5, shard_transfer_mode := 'block_writes')",
+        [shard.id, shard.from, shard.from_port, shard.to, shard.to_port],
+      ),
     );
-    const before = granted.length;
-    // Claims after the move reach the shard's table on its old node, until the map is read again.
-    await expect.poll(() => granted.length).toBeGreaterThan(before + 200);
-    moved = true;
-    await Promise.all(loads);
-    const after = await claim(store, keysOf(`moved-${direct}`, 40));
-    expect(after.refused).toEqual(new Map());
-    granted.push(...after.tokens.keys());
-    const rows = await database.query<{ key: string }>(
-      "select key from records where key = any($1::text[])",
-      [granted],
+  });
+
+  test("no granted claim is lost while a shard is divided in two", async () => {
+    const count = shards.count;
+    const [shard] = await database.query<{ id: number; middle: string; node: number }>(
+      `select s.shardid::int as id, n.nodeid as node,
+              ((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text as middle
+         from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
+        where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
     );
-    expect(rows.length).toBe(granted.length);
+    await expectNothingLostDuring("divided", () =>
+      database.query(
+        "select citus_split_shard_by_split_points($1, array[$2], array[$3, $3]::int[], 'block_writes')",
+        [shard?.id, shard?.middle, shard?.node],
+      ),
+    );
+    expect(shards.count).toBe(count + 1);
   });
 });
 

@@ -137,7 +137,7 @@ export const FINDINGS = {
   citus_clock_skewed: {
     severity: "error",
     advice:
-      "Synchronise the clocks of all nodes (NTP): with ONCEWARD_CITUS_DIRECT, leases end by the clock of the key's node.",
+      "Synchronise the clocks of all nodes (NTP): leases end by the clock of the key's node.",
   },
   citus_records_not_distributed: {
     severity: "warning",
