@@ -136,8 +136,7 @@ export const FINDINGS = {
   },
   citus_clock_skewed: {
     severity: "error",
-    advice:
-      "Synchronise the clocks of all nodes (NTP): leases end by the clock of the key's node.",
+    advice: "Synchronise the clocks of all nodes (NTP): leases end by the clock of the key's node.",
   },
   citus_records_not_distributed: {
     severity: "warning",

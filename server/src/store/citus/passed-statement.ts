@@ -13,7 +13,7 @@ const PARAMETER = /\$(\d+)::(\w+(?:\[\])?)/g;
 export function passedOn({ statement, parameters }: BoundShardStatement): Omit<BoundStatement, "operations"> {
   const { name, text, columns } = statement;
   if (columns === undefined) throw new Error(`${name} does not say the types of its columns`);
-  const types = typesOfParameters(text);
+  const types = typesOfParameters(text, parameters.length);
   const key = types[2] === "text[]" ? "($3::text[])[1]" : "$3::text";
   const texts = types.map((type, index) => `$${index + 1}::${type}::text`);
   return {
@@ -29,9 +29,12 @@ select *
   };
 }
 
-/** Returns the type of each parameter of a statement. */
-function typesOfParameters(text: string): readonly string[] {
-  const types: string[] = [];
-  for (const [, number, type] of text.matchAll(PARAMETER)) types[Number(number) - 1] = type as string;
-  return types;
+/** Returns the type of each parameter of a statement. @throws if the statement does not name one. */
+function typesOfParameters(text: string, count: number): readonly string[] {
+  const types = new Map([...text.matchAll(PARAMETER)].map(([, number, type]) => [Number(number), type]));
+  return Array.from({ length: count }, (_, index) => {
+    const type = types.get(index + 1);
+    if (type === undefined) throw new Error(`the statement does not name the type of parameter ${index + 1}`);
+    return type;
+  });
 }
