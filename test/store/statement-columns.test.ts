@@ -3,7 +3,7 @@ import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
 import type { Result } from "../../server/src/domain/record.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { passedOn } from "../../server/src/store/citus/passed-statement.ts";
+import { passedStatement } from "../../server/src/store/citus/passed-statement.ts";
 import { shardStatement } from "../../server/src/store/citus/shard-statement.ts";
 import { withConnection } from "../../server/src/store/connection.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
@@ -86,13 +86,10 @@ test("the columns that each statement of callers' operations names are those tha
 test("each of them can be passed on by the coordinator of a Citus: it names the type of each parameter", () => {
   for (const [statement, parameters] of sent) {
     const onShard = shardStatement(statement, 7, parameters.length);
-    const all = onShard.takesToken ? [...parameters, 1n] : parameters;
-    const passed = passedOn({ statement: onShard, parameters: all });
-    expect(passed.statement.text).toMatch(/^\s*select \*\s+from onceward_run_on_shard\(\(?\$3::text/);
-    expect(passed.parameters).toHaveLength(all.length + 1);
-    const text = String(passed.parameters.at(-1));
-    expect(text).not.toMatch(/\$(?!1\[)|\brecords\b/);
-    expect(text).toContain("onceward_hold_shard(7, $1[");
+    const { text, passedText } = passedStatement(onShard, parameters.length + (onShard.takesToken ? 1 : 0));
+    expect(text).toMatch(/^\s*select \*\s+from onceward_run_on_shard\(\(?\$3::text/);
+    expect(passedText).not.toMatch(/\$(?!1\[)|\brecords\b/);
+    expect(passedText).toContain("onceward_hold_shard(7, $1[");
   }
   expect([...sent.keys()].map(({ name }) => name).sort()).toEqual([
     "claim_record",

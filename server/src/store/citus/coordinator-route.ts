@@ -1,18 +1,31 @@
 import type { Runner } from "../pool.ts";
 import { isUnreachableNode } from "../statement-errors.ts";
-import { passedOn } from "./passed-statement.ts";
+import { createBindToShard } from "./bind-to-shard.ts";
+import { type PassedStatement, passedStatement } from "./passed-statement.ts";
 import { reachesNode } from "./shard-map.ts";
 import { MAX_IN_FLIGHT_BY_NODE, type ShardRoute } from "./shard-route.ts";
-import { createBindToShard } from "./shard-statements.ts";
+import type { ShardStatement } from "./shard-statement.ts";
 
 /** Returns the route by the coordinator, which passes each statement on to the node of its shard. */
 export function createCoordinatorRoute(coordinator: Runner): ShardRoute {
   const bindToShard = createBindToShard(coordinator);
+  const passed = new WeakMap<ShardStatement, PassedStatement>();
+
+  function passing(statement: ShardStatement, parameters: number): PassedStatement {
+    let found = passed.get(statement);
+    if (found === undefined) {
+      found = passedStatement(statement, parameters);
+      passed.set(statement, found);
+    }
+    return found;
+  }
+
   return {
     turns: { width: MAX_IN_FLIGHT_BY_NODE },
     runnerOn: (_, shard) => async (statement, parameters, operations) => {
-      const passed = passedOn(await bindToShard(statement, shard, parameters));
-      return await coordinator.run(passed.statement, passed.parameters, operations);
+      const bound = await bindToShard(statement, shard, parameters);
+      const outer = passing(bound.statement, bound.parameters.length);
+      return await coordinator.run(outer, [...bound.parameters, outer.passedText], operations);
     },
     isAway: (_, error) => isUnreachableNode(error),
     answers: (node) => reachesNode(coordinator, node),

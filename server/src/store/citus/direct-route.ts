@@ -1,7 +1,7 @@
 import type { Pool, Runner } from "../pool.ts";
+import { createBindToShard } from "./bind-to-shard.ts";
 import type { ShardNode } from "./shard-map.ts";
 import type { ShardRoute } from "./shard-route.ts";
-import { createBindToShard } from "./shard-statements.ts";
 
 /**
  * Maximum round trips at once to a node, and statements of each: the fewer round trips there are, the more statements,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { claimRecord, claimRecords, takeOverRecords } from "../records/claim-statements.ts";
-import { createBindToShard } from "./shard-statements.ts";
+import { createBindToShard } from "./bind-to-shard.ts";
 
 /** Binds statements with tokens of a sequence that begins with 1. */
 function newBind() {
