@@ -98,7 +98,7 @@ test("records that are distributed by another column, or referenced by a foreign
 
   await nodes.query("select create_distributed_table('records', 'tenant_id', shard_count => 2)");
   const otherColumn =
-    /^The records are distributed by tenant_id\. Run: select undistribute_table\('records'\)\n$/;
+    /^The records are distributed by tenant_id\. Run: onceward-server migrate --undistribute\n$/;
   expect(await migrateCitus()).toMatchObject({ exit: 1, stderr: expect.stringMatching(otherColumn) });
   expect(
     await nodes.query("select shardid from pg_dist_shard where logicalrelid = 'records'::regclass"),

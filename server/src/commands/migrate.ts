@@ -1,19 +1,25 @@
 import { readConfig } from "../config/config.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
-import { requireCitus, requireSchema, runDistribution, runMigrations } from "./schema.ts";
+import { requireCitus, requireSchema, runDistribution, runMigrations, runUndistribution } from "./schema.ts";
 
 /**
  * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). `migrate --citus` also
- * distributes the records over the workers of a Citus.
+ * distributes the records over the workers of a Citus, and `migrate --undistribute` copies them back to the coordinator.
  */
 export async function migrateCommand(host: Host): Promise<void> {
-  const { check, citus } = readArguments(host.args, {
+  const { check, citus, undistribute } = readArguments(host.args, {
     check: { type: "boolean", default: false },
     citus: { type: "boolean", default: false },
+    undistribute: { type: "boolean", default: false },
   });
-  if (check && citus) throw new CommandError("--check changes nothing: give it without --citus.");
+  if ([check, citus, undistribute].filter(Boolean).length > 1)
+    throw new CommandError("Give one of --check, --citus and --undistribute.");
   const config = readConfig(host.env);
+  if (undistribute) {
+    for (const line of await runUndistribution(config)) host.print(line);
+    return;
+  }
   if (citus) await requireCitus(config);
   if (!check) for (const name of await runMigrations(config)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);

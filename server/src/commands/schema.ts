@@ -1,9 +1,7 @@
 import type { Config } from "../config/config.ts";
-import {
-  DistributionRefused,
-  distributeRecords,
-  requireCoordinator,
-} from "../store/citus/distribute-records.ts";
+import { DistributionRefused } from "../store/citus/coordinator-session.ts";
+import { distributeRecords, requireCoordinator } from "../store/citus/distribute-records.ts";
+import { undistributeRecords } from "../store/citus/undistribute-records.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
 import { CommandError } from "./host.ts";
@@ -53,6 +51,15 @@ export function requireCitus(databases: Databases): Promise<void> {
  */
 export function runDistribution(databases: Databases): Promise<readonly string[]> {
   return onDatabase(databases, (url) => distributeRecords(url));
+}
+
+/**
+ * Copies the records of a Citus back to its coordinator, and returns what was done.
+ *
+ * @throws CommandError if they cannot be copied, or if the database cannot be used.
+ */
+export function runUndistribution(databases: Databases): Promise<readonly string[]> {
+  return onDatabase(databases, undistributeRecords);
 }
 
 /**

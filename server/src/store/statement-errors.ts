@@ -80,6 +80,11 @@ export function isUnreachableNode(error: unknown): boolean {
   return error instanceof Refusal && UNREACHABLE_NODE_STATE.test(sqlStateOf(error.cause) ?? "");
 }
 
+/** Returns whether `run` threw this error because Postgres cancelled a statement that took too long. */
+export function isTimedOut(error: unknown): boolean {
+  return error instanceof Refusal && sqlStateOf(error.cause) === QUERY_CANCELED;
+}
+
 /** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
 export function isAway(error: unknown): boolean {
   const sqlState = sqlStateOf(error);

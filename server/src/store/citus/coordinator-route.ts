@@ -1,5 +1,5 @@
 import type { Runner } from "../pool.ts";
-import { isUnreachableNode } from "../statement-errors.ts";
+import { isTimedOut, isUnreachableNode } from "../statement-errors.ts";
 import { createBindToShard } from "./bind-to-shard.ts";
 import { type PassedStatement, passedStatement } from "./passed-statement.ts";
 import { reachesNode } from "./shard-map.ts";
@@ -27,8 +27,9 @@ export function createCoordinatorRoute(coordinator: Runner): ShardRoute {
       const outer = passing(bound.statement, bound.parameters.length);
       return await coordinator.run(outer, [...bound.parameters, outer.passedText], operations);
     },
-    isAway: (_, error) => isUnreachableNode(error),
-    answers: (node) => reachesNode(coordinator, node),
+    // The coordinator answers, so a statement that took too long waited for the node. Locks end sooner.
+    isAway: (_, error) => isUnreachableNode(error) || isTimedOut(error),
+    answers: (node) => reachesNode(coordinator, node).catch(() => false),
     keepOnly() {},
     async close() {},
   };

@@ -1,14 +1,6 @@
-import type pg from "pg";
-import { withConnection } from "../connection.ts";
 import { type Runner, WORKER_SETTINGS } from "../pool.ts";
-import {
-  askWorkers,
-  type CitusNodes,
-  type CitusState,
-  hasCitus,
-  readCitusNodes,
-  readCitusState,
-} from "./citus-state.ts";
+import { askWorkers, type CitusState, readCitusNodes, readCitusState } from "./citus-state.ts";
+import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
 import {
   CREATE_SHARD_GUARD,
   CREATE_SHARD_RUNNER,
@@ -20,13 +12,6 @@ import {
  * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
  */
 const DEFAULT_SHARDS = 32;
-/** The oldest version of PostgreSQL on which the service runs, and the oldest for which there is Citus 13. */
-const OLDEST_VERSION_NUM = 150_000;
-
-/** Why the records cannot be distributed, and what to do. */
-export class DistributionRefused extends Error {
-  override readonly name = "DistributionRefused";
-}
 
 /**
  * Checks that a database, which may be empty, is that of a coordinator whose nodes reach each other. Migrations must
@@ -35,9 +20,7 @@ export class DistributionRefused extends Error {
  * @throws DistributionRefused if it is not.
  */
 export function requireCoordinator(databaseUrl: string): Promise<void> {
-  return withConnection({ connectionString: databaseUrl }, async (client) => {
-    const runner = runnerOn(client);
-    await requireExtension(runner);
+  return onCitus(databaseUrl, async (runner) => {
     refuse(whyNoCoordinator(await readCitusNodes(runner)));
   });
 }
@@ -57,9 +40,7 @@ export function distributeRecords(
   databaseUrl: string,
   { shards = DEFAULT_SHARDS }: { readonly shards?: number } = {},
 ): Promise<readonly string[]> {
-  return withConnection({ connectionString: databaseUrl }, async (client) => {
-    const runner = runnerOn(client);
-    await requireExtension(runner);
+  return onCitus(databaseUrl, async (runner) => {
     const state = await readCitusState(runner);
     refuse(whyRefused(state));
     // Replicas may write to the shards as soon as there are some.
@@ -79,43 +60,13 @@ export function distributeRecords(
   });
 }
 
-/** Runs statements without a limit of time: records are copied for as long as it takes. */
-function runnerOn(client: pg.Client): Runner {
-  return { run: async ({ text }, parameters) => (await client.query(text, [...parameters])).rows };
-}
-
-async function requireExtension(runner: Runner): Promise<void> {
-  if (await hasCitus(runner)) return;
-  refuse(
-    "The database has no extension citus. Run on the coordinator and on each worker: create extension citus",
-  );
-}
-
-function refuse(reason: string | undefined): void {
-  if (reason !== undefined) throw new DistributionRefused(reason);
-}
-
-/** Returns why a database with Citus is not that of a coordinator with all its nodes; undefined: it is. */
-function whyNoCoordinator(nodes: CitusNodes): string | undefined {
-  if (nodes.serverVersionNum < OLDEST_VERSION_NUM) return "The service needs PostgreSQL 15 or later.";
-  if (!nodes.isCoordinator) return "This is the database of a worker. Give the URL of the coordinator's.";
-  if (!nodes.knowsCoordinator) {
-    return "The workers do not know their coordinator. Run: select citus_set_coordinator_host('HOST', PORT)";
-  }
-  if (nodes.workers.length === 0) return "Citus has no worker. Run: select citus_add_node('HOST', PORT)";
-  if (nodes.unreachable.length > 0) {
-    return `Not all nodes reach each other. Not reached: ${nodes.unreachable.join(", ")}.`;
-  }
-  return undefined;
-}
-
 /** Returns why the records of a database with Citus cannot be distributed; undefined: they can. */
 export function whyRefused(state: CitusState): string | undefined {
   const reason = whyNoCoordinator(state);
   if (reason !== undefined) return reason;
   if (state.distributedBy === "key") return undefined;
   if (state.distributedBy !== null) {
-    return `The records are distributed by ${state.distributedBy}. Run: select undistribute_table('records')`;
+    return `The records are distributed by ${state.distributedBy}. Run: onceward-server migrate --undistribute`;
   }
   if (state.foreignKeys.length > 0) {
     return `Foreign keys from or to the records must be dropped first: ${state.foreignKeys.join(", ")}.`;

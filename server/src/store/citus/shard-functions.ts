@@ -6,7 +6,8 @@ import type { Runner } from "../pool.ts";
  *
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
  * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
- * reads, with a new snapshot because it is volatile, whether the shard is still on this node.
+ * reads, with a new snapshot because it is volatile, whether the shard is still on this node, and whether
+ * `onceward_run_on_shard` exists: without it, no statement on the table of a shard begins (`undistribute-records.ts`).
  *
  * It runs as its owner, the owner of the records, because Citus gives no other role that lock.
  */
@@ -17,8 +18,10 @@ begin
   perform lock_shard_metadata(5 /* ShareLock, as Citus takes it to write */, array[shard]);
   if not exists (
     select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
+  ) or not exists (
+    select from pg_proc where proname = 'onceward_run_on_shard'
   ) then
-    raise exception 'shard % is not on this node', shard using errcode = 'OW001';
+    raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
   end if;
   return value;
 end $$`;
@@ -42,6 +45,15 @@ end $$`;
 export const DISTRIBUTE_SHARD_RUNNER = `
 select create_distributed_function('onceward_run_on_shard(text, text, text[])', 'key', colocate_with := 'records')`;
 
+/** Drops the function on all nodes. */
+export const DROP_SHARD_RUNNER = "drop function if exists onceward_run_on_shard(text, text, text[])";
+
+/** Run on a worker, waits for all statements there that hold a shard. */
+export const WAIT_FOR_HELD_SHARDS = `
+select count(lock_shard_metadata(7 /* ExclusiveLock */, array[s.shardid]))
+  from pg_dist_shard s
+ where s.logicalrelid = 'records'::regclass`;
+
 const findShardFunctions = {
   name: "find_shard_functions",
   text: `
@@ -59,5 +71,8 @@ export async function hasShardFunctions(runner: Runner): Promise<boolean> {
   return row?.found === true;
 }
 
-/** The SQLSTATEs of a statement on a shard that is not on its node: the guard's, and that of a missing table. */
-export const MOVED_STATES: readonly string[] = ["OW001", "42P01"];
+/**
+ * The SQLSTATEs of a statement on a shard that is not on its node, or not used by itself: the guard's, and those of a missing
+ * table and function.
+ */
+export const MOVED_STATES: readonly string[] = ["OW001", "42P01", "42883"];

@@ -79,13 +79,24 @@ function createShards(
   let nodes = nodesByShard(placed);
   const route = openNode === undefined ? createCoordinatorRoute(pool) : createDirectRoute(pool, openNode);
   const turnsByNode = new Map<number, Turns>();
-  /** When the next statement may be sent to a node that did not answer, by the node's id. */
+  /** When the next statement may try a node that did not answer, by the node's id. Infinite: one is trying it. */
   const pausedUntilMs = new Map<number, number>();
 
-  async function refresh(): Promise<void> {
-    placed = (await readShardMap(pool)) ?? placed;
-    nodes = nodesByShard(placed);
+  let refreshing: Promise<void> | undefined;
+
+  /** Without the functions, no shard has a node, and Citus plans all statements. */
+  async function readAgain(): Promise<void> {
+    const found = await readShardMap(pool);
+    placed = found ?? placed;
+    nodes = nodesByShard(found !== undefined && (await hasShardFunctions(pool)) ? found : []);
     route.keepOnly(nodes.values());
+  }
+
+  function refresh(): Promise<void> {
+    refreshing ??= readAgain().finally(() => {
+      refreshing = undefined;
+    });
+    return refreshing;
   }
 
   async function isBack(id: number): Promise<boolean> {
@@ -105,6 +116,20 @@ function createShards(
         return await pool.run(statement, parameters, operations);
       }
     };
+  }
+
+  /**
+   * Returns whether a statement is the one that tries a node that did not answer. The others are refused until it has ended,
+   * so that callers do not wait for a node that hangs.
+   *
+   * @throws Refusal DATABASE_UNAVAILABLE if the statement must not be sent.
+   */
+  function beginTrial(node: ShardNode): boolean {
+    const untilMs = pausedUntilMs.get(node.id);
+    if (untilMs === undefined) return false;
+    if (untilMs > performance.now()) throw nodeAway();
+    pausedUntilMs.set(node.id, Number.POSITIVE_INFINITY);
+    return true;
   }
 
   function pause(node: ShardNode): void {
@@ -129,13 +154,15 @@ function createShards(
     runnerOn: (shard) => async (statement, parameters, operations) => {
       const node = nodes.get(shard.id);
       if (node === undefined) return await pool.run(statement, parameters, operations);
-      if ((pausedUntilMs.get(node.id) ?? 0) > performance.now()) throw nodeAway();
+      const isTrial = beginTrial(node);
       try {
         const rows = await runnerOn(node, shard)<never>(statement, parameters, operations);
         pausedUntilMs.delete(node.id);
         return rows;
       } catch (error) {
-        if (route.isAway(node, error)) pause(node);
+        const isAway = isTrial ? !(error instanceof StatementFailed) : route.isAway(node, error);
+        if (isAway) pause(node);
+        else if (isTrial) pausedUntilMs.delete(node.id);
         throw error;
       }
     },
@@ -148,7 +175,7 @@ function createShards(
   };
 }
 
-/** Stands for the node of shards that were divided. */
+/** Stands for the node of shards that were divided, or that are not used by themselves. */
 const NO_NODE = -1;
 
 function nodesByShard(placed: readonly PlacedShard[]): ReadonlyMap<number, ShardNode> {
