@@ -8,7 +8,7 @@ import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { success } from "../helpers/calls/verbs.ts";
 import { addressOf } from "../helpers/database/citus.ts";
-import { openDatabase } from "../helpers/database/database.ts";
+import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
@@ -82,8 +82,8 @@ async function shardsAway(server: TestServer): Promise<number | undefined> {
   return (await readMetrics(server)).get('onceward_degraded{reason="shards_away"}');
 }
 
-test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
-  const { database, worker } = await startCitus();
+/** Returns the keys whose records lie on a worker, and Citus' number of its node. */
+async function keysOn(database: OpenDatabase, worker: ChaosPostgres) {
   const [node] = await database.query<{ id: number; keys: string[] }>(
     `select n.nodeid as id, array_agg(k.key) as keys
        from unnest($1::text[]) as k (key)
@@ -94,14 +94,45 @@ test("a worker that fails over to another address is found there: nothing is los
     [KEYS, new URL(worker.url).searchParams.get("host")],
   );
   if (node === undefined) throw new Error("the worker holds no key");
-  const callers = await Promise.all(
+  return { id: node.id, keys: KEYS.filter((key) => node.keys.includes(key)) };
+}
+
+/** Starts a replica of each route, with a tenant of its own. */
+async function startReplicas(database: OpenDatabase) {
+  return await Promise.all(
     ["false", "true"].map(async (direct) => {
       const server = await startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: direct });
       onTestFinished(() => server.stop());
-      const client = connectClient(server, (await createTenant(database)).apiKey);
+      return { server, client: connectClient(server, (await createTenant(database)).apiKey) };
+    }),
+  );
+}
+
+test("while a worker hangs, exactly its keys are refused and the replicas are degraded, until it answers again", async () => {
+  const { database, worker } = await startCitus();
+  const { keys } = await keysOn(database, worker);
+  const replicas = await startReplicas(database);
+  worker.signal("SIGSTOP");
+  for (const { server, client } of replicas) {
+    await expect.poll(() => unavailable(client)).toEqual(keys);
+    await expect.poll(() => shardsAway(server)).toBe(1);
+    expect(server.log).toContainEqual(expect.objectContaining({ msg: "a node of Citus does not answer" }));
+  }
+  worker.signal("SIGCONT");
+  for (const { server, client } of replicas) {
+    await expect.poll(() => unavailable(client)).toEqual([]);
+    await expect.poll(() => shardsAway(server)).toBe(0);
+  }
+});
+
+test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
+  const { database, worker } = await startCitus();
+  const { id, keys } = await keysOn(database, worker);
+  const callers = await Promise.all(
+    (await startReplicas(database)).map(async (replica) => {
       const tokens = new Map<string, bigint>();
-      for (const key of KEYS) tokens.set(key, await claim(client, key));
-      return { server, client, tokens };
+      for (const key of KEYS) tokens.set(key, await claim(replica.client, key));
+      return { ...replica, tokens };
     }),
   );
   await worker.addStandby();
@@ -113,13 +144,13 @@ test("a worker that fails over to another address is found there: nothing is los
 
   await worker.failOver();
   for (const { server, client } of callers) {
-    await expect.poll(() => unavailable(client)).toEqual(KEYS.filter((key) => node.keys.includes(key)));
+    await expect.poll(() => unavailable(client)).toEqual(keys);
     await expect.poll(() => shardsAway(server)).toBe(1);
     expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
   }
 
   await nameItself(worker);
-  await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [node.id]);
+  await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
   for (const { server, client, tokens } of callers) {
     await expect.poll(() => unavailable(client)).toEqual([]);
     await expect.poll(() => shardsAway(server)).toBe(0);

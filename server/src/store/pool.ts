@@ -145,12 +145,15 @@ const PLANNER_SETTINGS = {
   jit: "off",
 };
 
+/** How Citus writes values into the texts of statements that it sends to a node, and how the node reads them. */
+const TEXT_SETTINGS = { standard_conforming_strings: "on", array_nulls: "on" };
+
 /** The settings that a pool sends when it connects, unless through PgBouncer. */
 export const START_UP_SETTINGS = {
   statement_timeout: STATEMENT_TIMEOUT_MS,
   lock_timeout: LOCK_TIMEOUT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-  options: Object.entries(PLANNER_SETTINGS)
+  options: Object.entries({ ...PLANNER_SETTINGS, ...TEXT_SETTINGS })
     .map(([name, value]) => `-c ${name}=${value}`)
     .join(" "),
 } as const;
@@ -161,7 +164,11 @@ const { plan_cache_mode: _, ...WORKER_PLANNER_SETTINGS } = PLANNER_SETTINGS;
  * The settings of Citus' own sessions on its workers (`distributeRecords`). The time limits of statements and
  * transactions are those of the coordinator, and would end the copying of shards.
  */
-export const WORKER_SETTINGS = { lock_timeout: LOCK_TIMEOUT_MS, ...WORKER_PLANNER_SETTINGS } as const;
+export const WORKER_SETTINGS = {
+  lock_timeout: LOCK_TIMEOUT_MS,
+  ...WORKER_PLANNER_SETTINGS,
+  ...TEXT_SETTINGS,
+} as const;
 
 /**
  * Sent on each new connection. Citus refuses to plan a statement without the values of its parameters, so on
