@@ -25,7 +25,8 @@ const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
 const USAGE = `onceward-server COMMAND
 
   serve                                     run a replica
-  migrate [--check] [--citus]               bring the schema up to date, or only check it; distribute the records
+  migrate [--check]                         bring the schema up to date, or only check it
+  migrate --citus | --undistribute          distribute the records over a Citus, or copy them back to its coordinator
   after-restore [--force] [--above TOKEN]   prevent reuse of tokens and ids after a restore or a promotion
   doctor [--json]                           check the database, Redis and the replicas, and say what to do
   encryption-status                         count the records under each encryption key
