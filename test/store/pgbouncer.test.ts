@@ -33,7 +33,7 @@ async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<st
 }
 
 /** Matches a Parse message with a statement's name: P, four bytes of length, the name, a zero byte. */
-const NAMED_PARSE = /P[\s\S]{4}(?:claim|complete|release|read)_records\0/;
+const NAMED_PARSE = /P[\s\S]{4}(?:claim|complete|release|read)_records(?:_passed_on)?\0/;
 /** Matches settings that a pooler in transaction mode refuses, or keeps from one client to the next. */
 const SESSION_SETTING = /statement_timeout|lock_timeout|plan_cache_mode/;
 

@@ -62,6 +62,7 @@ const BACKGROUND = new Set([
   // Where the shards of a Citus are.
   "find_citus",
   "read_shards",
+  "find_shard_functions",
   // Fencing tokens on Citus, drawn for many statements.
   "draw_tokens",
 ]);
