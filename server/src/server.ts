@@ -124,7 +124,7 @@ export function createServer(
   const databases = openDatabases(config, { metrics, log, onConnected: installation.look });
   const { pool, administrationPool, heartbeatPool } = databases;
   const waiters = createWaiters({
-    findResolved: (ids) => findResolved(pool, ids),
+    findResolved: (ids) => findResolved({ pool, shards }, ids),
     onCheckFailed: (error) =>
       log.warn({ err: error }, "reading the records of waiting calls failed; retrying at the next interval"),
     onFirstWaiter: (name) => replicaCache?.wakeChannel?.listen(name),

@@ -52,7 +52,7 @@ setInterval(() => {
 }, REFRESH_MS);
 
 const waiters = createWaiters({
-  findResolved: (ids) => findResolved(pool, ids),
+  findResolved: (ids) => findResolved({ pool }, ids),
   onCheckFailed: () => {},
   onFirstWaiter: () => {},
   onLastWaiterGone: () => {},

@@ -8,6 +8,7 @@ import { joinStatements } from "../../server/src/store/citus/joined-statements.t
 import type { ShardNode } from "../../server/src/store/citus/shard-map.ts";
 import { openShards, type Shards } from "../../server/src/store/citus/shards.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
+import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -308,6 +309,17 @@ test.each(ROUTES)(
     expect(tokens.size).toBe(keys.length - ofNode.length);
     expect(shards.awayNodes()).toBe(1);
     expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
+    // Of these, those that nobody claims can be read on the other node alone.
+    const waitedFor = [...keys, ...keysOf(`unclaimed-${direct}`, 40)];
+    const resolved = await findResolved({ pool, shards }, waitedFor.map(idOf));
+    const shardOfAll = await shardsOf(waitedFor);
+    const isOnNode = (key: string) => away.shards.includes(shardOfAll.get(key) as number);
+    expect([...resolved].map((index) => waitedFor[index]).sort()).toEqual(
+      waitedFor
+        .slice(keys.length)
+        .filter((key) => !isOnNode(key))
+        .sort(),
+    );
     await moveTo(away.host, away.port);
     await shards.refresh();
     expect(shards.awayNodes()).toBe(0);

@@ -39,6 +39,6 @@ test("all keys are found resolved, except those that are in progress under a run
   }
   const keys = Object.keys(FATES);
   const ids = keys.map((key) => ({ tenantId: tenant.id, ...idOf(key) }));
-  const resolved = await findResolved(openStorePool(database), ids);
+  const resolved = await findResolved({ pool: openStorePool(database) }, ids);
   expect(keys.filter((_, index) => !resolved.has(index))).toEqual(["held", "heldToo"]);
 });

@@ -94,7 +94,7 @@ const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
       NO_DEADLINE,
     ),
   read_records: (n) => store.read([idOf(n)], NO_DEADLINE),
-  find_resolved_records: (n) => findResolved(recorded, [idOf(n)]),
+  find_resolved_records: (n) => findResolved({ pool: recorded }, [idOf(n)]),
 };
 
 interface Plan {

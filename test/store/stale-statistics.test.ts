@@ -284,7 +284,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "export other rows": (pool) => readAll(exportPlainRows(pool, CROWDED_TENANT)),
   "list ambiguous records": (pool) => findAmbiguous(pool, FILTER, AMONG_AMBIGUOUS, BATCH_ROWS),
   "count ambiguous records": (pool) => countMatching(pool, FILTER, AMONG_AMBIGUOUS),
-  "find resolved records": (pool) => findResolved(pool, BATCH.map(idOf)),
+  "find resolved records": (pool) => findResolved({ pool }, BATCH.map(idOf)),
   "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
   "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
   "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),

@@ -7,6 +7,7 @@ import { passedStatement } from "../../server/src/store/citus/passed-statement.t
 import { shardStatement } from "../../server/src/store/citus/shard-statement.ts";
 import { withConnection } from "../../server/src/store/connection.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
+import { findResolved } from "../../server/src/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -24,6 +25,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
   await useAll(createRecordStore(recorded(pool), UNLIMITED));
+  await findResolved({ pool: recorded(pool) }, [idOf("alone")]);
 });
 
 afterAll(async () => {
@@ -96,6 +98,7 @@ test("each of them can be passed on by the coordinator of a Citus: it names the 
     "claim_records",
     "complete_records",
     "extend_leases",
+    "find_resolved_records",
     "read_payloads",
     "read_records",
     "release_records",

@@ -1,10 +1,11 @@
 import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
 import type { Batcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
-import type { Pool } from "../pool.ts";
+import type { Runner } from "../pool.ts";
 import { type FillPayload, keepForReply } from "./large-payloads.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
@@ -135,10 +136,36 @@ select resolved.ordinal::int - 1 as index
   from (select generate_subscripts($1::int[], 1)::bigint as ordinal
         except
         select ordinal from in_progress) resolved`,
+  columns: "index int",
 };
 
-/** Returns the indexes of the ids that are not in progress under a running lease. Runs one statement. */
-export async function findResolved(pool: Pool, ids: readonly RecordId[]): Promise<ReadonlySet<number>> {
-  const rows = await pool.run<{ readonly index: number }>(findResolvedRecords, idColumns(ids));
-  return new Set(rows.map(({ index }) => index));
+/**
+ * Returns the indexes of the ids that are not in progress under a running lease. Runs one statement; while a node of Citus
+ * is away, one for each shard, and leaves out the ids on that node.
+ */
+export async function findResolved(
+  { pool, shards }: RecordsDatabase,
+  ids: readonly RecordId[],
+): Promise<ReadonlySet<number>> {
+  if (shards === undefined || shards.awayNodes() === 0) return new Set(await resolvedAmong(pool.run, ids));
+  const byShard = Map.groupBy(ids.keys(), (index) => shards.of((ids[index] as RecordId).key));
+  const found = await Promise.allSettled(
+    Array.from(byShard, async ([shard, indexes]) => {
+      const own = indexes.map((index) => ids[index] as RecordId);
+      return (await resolvedAmong(shards.runnerOn(shard), own)).map((index) => indexes[index] as number);
+    }),
+  );
+  return new Set(found.flatMap((each) => valueUnlessAway(each)));
+}
+
+async function resolvedAmong(run: Runner["run"], ids: readonly RecordId[]): Promise<readonly number[]> {
+  const rows = await run<{ readonly index: number }>(findResolvedRecords, idColumns(ids));
+  return rows.map(({ index }) => index);
+}
+
+/** Returns what was found on a shard; nothing if its node is away. @throws any other error. */
+function valueUnlessAway(found: PromiseSettledResult<readonly number[]>): readonly number[] {
+  if (found.status === "fulfilled") return found.value;
+  if (found.reason instanceof Refusal) return [];
+  throw found.reason;
 }
