@@ -575,6 +575,8 @@ const ON_CITUS = [
   "command_citus_workers",
   "read_coordinator_clock",
   "distribute_records",
+  "undistribute_records",
+  "drop_shard_runner",
   "read_database_name",
 ];
 
