@@ -209,13 +209,9 @@ function databaseProject(project: DatabaseProject) {
       include,
       exclude,
       globalSetup,
-      provide: {
-        postgresBinaries: binaries,
-        isBetween: between,
-        encrypted,
-        citusWorkerUrls: [],
-        citusDirect,
-      },
+      provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
+      // A variable, because servers are also started where no test runs.
+      env: { TEST_CITUS_DIRECT: String(citusDirect) },
       ...ISOLATION,
       ...BOUNDS,
     },

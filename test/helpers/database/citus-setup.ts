@@ -69,7 +69,5 @@ declare module "vitest" {
   export interface ProvidedContext {
     /** The URLs of the maintenance databases of a Citus' workers; empty for a plain Postgres. */
     readonly citusWorkerUrls: readonly string[];
-    /** Whether replicas on a Citus go straight to the nodes. */
-    readonly citusDirect: boolean;
   }
 }

@@ -1,4 +1,3 @@
-import { inject } from "vitest";
 import { type Config, readConfig } from "../../../server/src/config/config.ts";
 import { type Addresses, createServer, type ServerTuning } from "../../../server/src/server.ts";
 import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
@@ -32,7 +31,7 @@ export async function startTestServer(
     ONCEWARD_SWEEP_INTERVAL: "1h",
     // Tests move timestamps in SQL, which does not change a copy in memory.
     ONCEWARD_CACHE_MIB: "0",
-    ONCEWARD_CITUS_DIRECT: String(inject("citusDirect") === true),
+    ONCEWARD_CITUS_DIRECT: process.env.TEST_CITUS_DIRECT ?? "false",
     ...env,
   });
   const log: Record<string, unknown>[] = [];
