@@ -309,7 +309,7 @@ test.each(ROUTES)(
     expect(tokens.size).toBe(keys.length - ofNode.length);
     expect(shards.awayNodes()).toBe(1);
     expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
-    // Of these, those that nobody claims can be read on the other node alone.
+    // Unclaimed keys are resolved, and can be read on the other node alone.
     const waitedFor = [...keys, ...keysOf(`unclaimed-${direct}`, 40)];
     const resolved = await findResolved({ pool, shards }, waitedFor.map(idOf));
     const shardOfAll = await shardsOf(waitedFor);
