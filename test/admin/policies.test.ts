@@ -4,6 +4,7 @@ import { type AdminWorld, describeAdministrationOverAll } from "../helpers/calls
 import { errorOf } from "../helpers/calls/errors.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
 import { secondsOf } from "../helpers/database/time.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 const HOUR_S = 3600;
 const KEY_RETENTION = { paths: ["policy.key_retention"] };
@@ -206,7 +207,7 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       "select action, actor, target, outcome, before, after from audit_events where tenant_id = $1 order by id",
       [tenant.id],
     );
-    const actor = adminKey.split("_")[1];
+    const actor = partsOf(adminKey).id;
     expect(events).toEqual([
       {
         action: "UpdateTenant",

@@ -3,6 +3,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
@@ -28,7 +29,7 @@ test("only a new key's secret is printed as the result; the key works, and its s
     reason: "NAMESPACE_DENIED",
   });
 
-  const [, id = ""] = secret.split("_");
+  const { id } = partsOf(secret);
   const { stdout } = await cli("keys", "list");
   expect(stdout).toMatch(new RegExp(`^${id} +caller +payments +charges `, "m"));
   const audited = await cli.json("audit", "list");

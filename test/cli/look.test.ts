@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/store/records/count-records.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
@@ -91,7 +92,7 @@ test("audit events are filtered by actor, target and outcome", async () => {
   const list = async (...filter: string[]) =>
     ((await cli.json("audit", "list", ...filter)) as { target: string }[]).map(({ target }) => target);
   expect(await list("--target", "namespace charges")).toEqual(["namespace charges"]);
-  expect(await list("--actor", adminKey.split("_")[1] ?? "")).toHaveLength(2);
+  expect(await list("--actor", partsOf(adminKey).id)).toHaveLength(2);
   expect(await list("--actor", "0000000000000000")).toEqual([]);
   expect(await list("--outcome", "DONE")).toHaveLength(2);
   expect(await list("--outcome", "denied")).toEqual([]);

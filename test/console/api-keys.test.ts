@@ -8,6 +8,7 @@ import { openConsole, untilLoaded, visit } from "../helpers/console/open-console
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 describeInBrowser("The screen API keys", () => {
   const { server, database } = useConsole();
@@ -35,7 +36,7 @@ describeInBrowser("The screen API keys", () => {
     expect(made).toMatchObject({ label: "on call", namespaces: ["payments", "payouts"] });
     expect(made?.role).toBe(ApiKey_Role.TENANT_ADMIN);
     const row = page.getByRole("row").filter({ hasText: made?.id ?? "?" });
-    await row.getByText(`by ${adminKey.split("_")[1]}`).waitFor();
+    await row.getByText(`by ${partsOf(adminKey).id}`).waitFor();
     await row.getByText(/in (29 d 23 h|30 d)/).waitFor();
 
     const kept = await page.evaluate(() =>

@@ -10,6 +10,7 @@ import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 /** Presses a button that saves a file, and returns the file's name and text. */
 async function download(page: Page, name: string): Promise<{ readonly name: string; readonly text: string }> {
@@ -45,7 +46,7 @@ describeInBrowser("The screen Audit", () => {
     expect(new URL(page.url()).search).toBe("?target=namespace+payments&outcome=done");
     const rows = page.locator("tbody").getByRole("row");
     await expect.poll(async () => await rows.first().innerText()).toMatch(/Max lease: 30 min becomes 1 h/);
-    const actor = adminKey.split("_")[1] ?? "?";
+    const actor = partsOf(adminKey).id;
     expect(await rows.first().innerText()).toMatch(
       new RegExp(`${actor}\\s+UpdateNamespace\\s+namespace payments\\s+Done`),
     );
@@ -82,7 +83,7 @@ describeInBrowser("The screen Audit", () => {
     await page.getByLabel("Outcome").selectOption("Denied");
     await page.getByRole("button", { name: "Filter" }).click();
     await rows.first().getByText("ROLE_DENIED").waitFor();
-    expect(await rows.first().innerText()).toContain(callerKey.split("_")[1] ?? "?");
+    expect(await rows.first().innerText()).toContain(partsOf(callerKey).id);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Clear" }).click();
     await untilLoaded(page);

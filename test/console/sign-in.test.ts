@@ -10,7 +10,7 @@ import { screenshot } from "../helpers/console/screenshots.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { type OidcIssuer, startOidcIssuer } from "../helpers/oidc/issuer.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { createApiKey, createTenant, partsOf } from "../helpers/servers/tenants.ts";
 
 /** The page learns of the end of its session by an answer with this status. */
 const ENDED = { statuses: [401] };
@@ -79,7 +79,7 @@ describeInBrowser("The sign-in page", () => {
     const readable = await page.evaluate(() =>
       JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.body.innerHTML]),
     );
-    const [, , secret = ""] = key.split("_");
+    const { secret } = partsOf(key);
     for (const text of [cookie?.value ?? "", secret, wrong]) expect(readable).not.toContain(text);
   });
 
@@ -87,7 +87,7 @@ describeInBrowser("The sign-in page", () => {
     const { key } = await newAdmin();
     const other = await newAdmin();
     const page = await openConsole(server, { key, ...LASTING });
-    await database.query("update api_keys set revoked_at = now() where id = $1", [key.split("_")[1]]);
+    await database.query("update api_keys set revoked_at = now() where id = $1", [partsOf(key).id]);
     await page.clock.runFor(CHECK_MS);
     await expectSignInPage(page, /session has ended/i);
 
@@ -100,7 +100,7 @@ describeInBrowser("The sign-in page", () => {
   test("returns when the session expires", async () => {
     const { key } = await newAdmin();
     const page = await openConsole(server, { key, ...LASTING });
-    await database.query("update console_sessions set ends_at = now() where actor = $1", [key.split("_")[1]]);
+    await database.query("update console_sessions set ends_at = now() where actor = $1", [partsOf(key).id]);
     await page.clock.runFor(CHECK_MS);
     await expectSignInPage(page, /session has ended/i);
     // A new load knows only that the browser's cookie is of no session.

@@ -10,6 +10,7 @@ import { openConsole, untilLoaded, visit } from "../helpers/console/open-console
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
+import { partsOf } from "../helpers/servers/tenants.ts";
 
 /** Fills in a dialog that asks for a typed name and a reason, and presses its button. */
 async function confirm(page: Page, action: string, typed: string, reason?: string): Promise<void> {
@@ -152,7 +153,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await dialog.getByLabel("Purpose").fill("on call");
     await dialog.getByRole("button", { name: "Create the key" }).click();
     const secret = await page.getByText(/^ow_[a-z0-9]{16}_/).innerText();
-    const id = secret.split("_")[1] ?? "";
+    const { id } = partsOf(secret);
     await connectOperator(server, secret).listTenants({});
     await page.getByRole("row").filter({ hasText: id }).getByText("on call").waitFor();
     await expectAccessible(page);

@@ -20,7 +20,7 @@ import { untilBlocked } from "../helpers/database/connections.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { createTenant, partsOf } from "../helpers/servers/tenants.ts";
 
 /** Batches of a stream that the server has in flight before it stops reading. */
 const MAX_UNDER_WAY = 16;
@@ -212,7 +212,7 @@ test("a batch is refused after its key was revoked, on a stream that was opened 
   const batches = await open(apiKey);
   batches.send({ id: 1, items: items(lookup()) });
   expect((await batches.answerTo(1)).error).toBeUndefined();
-  await target.database.query("update api_keys set revoked_at = now() where id = $1", [apiKey.split("_")[1]]);
+  await target.database.query("update api_keys set revoked_at = now() where id = $1", [partsOf(apiKey).id]);
   let id = 1;
   const reason = async () => {
     id++;

@@ -1,5 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { digestSecret, formatApiKey, generateApiKey } from "../../../server/src/auth/api-key.ts";
+import {
+  type ApiKey,
+  digestSecret,
+  formatApiKey,
+  generateApiKey,
+  parseApiKey,
+} from "../../../server/src/auth/api-key.ts";
 import type { Role } from "../../../server/src/domain/tenant.ts";
 import type { OpenDatabase } from "../database/database.ts";
 import { TEST_PEPPER } from "./server.ts";
@@ -55,4 +61,15 @@ export async function createApiKey(
     [made.id, key.tenantId ?? null, key.role, digestSecret(made.secret, TEST_PEPPER), key.namespaces ?? null],
   );
   return formatApiKey(made);
+}
+
+/**
+ * Returns the id and the secret of an API key. A secret may contain the character that separates them.
+ *
+ * @throws Error if the text is not an API key.
+ */
+export function partsOf(apiKey: string): ApiKey {
+  const parts = parseApiKey(apiKey);
+  if (parts === undefined) throw new Error("the text is not an API key");
+  return parts;
 }
