@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { KeyDefect, type KeyQuality } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { createKeyObserver } from "../../server/src/background/key-observer.ts";
@@ -13,6 +13,7 @@ import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import type { TestDatabase } from "../helpers/database/database.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
+import { randomFor } from "../helpers/seed.ts";
 import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
 
@@ -20,6 +21,7 @@ const EAGER = { ONCEWARD_SWEEP_INTERVAL: "100ms", ONCEWARD_USAGE_FLUSH: "100ms" 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const CHARGES = "charges";
+const random = randomFor("key quality");
 
 /** A first claim as a test plants it. */
 interface Planted {
@@ -149,8 +151,8 @@ describeAdministration(
     });
 
     test("suspects new keys for retries, and shows records with such a fingerprint", async () => {
-      const claims = honest(2000, () => randomUUID());
-      const retries = retriesOf(claims, () => randomUUID());
+      const claims = honest(2000, () => random.uuid());
+      const retries = retriesOf(claims, () => random.uuid());
       const live = [claims[0], retries[0], claims[1]].flatMap((claim) => claim ?? []);
       const tenant = await tenantWith([...claims, ...retries], { claims: 2100 }, live);
       await expect
@@ -201,7 +203,7 @@ describeAdministration(
         ["epoch_in_key", "same_key"],
         "order-1",
       ],
-      [KeyDefect.UUID_PER_CLAIM, () => randomUUID(), ["random_uuid", "same_key"], "order-1"],
+      [KeyDefect.UUID_PER_CLAIM, () => random.uuid(), ["random_uuid", "same_key"], "order-1"],
       [KeyDefect.UUID_PER_CLAIM, uuid7, ["uuid_made_at_claim", "same_key"], "order-1"],
     ])("suspects keys with %s that are never repeated", async (defect, keyOf, measures, other) => {
       const claims = honest(400, (_, atMs) => keyOf(atMs));
@@ -317,7 +319,7 @@ describeAdministration(
 
 function uuid7(atMs: number): string {
   const hex = Math.round(atMs).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${randomUUID().slice(15)}`;
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${random.uuid().slice(15)}`;
 }
 
 describeAdministration(

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
@@ -6,6 +5,7 @@ import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { randomFor } from "../helpers/seed.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
@@ -18,7 +18,7 @@ const MAX_RSS_MB = 450;
 let database: TestDatabase;
 let server: ServerProcess;
 let client: IdempotencyClient;
-const payload = randomBytes(MIB);
+const payload = randomFor("large results").bytes(MIB);
 
 beforeAll(async () => {
   database = await createTestDatabase();

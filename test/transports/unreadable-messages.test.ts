@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { ClientHttp2Session } from "node:http2";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -6,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
 import { type HttpAnswer, post } from "../helpers/network/raw-http.ts";
+import { randomFor } from "../helpers/seed.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
@@ -68,7 +68,7 @@ describe("over native gRPC", () => {
     "a message compressed by %s is read, and one that swells or is damaged is refused",
     async (name, compress) => {
       const headers = grpcHeaders("Batch", apiKey, { "grpc-encoding": name });
-      const plain = batchOf(MIB, randomBytes(50_000).toString("hex"));
+      const plain = batchOf(MIB, randomFor("unreadable messages").bytes(50_000).toString("hex"));
       const compressed = compress(plain.subarray(5));
       const dense = compress(batchOf(MIB).subarray(5));
       const bomb = compress(Buffer.alloc(64 * MIB));
