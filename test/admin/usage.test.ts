@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { createUsageFlusher } from "../../server/src/background/usage-flusher.ts";
@@ -17,6 +17,7 @@ import { readPages } from "../helpers/calls/pages.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { awaitYoungHour } from "../helpers/database/time.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey } from "../helpers/servers/tenants.ts";
 
@@ -41,6 +42,8 @@ async function usageAfter({ admin }: AdministeredTenant, claims: bigint): Promis
 describeAdministration(
   "usage",
   (world: () => AdminWorld) => {
+    beforeEach(awaitYoungHour);
+
     test("counts the outcomes of a namespace's claims and settlements", async () => {
       const tenant = await world().administeredTenant();
       const { caller } = tenant;

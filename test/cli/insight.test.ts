@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
+import { awaitYoungHour } from "../helpers/database/time.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
@@ -9,6 +10,7 @@ const DAY_S = 86_400;
 
 /** A tenant with 30 days of claims in `charges`, of which six repeats came after eight hours, and a claim in `mails`. */
 async function withHistory() {
+  await awaitYoungHour();
   const tenant = await world().tenantWithCli({ key_retention_s: DAY_S });
   const { id } = tenant.tenant;
   await world().database.query(

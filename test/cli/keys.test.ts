@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
+import { awaitYoungHour } from "../helpers/database/time.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 import { partsOf } from "../helpers/servers/tenants.ts";
@@ -101,6 +102,7 @@ test("a process of the command line ends as the command does, and prints the sam
 });
 
 test("usage is shown by hour, with how late repeats came", async () => {
+  await awaitYoungHour();
   const { cli, caller } = await world().tenantWithCli();
   for (let repeat = 0; repeat < 3; repeat++) await caller.claim(CLAIM);
   const show = async () => await cli("usage", "show", "--namespace", "charges");
