@@ -1,9 +1,12 @@
+import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
+import { RunReport } from "./test/helpers/run-report.ts";
 
 // For the test processes and their child processes.
+process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
 /** Tests of a replica with its database, Redis or RabbitMQ. */
@@ -105,7 +108,9 @@ const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
 const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
 const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
 
+const isCi = process.env.CI === "true";
 const system15 = await findSystemPostgres(15, process.env.PATH);
+if (isCi && system15 === undefined) throw new Error("PostgreSQL 15, the oldest supported, is not installed");
 const citusPostgres = await findCitusPostgres(process.env.PATH);
 if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
   process.stderr.write(
@@ -224,6 +229,7 @@ function plainProject(name: string, include: string[]) {
 
 export default defineConfig({
   test: {
+    reporters: ["default", new RunReport(isCi)],
     // For two cores: a third worker only delays the others.
     maxWorkers: 2,
     projects: [

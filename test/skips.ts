@@ -1,0 +1,40 @@
+import { spawnSync } from "node:child_process";
+
+/** Tests that may be skipped in continuous integration. */
+export interface AllowedSkip {
+  /** The path of the test file from the root. */
+  readonly file: string;
+  /** Matches the full names of the tests; undefined: all tests of the file. */
+  readonly tests?: RegExp;
+  /** What the tests need, and where they run instead. */
+  readonly reason: string;
+  /** Whether this machine lacks what they need; undefined: the tests need a variable that no job of `.ci/run` sets. */
+  readonly when?: () => boolean;
+}
+
+/** All tests that may be skipped in continuous integration; every other skipped test fails the run. */
+export const SKIPS: readonly AllowedSkip[] = [
+  {
+    file: "test/commands/other-languages.test.ts",
+    reason: "Compilers and packages of Python, Go and Java; the nightly job `languages` installs them.",
+  },
+  {
+    file: "test/deploy/image.test.ts",
+    reason:
+      "The image takes minutes and a chroot to build; the nightly job `image` sets ONCEWARD_TEST_IMAGE.",
+  },
+  {
+    file: "test/deploy/chart.test.ts",
+    reason: "Helm is compiled by Go from its module; the job `chart` of the workflow has Go.",
+    when: () => !isInstalled("go", "version") && !isInstalled("helm", "version"),
+  },
+  {
+    file: "test/chaos/disk.test.ts",
+    reason: "A disk of its own needs the right to mount, which most containers lack.",
+    when: () => process.getuid?.() !== 0 || !isInstalled("unshare", "--mount", "true"),
+  },
+];
+
+function isInstalled(program: string, ...args: string[]): boolean {
+  return spawnSync(program, args).status === 0;
+}
