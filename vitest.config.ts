@@ -223,6 +223,27 @@ function databaseProject(project: DatabaseProject) {
   };
 }
 
+/** All tests of the service on one PostgreSQL. @param binaries its `bin` directory; empty: the packaged 18's. */
+function serviceProject(name: string, binaries = "") {
+  return databaseProject({
+    name,
+    include: SERVICE_TESTS,
+    exclude: ["test/doctor/citus-*.test.ts"],
+    globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
+    binaries,
+  });
+}
+
+/** The project of `npm run test:postgres`: all tests of the service on another supported major. */
+function otherPostgres(major: string | undefined) {
+  if (major === undefined) return [];
+  const packageName = MIDDLE_POSTGRES[`postgres ${major}` as keyof typeof MIDDLE_POSTGRES];
+  const binaries = major === "15" ? system15 : packageName && packagedBinaries(packageName);
+  if (binaries === undefined)
+    throw new Error("ONCEWARD_TEST_POSTGRES is not 15, 16 or 17, or 15 is not installed");
+  return [serviceProject("another postgres", binaries)];
+}
+
 function plainProject(name: string, include: string[]) {
   return { ...shared, test: { name, include, ...ISOLATION, ...BOUNDS } };
 }
@@ -255,12 +276,8 @@ export default defineConfig({
         include: CONSOLE_TESTS,
         globalSetup: [POSTGRES_SETUP, BROWSER_SETUP, CONSOLE_SETUP],
       }),
-      databaseProject({
-        name: "postgres 18",
-        include: SERVICE_TESTS,
-        exclude: ["test/doctor/citus-*.test.ts"],
-        globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
-      }),
+      serviceProject("postgres 18"),
+      ...otherPostgres(process.env.ONCEWARD_TEST_POSTGRES),
       databaseProject({
         name: "encrypted",
         include: ENCRYPTED_TESTS,
