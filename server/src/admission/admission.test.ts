@@ -25,7 +25,7 @@ function caller(quotas: Partial<Quotas>, id = SHOP): Principal {
   };
 }
 
-function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
+function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }, replicas = 1) {
   const refused: string[] = [];
   const changes: StoredTotals[] = [];
   let reserved = 0;
@@ -41,7 +41,7 @@ function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }) {
   };
   const admission = createAdmission({
     totals,
-    liveReplicas: () => 1,
+    liveReplicas: () => replicas,
     onRefused: (...args) => refused.push(args.join(" ")),
   });
   return { admission, refused, changes };
@@ -76,6 +76,21 @@ test("calls that a dry run admits are counted until they have ended", () => {
   admission.startCall(dry);
   admission.admitOperation(dry);
   expect(refused).toEqual(Array(2).fill("7 concurrency dry_run"));
+});
+
+test("a replica admits its share of a tenant's rate, so that all replicas together admit the quota", () => {
+  for (const [replicas, share] of [
+    [1, 8],
+    [4, 2],
+  ] as const) {
+    const { admission } = newAdmission(undefined, replicas);
+    const limited = caller({ operationsPerSecond: 8, burst: 8 });
+    let admitted = 0;
+    expect(() => {
+      for (; admitted < 100; admitted++) admission.admitOperation(limited);
+    }).toThrow(expect.objectContaining({ reason: "QUOTA_RATE" }));
+    expect([replicas, admitted]).toEqual([replicas, share]);
+  }
 });
 
 test("an operator has no quotas", () => {

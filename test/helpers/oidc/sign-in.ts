@@ -9,15 +9,17 @@ export interface BegunSignIn {
   readonly location: string;
   /** The `Cookie` header of the sign-in. */
   readonly cookie: string;
+  /** The cookie's attributes, such as `HttpOnly`. */
+  readonly attributes: readonly string[];
 }
 
 /** Begins a sign-in at the issuer. */
 export async function beginSignIn(server: Port, returnPath = "/console/"): Promise<BegunSignIn> {
   const query = new URLSearchParams({ return: returnPath });
   const { status, headers } = await browse(server, `/console/api/oidc/start?${query}`);
-  const [cookie] = setCookies(headers).map((text) => text.split(";", 1)[0]);
+  const [cookie, ...attributes] = (setCookies(headers)[0] ?? "").split("; ");
   if (status !== 302 || !cookie) throw new Error(`the sign-in has not begun: ${status} ${headers.location}`);
-  return { location: String(headers.location), cookie };
+  return { location: String(headers.location), cookie, attributes };
 }
 
 /** Visits the issuer, which sends the browser back; returns the path and query to which it does. */

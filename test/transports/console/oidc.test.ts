@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
   type BrowserAnswer,
   browse,
@@ -12,6 +12,8 @@ import { type OidcIssuer, startOidcIssuer } from "../../helpers/oidc/issuer.ts";
 import { beginSignIn, signInAtIssuer, visitIssuer } from "../../helpers/oidc/sign-in.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+
+const MINUTE_MS = 60_000;
 
 let database: TestDatabase;
 let issuer: OidcIssuer;
@@ -76,6 +78,25 @@ test("a person signs in at the issuer: begun on one replica, ended on another, w
   issuer.person = { onceward_role: "OPERATOR" };
   const operator = sessionCookie(await signInAtIssuer(server)) ?? "";
   expect((await callRpc(server, "OperatorService/GetServerInfo", { cookie: operator })).status).toBe(200);
+});
+
+test("a sign-in that has begun can be ended for ten minutes, and no longer", async () => {
+  issuer.person = { onceward_tenant: tenant.name };
+  onTestFinished(() => void vi.useRealTimers());
+  for (const [laterMs, failure] of [
+    [9.5 * MINUTE_MS, undefined],
+    [10.5 * MINUTE_MS, "SIGN_IN_EXPIRED"],
+  ] as const) {
+    vi.useRealTimers();
+    const begun = await beginSignIn(server);
+    expect(begun.attributes).toContain("Max-Age=600");
+    const path = await visitIssuer(begun);
+    // Servers and issuer are in this process: all see the later date.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + laterMs });
+    const host = { host: `127.0.0.1:${server.httpPort}` };
+    const ended = await browse(server, path, { headers: { cookie: begun.cookie, ...host } });
+    expect(failureOf(ended)).toBe(failure);
+  }
 });
 
 test("an issuer's answer counts once, with the cookie of the browser that began, and its state", async () => {
