@@ -57,6 +57,32 @@ test.each(DOCUMENTS)("every link of %s leads to a file and a heading that exist"
   expect(broken).toEqual([]);
 });
 
+/** A path of the server's sources in backticks, as the tables of SECURITY.md and server/README.md name them. */
+const SOURCE_PATH =
+  /`((?:admin|admission|auth|background|cache|calls|claims|commands|config|doctor|domain|edge|messages|store|telemetry)\/[^`\s]*)`/g;
+
+test.each(["SECURITY.md", "server/README.md"])(
+  "every path of server/src/ that %s names exists",
+  async (file) => {
+    const paths = [...(await proseOf(file)).matchAll(SOURCE_PATH)].map(([, path = ""]) => path);
+    expect(paths.length).toBeGreaterThan(10);
+    const missing = paths.filter(
+      (path) => !/[*{…]/.test(path) && !existsSync(join(ROOT, "server/src", path)),
+    );
+    expect(missing).toEqual([]);
+  },
+);
+
+test("every section of a page that doctor's advice names exists", async () => {
+  const findings = await readFile(join(ROOT, "server/src/doctor/findings.ts"), "utf8");
+  const named = [...findings.matchAll(/(deploy\/[\w.]+), \\"([^"\\]+)\\"/g)];
+  expect(named.length).toBeGreaterThan(0);
+  for (const [, file = "", heading = ""] of named) {
+    const headings = [...(await proseOf(file)).matchAll(HEADING)].map(([, text]) => text);
+    expect(headings, file).toContain(heading);
+  }
+});
+
 test.each(DOCUMENTS)("every path from the root that %s names exists", async (file) => {
   const paths = [...(await proseOf(file)).matchAll(ROOT_PATH)].map(([, path = ""]) => path);
   const missing = paths.filter((path) => !/[*{…]/.test(path) && !existsSync(join(ROOT, path)));

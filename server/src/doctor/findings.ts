@@ -111,7 +111,7 @@ export const FINDINGS = {
   },
   privilege_missing: {
     severity: "error",
-    advice: "Run the grants of deploy/README.md, \"The audit's role\", as the tables' owner.",
+    advice: "Run the grants of deploy/README.md, \"The database's roles\", as the tables' owner.",
   },
   audit_changeable: {
     severity: "info",

@@ -1,0 +1,278 @@
+import type { NumericPromise } from "./promise.ts";
+
+type Row = readonly [says: string, file: string, constant: string, test: string];
+
+const LIMITS = "server/src/domain/limits.ts";
+const BOUNDS = "server/src/domain/policy-bounds.ts";
+const POLICY = "server/src/domain/policy.ts";
+const QUOTAS = "server/src/domain/quotas.ts";
+const READ_MESSAGE = "server/src/edge/read-message.ts";
+
+const BAD_INPUT = "test/transports/bad-input.test.ts";
+const BATCH = "test/contract/batch.test.ts";
+const POLICIES = "test/admin/policies.test.ts";
+const POLICY_EFFECT = "test/contract/policy.test.ts";
+const READING = "server/src/edge/read-message.test.ts";
+
+const CONTRACT: readonly Row[] = [
+  ["`key`: the caller's idempotency key. 1-255 bytes", LIMITS, "MAX_KEY_BYTES = 255", BAD_INPUT],
+  ["at most 128 bytes: the same for every retry", LIMITS, "MAX_CLAIM_ID_BYTES = 128", BAD_INPUT],
+  ['"payments-7f9c/worker-3". At most 128 bytes', LIMITS, "MAX_OWNER_BYTES = 128", BAD_INPUT],
+  ["at most this long (0-60 s)", LIMITS, "MAX_WAIT_MS = 60_000", BAD_INPUT],
+  ["1 s to the policy's max_lease", LIMITS, "MIN_LEASE_MS = 1000", BAD_INPUT],
+  ["1 min to the policy's key_retention, which is the default", LIMITS, "MIN_RETENTION_S = 60", BAD_INPUT],
+  ["for people who read the record. At most 1 KiB", LIMITS, "MAX_RELEASE_REASON_BYTES = 1024", BAD_INPUT],
+  ["INVALID_REQUEST (empty, more than 1,000 items)", LIMITS, "MAX_BATCH_ITEMS = 1000", BATCH],
+  [
+    "a batch, 4 MiB",
+    LIMITS,
+    "MAX_MESSAGE_BYTES = 4 * 1024 * 1024",
+    "test/transports/unreadable-messages.test.ts",
+  ],
+  [
+    "messages 64 other fields",
+    "server/src/edge/scan-binary.ts",
+    "MAX_FIELDS = 64",
+    "server/src/edge/scan-binary.test.ts",
+  ],
+  [
+    "Lists and maps have at most 1,024 elements",
+    "server/src/edge/scan-binary.ts",
+    "MAX_ELEMENTS = 1024",
+    "server/src/edge/scan-binary.test.ts",
+  ],
+  [
+    "with 16 in progress the server reads no more until one is answered",
+    "server/src/edge/grpc/batch-stream.ts",
+    "MAX_IN_FLIGHT = 16",
+    "test/transports/batch-stream.test.ts",
+  ],
+  ["no less than 1/200 of its size", "server/src/edge/compression.ts", "MAX_RATIO = 200", READING],
+  [
+    "A request of more than 256 KiB may be compressed",
+    "server/src/edge/compression.ts",
+    "MAX_FREE_BYTES = 256 * 1024",
+    READING,
+  ],
+];
+
+const POLICY_PROTO: readonly Row[] = [
+  ["Default: 72 h", POLICY, "keyRetentionS: 72 * HOUR_S", POLICY_EFFECT],
+  [
+    "The lease of a claim that sets none. Default: 30 s",
+    POLICY,
+    "defaultLeaseMs: 30_000",
+    "test/contract/claim.test.ts",
+  ],
+  ["The longest lease that a claim may set. Default: 15 min", POLICY, "maxLeaseMs: 15 * 60_000", BAD_INPUT],
+  [
+    "The largest payload of a result, in bytes. Default: 64 KiB",
+    POLICY,
+    "maxResultBytes: 64 * 1024",
+    BAD_INPUT,
+  ],
+  ["1 min to 400 d", BOUNDS, "maxKeyRetentionS: 400 * DAY_S", POLICIES],
+  ["1 s to 24 h", BOUNDS, "maxLeaseMs: DAY_S * 1000", POLICIES],
+  ["Default: 64 KiB; at most 1 MiB", BOUNDS, "maxResultBytes: 1024 * 1024", POLICIES],
+  [
+    "(QUOTA_NAMESPACES). 1-10,000",
+    QUOTAS,
+    "MAX_DECLARED_NAMESPACES = 10_000",
+    "test/admin/operator-tenants.test.ts",
+  ],
+  [
+    "Default: 1,000",
+    QUOTAS,
+    "DEFAULT_DECLARED_NAMESPACES = 1000",
+    "test/admin/administration-quotas.test.ts",
+  ],
+  [
+    "A message of more than 16 KiB",
+    "server/src/admission/admission.ts",
+    "BYTES_PER_OPERATION = 16 * 1024",
+    "server/src/admission/admission.test.ts",
+  ],
+  [
+    "A tenant that is five seconds of operations beyond",
+    "server/src/admission/admission.ts",
+    "MAX_OWED_BY_BATCHES_MS = 5000",
+    "server/src/admission/admission.test.ts",
+  ],
+];
+
+const RECORD_PROTO: readonly Row[] = [
+  [
+    "The payload's media type (RFC 9110); for the caller only. At most 255 bytes",
+    LIMITS,
+    "MAX_CONTENT_TYPE_BYTES = 255",
+    BAD_INPUT,
+  ],
+  ["At most 64 entries", LIMITS, "MAX_METADATA_ENTRIES = 64", BAD_INPUT],
+  ["a name has 1-128 bytes", LIMITS, "MAX_METADATA_NAME_BYTES = 128", BAD_INPUT],
+  ["a value at most 4,096 bytes", LIMITS, "MAX_METADATA_VALUE_BYTES = 4096", BAD_INPUT],
+  ['e.g. "charged". 1-128 bytes', LIMITS, "MAX_CHECKPOINT_NAME_BYTES = 128", BAD_INPUT],
+  [
+    "The data that the next claimant needs to continue. At most 16 KiB",
+    LIMITS,
+    "MAX_CHECKPOINT_STATE_BYTES = 16 * 1024",
+    BAD_INPUT,
+  ],
+];
+
+const TENANT_PROTO: readonly Row[] = [
+  [
+    "A tenant has at most 20 unfinished jobs",
+    "server/src/domain/record-job.ts",
+    "MAX_UNFINISHED_JOBS = 20",
+    "test/admin/record-jobs.test.ts",
+  ],
+  [
+    "finished jobs are kept for 90 d",
+    "server/src/background/pruner.ts",
+    "JOB_RETENTION_MS = 90 * DAY_MS",
+    "test/admin/retention-of-history.test.ts",
+  ],
+  [
+    "it is kept for 400 d",
+    "server/src/background/pruner.ts",
+    "USAGE_RETENTION_MS = 400 * DAY_MS",
+    "test/admin/retention-of-history.test.ts",
+  ],
+  [
+    "The key's purpose, at most 128 bytes",
+    LIMITS,
+    "MAX_API_KEY_LABEL_BYTES = 128",
+    "test/admin/api-keys.test.ts",
+  ],
+  ["empty: all. At most 100", LIMITS, "MAX_API_KEY_NAMESPACES = 100", "test/admin/api-keys.test.ts"],
+];
+
+const ADMIN_PROTO: readonly Row[] = [
+  [
+    "`page_size` is reduced to at most 1,000",
+    "server/src/admin/pages.ts",
+    "MAX_PAGE_SIZE = 1000",
+    "server/src/admin/pages.test.ts",
+  ],
+  ["(default: 50)", "server/src/admin/pages.ts", "DEFAULT_PAGE_SIZE = 50", "server/src/admin/pages.test.ts"],
+  [
+    "Required, at most 1 KiB; kept in the audit event",
+    LIMITS,
+    "MAX_REASON_BYTES = 1024",
+    "test/admin/resolve-record-refusals.test.ts",
+  ],
+  [
+    "A page has at most 20 namespaces",
+    "server/src/admin/tenant/key-quality.ts",
+    "MAX_NAMESPACES = 20",
+    "test/admin/key-quality.test.ts",
+  ],
+  [
+    "At most 5 records that exist",
+    "server/src/admin/tenant/key-examples.ts",
+    "MAX_EXAMPLES = 5",
+    "test/admin/key-quality.test.ts",
+  ],
+  [
+    "From 0.001 to 100,000",
+    "server/src/admin/tenant/retention-advice.ts",
+    "MAX_PER_MILLION = 100_000",
+    "test/admin/retention-advice.test.ts",
+  ],
+];
+
+const SECURITY: readonly Row[] = [
+  [
+    "a cached credential is used for at most 9 s",
+    "server/src/auth/credential-cache.ts",
+    "MAX_AGE_MS = 9000",
+    "server/src/auth/credential-cache.test.ts",
+  ],
+  [
+    "a decision takes at most 1 s",
+    "server/src/auth/authenticate.ts",
+    "DECISION_MS = 1000",
+    "test/admin/authority-held-up.test.ts",
+  ],
+  ["clock tolerance 10 s", "server/src/auth/jwt.ts", "CLOCK_TOLERANCE_S = 10", "test/admin/tokens.test.ts"],
+  [
+    "at most 256 KiB within 5 s (`server/src/auth/jwks.ts`)",
+    "server/src/auth/jwks.ts",
+    "MAX_BYTES = 256 * 1024",
+    "server/src/auth/jwks.test.ts",
+  ],
+  [
+    "cookie of 10 minutes",
+    "server/src/edge/console/issuer-sign-in.ts",
+    "MAX_AGE_S = 600",
+    "test/transports/console/oidc.test.ts",
+  ],
+  [
+    "at most 8 groups of denials per actor",
+    "server/src/edge/denial-groups.ts",
+    "MAX_OF_ACTOR = 8",
+    "server/src/edge/denial-groups.test.ts",
+  ],
+  [
+    "64 per tenant and minute",
+    "server/src/edge/denial-groups.ts",
+    "MAX_OF_TENANT = 64",
+    "server/src/edge/denial-groups.test.ts",
+  ],
+  [
+    "64 KiB; 2 MiB with a result",
+    READ_MESSAGE,
+    "binary: { maxBytes: 2 * MIB, maxFields: MAX_FIELDS_IN_ALL }",
+    READING,
+  ],
+  ["4,096 (batch 262,144)", "server/src/edge/scan-binary.ts", "MAX_FIELDS_IN_ALL = 4096", READING],
+  [
+    "JSON: depth; digits of a number; values | 32; 4,096",
+    "server/src/edge/scan-json.ts",
+    "MAX_DEPTH = 32",
+    "server/src/edge/scan-json.test.ts",
+  ],
+  [
+    "32; 4,096; 4,096 (batch 16,384)",
+    "server/src/edge/scan-json.ts",
+    "MAX_DIGITS = 4096",
+    "server/src/edge/scan-json.test.ts",
+  ],
+  [
+    "sessions of one API key or token's subject | 20",
+    "server/src/store/console-sessions.ts",
+    "MAX_SESSIONS = 20",
+    "test/transports/console/sessions.test.ts",
+  ],
+  ["cut to 10 min", READ_MESSAGE, "MAX_TIMEOUT_MS = 10 * 60_000", READING],
+];
+
+const SERVER_README: readonly Row[] = [
+  [
+    "The file has at most 16 KiB",
+    "server/src/config/secret-files.ts",
+    "MAX_BYTES = 16_384",
+    "test/commands/secret-files.test.ts",
+  ],
+  [
+    "One key or token's subject signs in 100 times on a replica",
+    "server/src/edge/console/attempts.ts",
+    "PER_CREDENTIAL = { burst: 100, perSecond: 0.5 }",
+    "test/transports/console/sessions.test.ts",
+  ],
+];
+
+function promisesOf(document: string, rows: readonly Row[]): readonly NumericPromise[] {
+  return rows.map(([says, file, constant, test]) => ({ document, says, file, constant, test }));
+}
+
+/** The numeric promises of the contract, SECURITY.md and server/README.md, by document. */
+export const PROMISES: readonly NumericPromise[] = [
+  ...promisesOf("proto/onceward/v1/idempotency.proto", CONTRACT),
+  ...promisesOf("proto/onceward/v1/policy.proto", POLICY_PROTO),
+  ...promisesOf("proto/onceward/v1/record.proto", RECORD_PROTO),
+  ...promisesOf("proto/onceward/v1/tenant.proto", TENANT_PROTO),
+  ...promisesOf("proto/onceward/v1/tenant_admin.proto", ADMIN_PROTO),
+  ...promisesOf("SECURITY.md", SECURITY),
+  ...promisesOf("server/README.md", SERVER_README),
+];
