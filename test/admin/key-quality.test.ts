@@ -266,6 +266,20 @@ describeAdministration(
         ]);
     });
 
+    test("shows at most five records that have the sign", async () => {
+      const live = Array.from({ length: 7 }, (_, n) => ({
+        key: random.uuid(),
+        operation: `live-${n}`,
+        atMs: 0,
+      }));
+      const tenant = await tenantWith(
+        honest(400, () => random.uuid()),
+        { claims: 11_000 },
+        live,
+      );
+      await expect.poll(async () => (await suspicionsOf(tenant))[0]?.examples.length).toBe(5);
+    });
+
     test("says what is missing where the data is too little", async () => {
       const tenant = await newTenant();
       const empty = await qualityOf(tenant);
@@ -280,6 +294,15 @@ describeAdministration(
         [KeyDefect.UUID_PER_CLAIM, 300n],
         [KeyDefect.NO_FINGERPRINTS, 300n],
       ]);
+    });
+
+    test("lists at most 20 namespaces in a page, whatever page size is asked for", async () => {
+      const tenant = await newTenant();
+      const names = Array.from({ length: 21 }, (_, n) => `charges-${String(n).padStart(2, "0")}`);
+      for (const namespace of names) await grant(tenant.caller, { namespace });
+      const first = async () => await tenant.admin.getKeyQuality({ pageSize: 1000 });
+      await expect.poll(async () => (await first()).nextPageToken).not.toBe("");
+      expect((await first()).namespaces.map(({ namespace }) => namespace)).toEqual(names.slice(0, 20));
     });
 
     test("lists all namespaces in pages, and refuses that to a credential that is limited to some", async () => {

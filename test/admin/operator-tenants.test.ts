@@ -62,6 +62,19 @@ describeAdministrationOverAll(
       ]);
     });
 
+    test("may let a tenant remember keys for 400 days, and no longer", async () => {
+      const operator = await world().operator();
+      const name = await makeTenant(operator);
+      const limit = (days: number) =>
+        operator.updateTenantLimits({
+          name,
+          policyBounds: { maxKeyRetention: seconds(days * 86_400) },
+          updateMask: { paths: ["policy_bounds.max_key_retention"] },
+        });
+      expect((await errorOf(limit(401))).fields).toEqual(["policy_bounds.max_key_retention"]);
+      await limit(400);
+    });
+
     test("can't create a tenant whose name is taken, or that is beyond its own bounds or the contract's", async () => {
       const operator = await world().operator();
       const name = await makeTenant(operator);
@@ -87,6 +100,7 @@ describeAdministrationOverAll(
             liveRecords: -1n,
             storedBytes: 2n ** 53n,
             weight: 101,
+            declaredNamespaces: 10_001,
           },
         },
       });
@@ -102,6 +116,7 @@ describeAdministrationOverAll(
           "quotas.live_records",
           "quotas.stored_bytes",
           "quotas.weight",
+          "quotas.declared_namespaces",
           "policy_bounds.min_key_retention",
           "policy.key_retention",
         ],

@@ -74,10 +74,8 @@ test("audit events younger than 30 days are kept with every retention", async ()
   await expect(database.query("delete from audit_events")).rejects.toThrow("audit events are final");
 });
 
-test("pruning continues once its statements succeed, and a failure for one table does not affect others", async () => {
-  const database = await newDatabase();
-  await writeHistory(database, [500]);
-  await database.query("alter function prune_audit_events rename to prune_elsewhere");
+/** Starts pruning as a server does, but every 10 ms; returns the names of the tasks that failed, one for each failure. */
+function startPruners(database: TestDatabase): readonly string[] {
   const failed: string[] = [];
   const pruners = createPruners({
     pool: openStorePool(database),
@@ -90,6 +88,22 @@ test("pruning continues once its statements succeed, and a failure for one table
     await Promise.all(pruners.map((pruner) => pruner.stop()));
   });
   for (const pruner of pruners) pruner.start();
+  return failed;
+}
+
+test("finished jobs are kept for 90 days, hours of usage for 400", async () => {
+  const database = await newDatabase();
+  await writeHistory(database, [401, 399, 91, 89]);
+  expect(startPruners(database)).toEqual([]);
+  await expect.poll(() => agesOf(database, "record_jobs")).toEqual([89]);
+  await expect.poll(() => agesOf(database, "usage_hours")).toEqual([399, 91, 89]);
+});
+
+test("pruning continues once its statements succeed, and a failure for one table does not affect others", async () => {
+  const database = await newDatabase();
+  await writeHistory(database, [500]);
+  await database.query("alter function prune_audit_events rename to prune_elsewhere");
+  const failed = startPruners(database);
   await expect.poll(() => failed.length, { timeout: 30_000 }).toBeGreaterThan(2);
   await expect.poll(() => agesOf(database, "usage_hours"), { timeout: 30_000 }).toEqual([]);
   expect(new Set(failed)).toEqual(new Set(["prune_audit_events"]));

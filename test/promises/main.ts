@@ -17,10 +17,11 @@ const TIMEOUT_MS = 300_000;
 const [only = ""] = process.argv.slice(2);
 
 const copy = await mkdtemp(join(tmpdir(), "ow-promises-"));
+const chosen = PROMISES.filter(({ constant }) => constant.includes(only));
 let unnoticed = 0;
 try {
   await copySources();
-  for (const promise of PROMISES.filter(({ constant }) => constant.includes(only))) {
+  for (const promise of chosen) {
     const noticed = await breaks(promise);
     if (!noticed) unnoticed++;
     process.stdout.write(`${noticed ? "noticed  " : "UNNOTICED"} ${promise.constant}: ${promise.test}\n`);
@@ -28,7 +29,7 @@ try {
 } finally {
   await rm(copy, { recursive: true, force: true });
 }
-process.stdout.write(`${PROMISES.length} promises, ${unnoticed} can be broken without a failing test.\n`);
+process.stdout.write(`${chosen.length} promises, ${unnoticed} can be broken without a failing test.\n`);
 process.exitCode = unnoticed === 0 ? 0 : 1;
 
 async function copySources(): Promise<void> {

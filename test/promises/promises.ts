@@ -9,6 +9,7 @@ const QUOTAS = "server/src/domain/quotas.ts";
 const READ_MESSAGE = "server/src/edge/read-message.ts";
 
 const BAD_INPUT = "test/transports/bad-input.test.ts";
+const LIMITS_TEST = "test/transports/limits.test.ts";
 const BATCH = "test/contract/batch.test.ts";
 const POLICIES = "test/admin/policies.test.ts";
 const POLICY_EFFECT = "test/contract/policy.test.ts";
@@ -19,9 +20,9 @@ const CONTRACT: readonly Row[] = [
   ["at most 128 bytes: the same for every retry", LIMITS, "MAX_CLAIM_ID_BYTES = 128", BAD_INPUT],
   ['"payments-7f9c/worker-3". At most 128 bytes', LIMITS, "MAX_OWNER_BYTES = 128", BAD_INPUT],
   ["at most this long (0-60 s)", LIMITS, "MAX_WAIT_MS = 60_000", BAD_INPUT],
-  ["1 s to the policy's max_lease", LIMITS, "MIN_LEASE_MS = 1000", BAD_INPUT],
-  ["1 min to the policy's key_retention, which is the default", LIMITS, "MIN_RETENTION_S = 60", BAD_INPUT],
-  ["for people who read the record. At most 1 KiB", LIMITS, "MAX_RELEASE_REASON_BYTES = 1024", BAD_INPUT],
+  ["1 s to the policy's max_lease", LIMITS, "MIN_LEASE_MS = 1000", LIMITS_TEST],
+  ["1 min to the policy's key_retention, which is the default", LIMITS, "MIN_RETENTION_S = 60", LIMITS_TEST],
+  ["for people who read the record. At most 1 KiB", LIMITS, "MAX_RELEASE_REASON_BYTES = 1024", LIMITS_TEST],
   ["INVALID_REQUEST (empty, more than 1,000 items)", LIMITS, "MAX_BATCH_ITEMS = 1000", BATCH],
   [
     "a batch, 4 MiB",
@@ -45,14 +46,19 @@ const CONTRACT: readonly Row[] = [
     "with 16 in progress the server reads no more until one is answered",
     "server/src/edge/grpc/batch-stream.ts",
     "MAX_IN_FLIGHT = 16",
-    "test/transports/batch-stream.test.ts",
+    "server/src/edge/grpc/batch-stream.test.ts",
   ],
-  ["no less than 1/200 of its size", "server/src/edge/compression.ts", "MAX_RATIO = 200", READING],
+  [
+    "no less than 1/200 of its size",
+    "server/src/edge/compression.ts",
+    "MAX_RATIO = 200",
+    "test/transports/unreadable-messages.test.ts",
+  ],
   [
     "A request of more than 256 KiB may be compressed",
     "server/src/edge/compression.ts",
     "MAX_FREE_BYTES = 256 * 1024",
-    READING,
+    "test/transports/unreadable-messages.test.ts",
   ],
 ];
 
@@ -69,23 +75,23 @@ const POLICY_PROTO: readonly Row[] = [
     "The largest payload of a result, in bytes. Default: 64 KiB",
     POLICY,
     "maxResultBytes: 64 * 1024",
-    BAD_INPUT,
+    LIMITS_TEST,
   ],
-  ["1 min to 400 d", BOUNDS, "maxKeyRetentionS: 400 * DAY_S", POLICIES],
+  ["1 min to 400 d", BOUNDS, "maxKeyRetentionS: 400 * DAY_S", "test/admin/operator-tenants.test.ts"],
   ["1 s to 24 h", BOUNDS, "maxLeaseMs: DAY_S * 1000", POLICIES],
-  ["Default: 64 KiB; at most 1 MiB", BOUNDS, "maxResultBytes: 1024 * 1024", POLICIES],
+  [
+    "Default: 64 KiB; at most 1 MiB",
+    BOUNDS,
+    "maxResultBytes: 1024 * 1024",
+    "test/admin/operator-tenants.test.ts",
+  ],
   [
     "(QUOTA_NAMESPACES). 1-10,000",
     QUOTAS,
     "MAX_DECLARED_NAMESPACES = 10_000",
     "test/admin/operator-tenants.test.ts",
   ],
-  [
-    "Default: 1,000",
-    QUOTAS,
-    "DEFAULT_DECLARED_NAMESPACES = 1000",
-    "test/admin/administration-quotas.test.ts",
-  ],
+  ["Default: 1,000", QUOTAS, "DEFAULT_DECLARED_NAMESPACES = 1000", "server/src/admission/admission.test.ts"],
   [
     "A message of more than 16 KiB",
     "server/src/admission/admission.ts",
@@ -108,9 +114,9 @@ const RECORD_PROTO: readonly Row[] = [
     BAD_INPUT,
   ],
   ["At most 64 entries", LIMITS, "MAX_METADATA_ENTRIES = 64", BAD_INPUT],
-  ["a name has 1-128 bytes", LIMITS, "MAX_METADATA_NAME_BYTES = 128", BAD_INPUT],
-  ["a value at most 4,096 bytes", LIMITS, "MAX_METADATA_VALUE_BYTES = 4096", BAD_INPUT],
-  ['e.g. "charged". 1-128 bytes', LIMITS, "MAX_CHECKPOINT_NAME_BYTES = 128", BAD_INPUT],
+  ["a name has 1-128 bytes", LIMITS, "MAX_METADATA_NAME_BYTES = 128", LIMITS_TEST],
+  ["a value at most 4,096 bytes", LIMITS, "MAX_METADATA_VALUE_BYTES = 4096", LIMITS_TEST],
+  ['e.g. "charged". 1-128 bytes', LIMITS, "MAX_CHECKPOINT_NAME_BYTES = 128", LIMITS_TEST],
   [
     "The data that the next claimant needs to continue. At most 16 KiB",
     LIMITS,
@@ -186,7 +192,7 @@ const SECURITY: readonly Row[] = [
     "a cached credential is used for at most 9 s",
     "server/src/auth/credential-cache.ts",
     "MAX_AGE_MS = 9000",
-    "server/src/auth/credential-cache.test.ts",
+    "test/admin/refresh-failures.test.ts",
   ],
   [
     "a decision takes at most 1 s",
@@ -223,7 +229,7 @@ const SECURITY: readonly Row[] = [
     "64 KiB; 2 MiB with a result",
     READ_MESSAGE,
     "binary: { maxBytes: 2 * MIB, maxFields: MAX_FIELDS_IN_ALL }",
-    READING,
+    "test/transports/unreadable-messages.test.ts",
   ],
   ["4,096 (batch 262,144)", "server/src/edge/scan-binary.ts", "MAX_FIELDS_IN_ALL = 4096", READING],
   [

@@ -54,6 +54,18 @@ describe("over native gRPC", () => {
     expect(await callRaw(session, grpcHeaders("Claim", apiKey), body)).toMatchObject(REFUSED);
   });
 
+  test.each([
+    ["Claim", 64 * 1024],
+    ["Complete", 2 * MIB],
+  ])("a message of %s that is longer than %i bytes is refused for its size", async (method, bytes) => {
+    // Not a valid message: one of the allowed size is read, and refused for its content.
+    const call = async (length: number) =>
+      await callRaw(session, grpcHeaders(method, apiKey), frameOf(Buffer.alloc(length, 0x7b)));
+    const sized = expect.stringContaining("bytes");
+    expect(await call(bytes + 1)).toMatchObject({ ...REFUSED, message: sized });
+    expect(await call(bytes)).not.toMatchObject({ message: sized });
+  });
+
   test("a message of 4 MiB is read, and one byte more is refused with details", async () => {
     const headers = grpcHeaders("Batch", apiKey);
     expect(await callRaw(session, headers, batchOf(4 * MIB))).toMatchObject({ code: "OK" });

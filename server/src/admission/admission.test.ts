@@ -93,6 +93,17 @@ test("a replica admits its share of a tenant's rate, so that all replicas togeth
   }
 });
 
+test("a tenant declares 1,000 namespaces unless its operator allows another number", () => {
+  const { admission } = newAdmission();
+  const declare = (declared: number, quotas: Partial<Quotas> = {}) => {
+    const { tenant } = caller(quotas) as Exclude<Principal, { role: "OPERATOR" }>;
+    admission.admitNamespace(tenant, declared);
+  };
+  declare(999);
+  expect(() => declare(1000)).toThrow(expect.objectContaining({ reason: "QUOTA_NAMESPACES" }));
+  declare(1000, { declaredNamespaces: 1001 });
+});
+
 test("an operator has no quotas", () => {
   const { admission } = newAdmission();
   const operator: Principal = { role: "OPERATOR", actor: "a key", goodUntilMs: 0 };

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseTimeoutMs, TIMEOUT_HEADER, takeTimeoutHeader } from "./read-message.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { messageLimits, parseTimeoutMs, TIMEOUT_HEADER, takeTimeoutHeader } from "./read-message.ts";
 
 const TEN_MINUTES_MS = 600_000;
 
@@ -73,4 +74,14 @@ describe("a protocol's timeout header", () => {
   test("is read once it was moved", () => {
     expect(parseTimeoutMs(taken({ "connect-timeout-ms": "1500" })[TIMEOUT_HEADER] as string)).toBe(1500);
   });
+});
+
+test("a request has at most 4,096 fields in all, a batch 262,144", () => {
+  const { claim, complete, batch } = IdempotencyService.method;
+  expect([claim, complete, batch].map((method) => messageLimits(method).binary.maxFields)).toEqual([
+    4096, 4096, 262_144,
+  ]);
+  expect([claim, complete, batch].map((method) => messageLimits(method).json.maxValues)).toEqual([
+    4096, 4096, 16_384,
+  ]);
 });

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import {
   BatchResponseSchema,
   BatchStreamRequestSchema,
@@ -103,6 +103,16 @@ test("a stream that has been ended, and whose client does not end its side, is c
   expect(stream.end).toHaveBeenCalledTimes(1);
   vi.advanceTimersByTime(TIMEOUT_MS);
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_CANCEL);
+});
+
+test("with 16 batches in progress, no more is read until one is answered", async () => {
+  const stream = await open();
+  const answered = vi.spyOn(pipeline, "answer");
+  onTestFinished(() => answered.mockRestore());
+  for (let batch = 0; batch < 20; batch++) send(stream);
+  expect(answered).toHaveBeenCalledTimes(16);
+  await answer();
+  expect(answered).toHaveBeenCalledTimes(17);
 });
 
 test("an answer that exhausts the connection's outbound budget closes its stream", async () => {
